@@ -1,0 +1,1 @@
+"""One sub-package per paper, each a family of :mod:`synth`."""

@@ -1,0 +1,7 @@
+"""XTree: link allocation for allgather, reduce-scatter and allreduce on EquiMesh and any other network."""
+
+from synth_models.xtree.family import XTreeFamily
+
+FAMILY = XTreeFamily()
+
+__all__ = ["FAMILY", "XTreeFamily"]

@@ -1,0 +1,49 @@
+"""Instances of the xtree family: a network, a collective and the number of chunks per node."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from synth.collective import BY_NAME, Collective
+from synth.errors import Fault
+from synth.instance import Instance
+from synth.network import Network
+from synth.network.spec import NetworkSpec, network_faults
+
+MAX_TRANSFERS = 200_000_000  # transfers of one phase; beyond it no method here has the memory
+
+
+class XTreeInstance(Instance):
+    """One link-allocation problem.
+
+    ``chunks`` is C, the equal chunks that every node's data (its shard, in a reduction) is cut into, ``chunk_bytes``
+    the size of one. In one timestep a link carries one chunk.
+    """
+
+    family: Literal["xtree"] = "xtree"
+    network: NetworkSpec
+    collective: Literal["allgather", "reduce_scatter", "allreduce"] = "allgather"
+    chunks: Annotated[int, Field(ge=1, le=100_000)]
+    chunk_bytes: Annotated[float, Field(gt=0)] = 1_048_576.0
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        return network_faults(raw.get("network"))
+
+    @cached_property
+    def topology(self) -> Network:
+        """The network as arrays."""
+        return self.network.build()
+
+    @cached_property
+    def task(self) -> Collective:
+        """The collective with its chunk owners; chunk ``k`` belongs to node ``k // chunks``."""
+        return BY_NAME[self.collective](self.topology.nodes, self.chunks)
+
+    @property
+    def total_chunks(self) -> int:
+        """N * C."""
+        return self.topology.nodes * self.chunks

@@ -1,0 +1,136 @@
+"""Method ``pull`` (ours): every node pulls the rarest chunks it misses, as many per timestep as it has links.
+
+Per timestep the nodes are visited in random order. Node ``v`` matches its in-links to missing chunks that the links'
+tails hold, by a maximum bipartite matching that prefers the chunks with the fewest holders; chunks already promised
+in this timestep count as held, so that neighbours do not all spread the same one. Ties are random. The whole is
+restarted with other random numbers and the shortest schedule kept.
+
+Complexity: one restart looks at each (node, chunk) pair at most once per timestep, O(T * N * NC), in practice far
+less; memory 9 * N * NC bytes and the schedule. No guarantee in general: it ends with every chunk delivered on a strongly
+connected network, at most one timestep per missing pair; the distance to the bound is measured by the study.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.matching import MAX_SLOTS, augment
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.kernels import jit
+from synth.network import Network
+from synth.options import RunOptions
+from synth.schedule import Schedule
+
+
+def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``pull``. Stops restarting at the bound, at the time limit or after ``restarts``."""
+    bound, _, _ = lower_bound(instance)
+    best: Schedule | None = None
+    used = 0
+    for restart in range(int(options.method.get("restarts", 10))):
+        if best is not None and (options.out_of_time() or best.steps <= bound):
+            break
+        seeds = np.random.SeedSequence([options.seed, restart])
+        schedule = by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0]))
+        used += 1
+        if best is None or schedule.steps < best.steps:
+            best = schedule
+    return Outcome("finished", solution=best, message=f"best of {used} restart{'s' if used > 1 else ''}")
+
+
+def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Schedule:
+    """One randomised allgather schedule. Raises :class:`UnsupportedError` beyond 62 links into one node."""
+    if network.in_degree.max() > MAX_SLOTS:
+        raise UnsupportedError(f"pull takes at most {MAX_SLOTS} links into a node")
+    pointer, links = network.in_links
+    number = int(seed.generate_state(1)[0])
+    step, link, chunk = _pull(network.nodes, chunks, network.src, network.dst, pointer, links, number)
+    return Schedule.of(step, link, chunk)
+
+
+@jit
+def _promise(k: int, holders: Any, order: Any, place: Any, end: Any) -> None:
+    """Count one more holder of ``k``, keeping ``order`` sorted by holders: swap it to its bucket's end, shrink it."""
+    count = holders[k]
+    last = end[count] - 1
+    other = order[last]
+    order[last], order[place[k]] = k, other
+    place[other], place[k] = place[k], last
+    end[count] -= 1
+    holders[k] = count + 1
+
+
+@jit
+def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any, seed: int) -> Any:
+    np.random.seed(seed)
+    total = nodes * chunks
+    held = np.zeros((nodes, total), np.bool_)
+    holders = np.ones(total, np.int64)
+    missing = np.empty((nodes, total), np.int32)  # missing[v, :left[v]] are the chunks v misses
+    listed = np.empty((nodes, total), np.int32)  # listed[v, k] is the place of k in that list
+    left = np.full(nodes, total - chunks)
+    for v in range(nodes):
+        held[v, v * chunks : (v + 1) * chunks] = True
+        missing[v, : v * chunks] = np.arange(v * chunks)
+        missing[v, v * chunks : total - chunks] = np.arange((v + 1) * chunks, total)
+        for i in range(total - chunks):
+            listed[v, missing[v, i]] = i
+    goal = left.sum()
+    out_step, out_link, out_chunk = np.empty(goal, np.int32), np.empty(goal, np.int32), np.empty(goal, np.int32)
+    place, end = np.empty(total, np.int64), np.zeros(nodes + 2, np.int64)
+    most = 0
+    for v in range(nodes):
+        most = max(most, pointer[v + 1] - pointer[v])
+    taken, masks = np.empty(most, np.int64), np.zeros(most, np.int64)
+    parent, queue = np.empty(most, np.int64), np.empty(most, np.int64)
+    done = step = 0
+    while done < goal:
+        step += 1
+        begin = done
+        order = np.argsort(holders + np.random.random(total))  # by holders, ties at random
+        end[:] = 0
+        for i in range(total):
+            place[order[i]] = i
+            end[holders[i]] += 1
+        for count in range(1, nodes + 2):
+            end[count] += end[count - 1]
+        for v in np.random.permutation(nodes):
+            if left[v] == 0:
+                continue
+            first, slots = pointer[v], pointer[v + 1] - pointer[v]
+            taken[:slots] = -1
+            matched = 0
+            few = left[v] * 8 < total  # then sorting the missing ones beats walking the whole order
+            if few:
+                places = place[missing[v, : left[v]]]
+                places.sort()
+            for i in range(left[v] if few else total):
+                k = order[places[i]] if few else order[i]
+                if held[v, k]:
+                    continue
+                offers = np.int64(0)
+                for j in range(slots):
+                    if held[src[links[first + j]], k]:
+                        offers |= np.int64(1) << j
+                if offers and augment(k, offers, taken, masks, parent, queue, slots):
+                    matched += 1
+                    if matched == slots:
+                        break
+            for j in range(slots):
+                if taken[j] >= 0:
+                    out_step[done], out_link[done], out_chunk[done] = step, links[first + j], taken[j]
+                    _promise(taken[j], holders, order, place, end)
+                    done += 1
+        for i in range(begin, done):  # arrivals count from the next timestep on
+            v, k = dst[out_link[i]], out_chunk[i]
+            held[v, k] = True
+            left[v] -= 1
+            last, hole = missing[v, left[v]], listed[v, k]
+            missing[v, hole], listed[v, last] = last, hole
+    return out_step, out_link, out_chunk

@@ -1,0 +1,211 @@
+"""Solve and check in this process. The command line runs the same functions, each run in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import synth
+from synth import record as records
+from synth.errors import InputError, SizeLimitError, UnsupportedError
+from synth.family import Family, Method, Outcome, Verdict, get_family
+from synth.instance import Instance, read
+from synth.options import RunOptions, read_parameters
+from synth.record import Record
+
+
+def method_options(family: Family, method: Method, solver: str | None, given: Mapping[str, str]) -> tuple[str | None, dict[str, Any]]:
+    """The solver that will run and the method's parameters, typed and with defaults.
+
+    Raises :class:`InputError` for a solver the method cannot use or that is not installed, and for bad parameters.
+    """
+    from synth.solvers.catalogue import SOLVERS, require
+
+    if solver is not None and solver not in SOLVERS:
+        require(solver)
+    if not method.solvers:
+        solver = None
+    elif solver is None:
+        solver = method.solvers[0]
+    elif solver not in method.solvers:
+        raise InputError(f"method {method.name} of family {family.name} runs with {', '.join(method.solvers)}, not {solver}")
+    if solver is not None:
+        require(solver)
+    return solver, read_parameters(given, method.parameters, f"method {method.name}")
+
+
+def solve(
+    instance: Instance,
+    method: str | None = None,
+    *,
+    solver: str | None = None,
+    time_limit: float | None = 60.0,
+    gap: float = 1e-4,
+    threads: int = 1,
+    seed: int = 0,
+    options: Mapping[str, str] | None = None,
+    results: str | Path | None = None,
+) -> Record:
+    """Solve ``instance`` in this process by one method (the family's first default program if none is named).
+
+    ``time_limit`` in seconds; ``options`` are the method's own ``key=value`` parameters as texts. With ``results`` the
+    record is also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
+    happens during the run (infeasible, size limit, error) is in the record.
+    """
+    family = get_family(instance.family)
+    if method is None:
+        programs = [name for name in family.default_methods if family.methods[name].kind == "program"]
+        method = (programs or list(family.default_methods))[0]
+    chosen = family.method(method)
+    solver, parameters = method_options(family, chosen, solver, options or {})
+    run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
+    record = execute(instance, chosen, run)
+    if results is None:
+        return record
+    return records.write(record, records.record_path(Path(results), family.name, instance.name, method, solver))
+
+
+def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
+    """Run one method on one instance, check what it returns and make the record (not yet written)."""
+    family = get_family(instance.family)
+    started = time.monotonic()
+    try:
+        outcome = method.load()(instance, options)
+    except UnsupportedError as error:
+        outcome = Outcome("unsupported", message=str(error))
+    except SizeLimitError as error:
+        outcome = Outcome("size_limit", message=str(error))
+    except MemoryError:
+        outcome = Outcome("error", message="out of memory")
+    wall = time.monotonic() - started
+    if outcome.solve_s == 0.0:
+        outcome.solve_s = max(0.0, wall - outcome.build_s)
+    check_started = time.monotonic()
+    verdict = _verify(family, instance, outcome)
+    packed = family.pack(outcome.solution) if outcome.solution is not None else outcome.certificate
+    return Record(
+        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started),
+        packed,
+    )
+
+
+def _verify(family: Family, instance: Instance, outcome: Outcome) -> Verdict:
+    verdict = Verdict(None, {"replayed": False})
+    if outcome.solution is not None:
+        verdict = family.check(instance, outcome.solution)
+        verdict.facts = {"replayed": True, **verdict.facts}
+    elif outcome.certificate is not None and outcome.bound is not None:
+        verdict.facts = {"replayed": False, "certificate": "verified"}
+        verdict.faults = family.check_bound(instance, outcome.bound, outcome.certificate)
+    if verdict.value is not None and outcome.bound is not None and outcome.bound > verdict.value * (1 + 1e-6) + 1e-9:
+        verdict.faults.append(f"the bound {outcome.bound:g} exceeds the verified value {verdict.value:g}")
+    return verdict
+
+
+def _record_data(
+    family: Family, instance: Instance, method: Method, options: RunOptions, outcome: Outcome, verdict: Verdict,
+    check_s: float,
+) -> dict[str, Any]:  # fmt: skip
+    from synth.solvers.catalogue import SOLVERS
+
+    return {
+        "format": records.FORMAT,
+        "family": family.name,
+        "instance": instance.name,
+        "instance_file": relative(instance.file),
+        "instance_sha256": instance.sha256,
+        "method": method.name,
+        "kind": method.kind,
+        "solver": options.solver,
+        "solver_version": SOLVERS[options.solver].version if options.solver else None,
+        "options": options.as_record(),
+        "termination": outcome.termination,
+        "objective": {
+            "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise",
+            "value": verdict.value if verdict.ok else None,
+        },
+        "bound": outcome.bound,
+        "bound_proof": outcome.bound_proof,
+        "verified": {"ok": verdict.ok, "facts": verdict.facts, "faults": verdict.faults},
+        "seconds": {"build": round(outcome.build_s, 6), "solve": round(outcome.solve_s, 6), "check": round(check_s, 6)},
+        "solution": None,
+        "solution_file": None,
+        "message": outcome.message,
+        "toolkit_version": synth.__version__,
+        "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
+
+
+def failure(
+    instance: Instance, method: Method, options: RunOptions, termination: Any, message: str
+) -> Record:
+    """The record of a run that left none itself (crashed, killed at the limit)."""
+    family = get_family(instance.family)
+    outcome = Outcome(termination, message=message)
+    return Record(_record_data(family, instance, method, options, outcome, Verdict(None, {"replayed": False}), 0.0))
+
+
+def relative(path: Path | None) -> str | None:
+    """The path as stored in records: relative to the working directory where possible, with forward slashes."""
+    if path is None:
+        return None
+    try:
+        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
+    except ValueError:
+        return path.resolve().as_posix()
+
+
+def find_instance(record: Record) -> Instance:
+    """The instance a record belongs to: its file is looked for from the working directory, then from every folder
+    above the record, and must have the record's hash. Raises :class:`InputError` when there is none."""
+    name = record["instance_file"]
+    source = str(record.path) if record.path else None
+    if name is None:
+        raise InputError("the record's instance was never in a file; pass the instance itself", source)
+    folders = [Path.cwd(), *(record.path.resolve().parents if record.path else ())]
+    seen_other = False
+    for folder in folders:
+        candidate = folder / name
+        if candidate.is_file():
+            instance = read(candidate)
+            if instance.sha256 == record["instance_sha256"]:
+                return instance
+            seen_other = True
+    problem = "has changed since the run" if seen_other else "is not found"
+    raise InputError(f"the instance file {name} {problem}", source)
+
+
+def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:
+    """Replay a record's solution (or verify its bound's certificate) from the instance alone.
+
+    Besides the solution's own faults, the stored value must be the one recomputed and the bound must not exceed it.
+    Raises :class:`InputError` when the record or its instance cannot be read.
+    """
+    if not isinstance(record, Record):
+        record = records.read(record)
+    instance = instance or find_instance(record)
+    family = get_family(record["family"])
+    stored, bound = record.value, record.bound
+    if record["kind"] == "bound" or not record.packed:
+        faults = []
+        if stored is not None:
+            faults.append(f"the record states the value {stored:g} but holds no solution")
+        if record["kind"] == "bound" and record.packed and bound is not None:
+            faults += family.check_bound(instance, bound, record.packed)
+        return Verdict(None, {"replayed": False}, faults)
+    try:
+        solution = family.unpack(instance, record.packed)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        return Verdict(None, {"replayed": False}, [f"the stored solution cannot be read: {error!r}"])
+    verdict = family.check(instance, solution)
+    if verdict.ok and (stored is None or abs(stored - (verdict.value or 0.0)) > 1e-9 * max(1.0, abs(stored))):
+        verdict.faults.append(f"the record states the value {stored}, the replay gives {verdict.value}")
+    if verdict.value is not None and bound is not None and bound > verdict.value * (1 + 1e-6) + 1e-9:
+        verdict.faults.append(f"the bound {bound:g} exceeds the replayed value {verdict.value:g}")
+    return verdict

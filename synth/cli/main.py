@@ -1,0 +1,65 @@
+"""The command ``synth``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import typer
+
+from synth.cli import catalogue, inspect, make, solve
+from synth.errors import InputError
+
+app = typer.Typer(
+    name="synth",
+    help="Synthesise collective-communication schedules by mathematical programming, with proven gaps.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("families")(catalogue.families)
+app.command("solvers")(catalogue.solvers)
+app.command("instances")(catalogue.instances)
+app.command("make")(make.make)
+app.command("solve")(solve.solve)
+app.command("check")(inspect.check)
+app.command("show")(inspect.show)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import synth
+
+        typer.echo(f"synth {synth.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _main(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def _terminated(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def run() -> None:
+    """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except InputError as error:
+        for line in str(error).splitlines():
+            print(f"synth: {line}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("synth: interrupted; finished records are kept, --resume goes on from them", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

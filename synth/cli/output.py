@@ -1,0 +1,37 @@
+"""What the commands share in printing."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+# a pipe or a file has no width: give tables room instead of cutting words
+_width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size((160, 24)).columns)
+console = Console(width=_width, highlight=False, soft_wrap=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """A plain table; columns named in ``right`` are right-aligned."""
+    result = Table(title_justify="left", caption_justify="left")
+    for column in columns:
+        result.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        result.add_row(*row)
+    return result
+
+
+def number(value: float | None, digits: int = 6) -> str:
+    """A number for a person; a dash for None."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def percent(value: float | None) -> str:
+    """A relative gap for a person."""
+    if value is None:
+        return "–"
+    return "0" if value == 0 else f"{100 * value:.2f} %"

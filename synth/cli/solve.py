@@ -1,0 +1,229 @@
+"""``synth solve``: run methods on instance files."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from synth.cli.output import console, errors, number, percent, table
+
+if TYPE_CHECKING:
+    from synth.errors import Fault
+    from synth.instance import Instance
+    from synth.record import Record
+    from synth.runner import Run
+
+EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION = 1, 2, 3, 4
+
+
+def solve(
+    paths: list[Path] = typer.Argument(..., metavar="INSTANCE…", help="Instance files or folders of them."),
+    methods: list[str] = typer.Option(None, "-m", "--method", help="A method (repeatable). Default: the family's."),
+    solver: str = typer.Option(None, "--solver", help="highs, cpsat, scip or gurobi; for methods that can use it."),
+    time_limit: str = typer.Option("60s", "--time-limit", help="Per run: 90, 60s, 5m, 2h or none."),
+    gap: float = typer.Option(1e-4, "--gap", min=0.0, help="Relative gap at which a solver may stop."),
+    threads: int = typer.Option(1, "--threads", min=1, help="Threads of each run."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Seed of solvers and of every random choice."),
+    options: list[str] = typer.Option(None, "-O", "--option", metavar="key=value", help="A method's own parameter."),
+    results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),
+    resume: bool = typer.Option(False, "--resume", help="Skip runs whose record is there already."),
+    json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
+) -> None:
+    """Solve instance files; ends with a table of values, proven bounds and gaps."""
+    from synth.runner import WriteFailedError, run_all
+
+    runs = _plan(paths, methods, solver, time_limit, gap, threads, seed, options or [], results)
+    done: list[tuple[Run, Record]] = []
+    reused = 0
+    try:
+        with _progress(len(runs), json_lines) as advance:
+            for run, record, was_there in run_all(runs, resume, on_start=advance.start):
+                done.append((run, record))
+                reused += was_there
+                advance.done()
+                if json_lines:
+                    from synth.record import dumps
+
+                    print(dumps(record.data, one_line=True), flush=True)
+    except WriteFailedError as error:
+        errors.print(f"synth: {error}", style="red", markup=False)
+        raise typer.Exit(EXIT_FAILED) from None
+    if not json_lines:
+        _print_table(done, results)
+        if reused:
+            console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
+    _print_messages(done)
+    code = _exit_code(done)
+    if code:
+        raise typer.Exit(code)
+
+
+def _plan(
+    paths: list[Path], methods: list[str] | None, solver: str | None, time_limit: str, gap: float, threads: int,
+    seed: int, options: list[str], results: Path,
+) -> list[Run]:  # fmt: skip
+    """All runs, or one InputError that lists everything wrong with files, methods, solvers and options."""
+    from synth.api import method_options
+    from synth.errors import Fault, InputError
+    from synth.family import get_family
+    from synth.instance import read
+    from synth.options import RunOptions, read_duration, split_pairs
+    from synth.runner import Run, expand_paths
+
+    faults: list[Fault] = []
+    limit: float | None = None
+    if time_limit != "none":
+        try:
+            limit = read_duration(time_limit)
+        except ValueError as error:
+            faults.append(Fault("--time-limit", str(error), time_limit, True))
+    given = split_pairs(options, "-O")
+    instances: list[Instance] = []
+    for path in expand_paths(paths):
+        try:
+            instances.append(read(path))
+        except InputError as error:
+            faults += [Fault("", line) for line in str(error).splitlines()]
+    faults += _name_clashes(instances)
+    runs: list[Run] = []
+    seen: set[str] = set()
+    for instance in instances:
+        family = get_family(instance.family)
+        names = list(dict.fromkeys(methods or family.default_methods))
+        usable = {parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters}
+        for name in names:
+            try:
+                method = family.method(name)
+                # with several methods an option or a solver goes to those that know it
+                known = {parameter.name for parameter in method.parameters}
+                mine = {key: value for key, value in given.items() if key in known or key not in usable}
+                fits = solver is None or solver in method.solvers or len(names) == 1
+                chosen, parameters = method_options(family, method, solver if fits else None, mine)
+            except InputError as error:
+                if str(error) not in seen:
+                    faults.append(Fault("", str(error)))
+                seen.add(str(error))
+                continue
+            runs.append(Run(instance, method, RunOptions(limit, gap, threads, seed, chosen, parameters), results))
+    if solver is not None and not faults and not any(run.options.solver == solver for run in runs):
+        from synth.solvers.catalogue import require
+
+        require(solver)
+        faults.append(Fault("", f"none of the methods can use solver {solver}"))
+    if faults:
+        raise InputError(faults)
+    return runs
+
+
+def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
+    from synth.errors import Fault
+
+    files = defaultdict(list)
+    for instance in instances:
+        files[instance.family, instance.name].append(str(instance.file))
+    return [
+        Fault("", f"two instances are both named {name} ({' and '.join(where)}); their records would overwrite each other")
+        for (_, name), where in files.items()
+        if len(where) > 1
+    ]
+
+
+class _Advance:
+    """Progress on standard error: a bar on a terminal when there are several runs, nothing otherwise."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True,
+            disable=quiet or total < 2 or not sys.stderr.isatty(),
+        )  # fmt: skip
+        self.task = self.progress.add_task("", total=total)
+
+    def __enter__(self) -> _Advance:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def start(self, run: Run) -> None:
+        self.progress.update(self.task, description=f"{run.instance.name} {run.method.name}")
+
+    def done(self) -> None:
+        self.progress.advance(self.task)
+
+
+def _progress(total: int, quiet: bool) -> _Advance:
+    return _Advance(total, quiet)
+
+
+def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
+    from synth.record import gap
+
+    bounds = _best_bounds(done, results)
+    rows = []
+    for run, record in done:
+        bound = bounds.get((run.instance.family, run.instance.name))
+        method = run.method.name + (f" ({run.options.solver})" if run.options.solver else "")
+        verified = "–" if record.value is None and record.ok else "yes" if record.ok else "FAILED"
+        ended = record["termination"]
+        value = number(record.value) if record.value is not None else ended
+        if run.method.kind == "bound" and record.bound is not None:
+            value = f"(bound {number(record.bound)})"
+        seconds = record["seconds"]["build"] + record["seconds"]["solve"]
+        rows.append(
+            (run.instance.name, method, value, number(bound), percent(gap(record.value, bound)), f"{seconds:.2f}", verified,
+             ended)
+        )  # fmt: skip
+    right = ("value", "bound", "gap", "seconds")
+    console.print(table("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended", rows=rows, right=right))
+
+
+def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
+    """The best proven bound per instance, over these runs and earlier records of the same instance file."""
+    from synth import record as records
+    from synth.errors import InputError
+
+    best: dict[tuple[str, str], float] = {}
+    for run, _ in done:
+        key = (run.instance.family, run.instance.name)
+        if key in best:
+            continue
+        for path in (results / run.instance.family / run.instance.name).glob("*.json"):
+            try:
+                record = records.read(path)
+            except InputError:
+                continue
+            if record["instance_sha256"] == run.instance.sha256 and record.bound is not None and record.ok:
+                best[key] = max(best.get(key, record.bound), record.bound)
+    return best
+
+
+def _print_messages(done: Sequence[tuple[Run, Record]]) -> None:
+    """What a person must know and the table does not say, on standard error."""
+    for run, record in done:
+        where = f"{run.instance.name}, {run.method.name}"
+        if record["termination"] in ("error", "size_limit", "unsupported", "infeasible", "time_limit") and record["message"]:
+            if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
+                continue  # the table's last column says it; the records have the words
+            errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)
+        for fault in record["verified"]["faults"]:
+            errors.print(f"{where}: check failed: {fault}", style="red", markup=False)
+
+
+def _exit_code(done: Sequence[tuple[Run, Record]]) -> int:
+    if any(record["termination"] == "error" or not record.ok for _, record in done):
+        return EXIT_FAILED
+    if all(record["termination"] in ("size_limit", "unsupported") for _, record in done):
+        return EXIT_INPUT
+    if any(record["termination"] == "infeasible" for _, record in done):
+        return EXIT_INFEASIBLE
+    solved = {run.instance.name for run, record in done if record.value is not None or run.method.kind == "bound"}
+    return EXIT_NO_SOLUTION if any(run.instance.name not in solved for run, _ in done) else 0

@@ -1,0 +1,68 @@
+"""Collectives: which chunk (or which contributions to it) stands where before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What a schedule must achieve.
+
+    Chunk ``k`` belongs to node ``owner[k]`` (shape (chunks,)). With ``reduces`` every node starts with a contribution
+    to every chunk, otherwise only the owner holds chunk ``k``. With ``to_all`` every node ends with the chunk (or its
+    full sum); otherwise only ``target[k]`` needs it.
+    """
+
+    name: str
+    nodes: int
+    owner: IntArray
+    reduces: bool
+    to_all: bool
+    target: IntArray | None = None
+
+    @property
+    def chunks(self) -> int:
+        """Number of distinct chunks."""
+        return len(self.owner)
+
+
+def _owners(nodes: int, chunks_per_node: int) -> IntArray:
+    if nodes < 1 or chunks_per_node < 1:
+        raise ValueError("at least one node and one chunk per node")
+    return np.repeat(np.arange(nodes, dtype=np.int32), chunks_per_node)
+
+
+def allgather(nodes: int, chunks_per_node: int) -> Collective:
+    """Every node's ``chunks_per_node`` chunks reach every node. Chunk ``k`` starts at node ``k // chunks_per_node``."""
+    return Collective("allgather", nodes, _owners(nodes, chunks_per_node), reduces=False, to_all=True)
+
+
+def reduce_scatter(nodes: int, chunks_per_node: int) -> Collective:
+    """Every chunk's sum over all nodes ends at its owner, every contribution counted exactly once."""
+    owner = _owners(nodes, chunks_per_node)
+    return Collective("reduce_scatter", nodes, owner, reduces=True, to_all=False, target=owner)
+
+
+def allreduce(nodes: int, chunks_per_node: int) -> Collective:
+    """Every chunk's sum over all nodes ends at every node; the owner is only the name of the shard."""
+    return Collective("allreduce", nodes, _owners(nodes, chunks_per_node), reduces=True, to_all=True)
+
+
+def broadcast(nodes: int, root: int, chunks: int) -> Collective:
+    """The root's chunks reach every node."""
+    return Collective("broadcast", nodes, np.full(chunks, root, dtype=np.int32), reduces=False, to_all=True)
+
+
+def all_to_all(nodes: int) -> Collective:
+    """One chunk per ordered pair: chunk ``s * nodes + d`` goes from ``s`` to ``d``."""
+    owner, target = np.divmod(np.arange(nodes * nodes, dtype=np.int32), np.int32(nodes))
+    return Collective("all_to_all", nodes, owner, reduces=False, to_all=False, target=target)
+
+
+BY_NAME = {"allgather": allgather, "reduce_scatter": reduce_scatter, "allreduce": allreduce}

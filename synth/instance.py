@@ -1,0 +1,165 @@
+"""Instances: one problem each, read from a JSON file, validated at once and in full, immutable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from synth.errors import Fault, InputError
+
+FORMAT = "synth-instance/1"
+
+
+class Part(BaseModel):
+    """Base of everything inside an instance file: unknown keys rejected, immutable, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Instance(Part):
+    """Base of every family's instance type. Subclasses add the problem's own fields."""
+
+    format: Literal["synth-instance/1"] = FORMAT
+    family: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    source: str = Field(min_length=1, description="where the instance comes from")
+
+    _file: Path | None = PrivateAttr(default=None)
+    _sha256: str | None = PrivateAttr(default=None)
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        """Faults that concern several fields at once, found on raw data that may be wrong in other ways too."""
+        return []
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        faults = self.faults_in(self.model_dump(mode="json"))
+        if faults:
+            raise ValueError("; ".join(map(str, faults)))
+        return self
+
+    @property
+    def file(self) -> Path | None:
+        """The file it was read from, if any."""
+        return self._file
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the file's bytes, or of the canonical JSON of an instance that was never in a file."""
+        return self._sha256 or hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The instance file's text."""
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
+
+
+def parse(raw: Any, instance_type: type[Instance], source: str) -> Instance:
+    """Validate ``raw``; raise :class:`InputError` that lists every fault found."""
+    try:
+        return instance_type.model_validate(raw)
+    except ValidationError as error:
+        faults = list(faults_of(error, raw, skip_whole=True))
+        if isinstance(raw, dict):
+            seen = {fault.path for fault in faults}
+            faults += [fault for fault in instance_type.faults_in(raw) if fault.path not in seen]
+        raise InputError(faults or list(faults_of(error, raw)), source) from None
+
+
+def faults_of(error: ValidationError, raw: Any, skip_whole: bool = False) -> Iterable[Fault]:
+    """Pydantic's errors in our words, with paths such as ``network.links[3].bandwidth``."""
+    for item in error.errors():
+        if skip_whole and not item["loc"] and item["type"] == "value_error":
+            continue  # raised by Instance._whole, whose faults come with their own paths
+        path, value, found = _locate(item["loc"], raw)
+        message = item["msg"].removeprefix("Value error, ")
+        context = item.get("ctx", {})
+        match item["type"]:
+            case "missing":
+                yield Fault(path, "is missing")
+                continue
+            case "extra_forbidden":
+                yield Fault(path, "unknown key")
+                continue
+            case "greater_than":
+                message = f"must be > {context['gt']:g}"
+            case "greater_than_equal":
+                message = f"must be >= {context['ge']:g}"
+            case "less_than_equal":
+                message = f"must be <= {context['le']:g}"
+            case "union_tag_invalid":
+                path = f"{path}.{str(context['discriminator']).strip(chr(39))}"
+                value, found = context["tag"], True
+                message = f"unknown; one of {context['expected_tags']}"
+            case "union_tag_not_found":
+                message = f"needs the key {context['discriminator']}"
+        yield Fault(path, message[:1].lower() + message[1:], value, found)
+
+
+def _locate(location: Sequence[int | str], raw: Any) -> tuple[str, Any, bool]:
+    """Path text of a pydantic location; the tags of unions, which are not keys of the file, are left out."""
+    path, value, found = "", raw, True
+    for index, part in enumerate(location):
+        last = index == len(location) - 1
+        if isinstance(part, int) and isinstance(value, list) and part < len(value):
+            path, value = f"{path}[{part}]", value[part]
+        elif isinstance(part, str) and isinstance(value, dict) and part in value:
+            path, value = f"{path}.{part}" if path else part, value[part]
+        elif last and isinstance(value, dict):
+            path, value, found = f"{path}.{part}" if path else str(part), None, False
+    return path, value, found
+
+
+def read_json(path: Path) -> tuple[Any, bytes]:
+    """The file's data and bytes. Raises :class:`InputError` when it cannot be read or is not JSON."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+    try:
+        return json.loads(data, object_pairs_hook=_no_repeated_keys), data
+    except json.JSONDecodeError as error:
+        message = f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(message, str(path)) from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", str(path)) from None
+    except ValueError as error:
+        raise InputError(f"not valid JSON: {error}", str(path)) from None
+
+
+def _no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        repeated = sorted({key for key, _ in pairs if sum(k == key for k, _ in pairs) > 1})
+        raise ValueError(f"the key {repeated[0]!r} stands twice")
+    return result
+
+
+def read(path: str | Path) -> Instance:
+    """Read an instance file of any installed family.
+
+    Raises :class:`InputError` naming the file and every fault in it.
+    """
+    from synth.family import get_family
+
+    path = Path(path)
+    raw, data = read_json(path)
+    if not isinstance(raw, dict):
+        raise InputError("an instance file holds one JSON object", str(path))
+    if raw.get("format") != FORMAT:
+        raise InputError([Fault("format", f"must be {FORMAT!r}", raw.get("format"), "format" in raw)], str(path))
+    if not isinstance(raw.get("family"), str):
+        raise InputError([Fault("family", "is missing or not a text")], str(path))
+    try:
+        family = get_family(raw["family"])
+    except InputError as error:
+        raise InputError([Fault("family", error.faults[0].message, raw["family"], True)], str(path)) from None
+    instance = parse(raw, family.instance_type, str(path))
+    instance._file = path
+    instance._sha256 = hashlib.sha256(data).hexdigest()
+    return instance

@@ -1,0 +1,5 @@
+"""Networks: directed multigraphs with link bandwidth and latency, their builders and their symmetries."""
+
+from synth.network.network import Network
+
+__all__ = ["Network"]

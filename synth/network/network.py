@@ -1,0 +1,171 @@
+"""The network: an immutable directed multigraph over flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float64]
+
+DEFAULT_BANDWIDTH = 128e9  # bytes/s, XTree table I
+DEFAULT_LATENCY = 20e-9  # s per hop, XTree table I
+
+
+def _frozen(values: Any, dtype: Any) -> Any:
+    array = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+class Network:
+    """Directed multigraph: link ``e`` goes from ``src[e]`` to ``dst[e]``. Parallel links are distinct ids.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of nodes; nodes are ``0..nodes-1``.
+    src, dst : int32 array, shape (links,)
+        Tail and head of every link.
+    bandwidth : float64 array, shape (links,)
+        Bytes per second, > 0.
+    latency : float64 array, shape (links,)
+        Seconds, >= 0.
+    kind : str
+        Name of the builder (``"mesh"``, …) or ``"links"``.
+    grid : tuple of int or None
+        Side lengths when node ``v`` stands at the row-major coordinates ``np.unravel_index(v, grid)``.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        links: Sequence[tuple[int, int]] | npt.NDArray[np.integer[Any]],
+        bandwidth: float | Sequence[float] | FloatArray = DEFAULT_BANDWIDTH,
+        latency: float | Sequence[float] | FloatArray = DEFAULT_LATENCY,
+        *,
+        kind: str = "links",
+        grid: tuple[int, ...] | None = None,
+        positions: Sequence[tuple[float, float]] | None = None,
+    ) -> None:
+        """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0."""
+        pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
+        self.nodes = int(nodes)
+        self.src: IntArray = _frozen(pairs[:, 0], np.int32)
+        self.dst: IntArray = _frozen(pairs[:, 1], np.int32)
+        count = len(pairs)
+        self.bandwidth: FloatArray = _frozen(np.broadcast_to(np.asarray(bandwidth, dtype=float), (count,)), np.float64)
+        self.latency: FloatArray = _frozen(np.broadcast_to(np.asarray(latency, dtype=float), (count,)), np.float64)
+        self.kind = kind
+        self.grid = grid
+        self.positions: FloatArray | None = None if positions is None else _frozen(positions, np.float64)
+        if self.nodes < 1:
+            raise ValueError("a network has at least one node")
+        if count and (pairs.min() < 0 or pairs.max() >= self.nodes):
+            raise ValueError(f"a link names a node outside 0..{self.nodes - 1}")
+        if np.any(self.src == self.dst):
+            raise ValueError("a link goes from a node to itself")
+        if np.any(~(self.bandwidth > 0)) or np.any(~np.isfinite(self.bandwidth)):
+            raise ValueError("every bandwidth is finite and > 0")
+        if np.any(~(self.latency >= 0)) or np.any(~np.isfinite(self.latency)):
+            raise ValueError("every latency is finite and >= 0")
+        if grid is not None and int(np.prod(grid)) != self.nodes:
+            raise ValueError("the grid's sides do not multiply to the number of nodes")
+
+    def __repr__(self) -> str:
+        return f"Network({self.kind}, nodes={self.nodes}, links={self.links})"
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+        return len(self.src)
+
+    @cached_property
+    def in_degree(self) -> IntArray:
+        """Links into each node, shape (nodes,)."""
+        return _frozen(np.bincount(self.dst, minlength=self.nodes), np.int32)  # type: ignore[no-any-return]
+
+    @cached_property
+    def out_degree(self) -> IntArray:
+        """Links out of each node, shape (nodes,)."""
+        return _frozen(np.bincount(self.src, minlength=self.nodes), np.int32)  # type: ignore[no-any-return]
+
+    @cached_property
+    def in_links(self) -> tuple[IntArray, IntArray]:
+        """``(pointer, links)``: the links into ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
+        return self._grouped(self.dst, self.in_degree)
+
+    @cached_property
+    def out_links(self) -> tuple[IntArray, IntArray]:
+        """``(pointer, links)``: the links out of ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
+        return self._grouped(self.src, self.out_degree)
+
+    def _grouped(self, key: IntArray, degree: IntArray) -> tuple[IntArray, IntArray]:
+        pointer = np.concatenate(([0], np.cumsum(degree)))
+        return _frozen(pointer, np.int32), _frozen(np.argsort(key, kind="stable"), np.int32)
+
+    @cached_property
+    def arcs(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Parallel links merged: ``(tail, head, capacity, arc_of_link)``, arcs sorted by (tail, head)."""
+        key = self.src.astype(np.int64) * self.nodes + self.dst
+        unique, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
+        return (
+            _frozen(unique // self.nodes, np.int32),
+            _frozen(unique % self.nodes, np.int32),
+            _frozen(count, np.int32),
+            _frozen(inverse.reshape(-1), np.int32),
+        )
+
+    @cached_property
+    def distances(self) -> npt.NDArray[np.int32]:
+        """Hops from row to column, shape (nodes, nodes); -1 where there is no path."""
+        tail, head, _, _ = self.arcs
+        graph = csr_array((np.ones(len(tail)), (tail, head)), shape=(self.nodes, self.nodes))
+        hops = dijkstra(graph, unweighted=True)
+        hops[~np.isfinite(hops)] = -1
+        return _frozen(hops, np.int32)  # type: ignore[no-any-return]
+
+    @property
+    def diameter(self) -> int:
+        """Longest shortest path in hops. Raises ``ValueError`` on a network that is not strongly connected."""
+        if self.distances.min() < 0:
+            raise ValueError("the network is not strongly connected")
+        return int(self.distances.max())
+
+    def cut_off_pair(self) -> tuple[int, int] | None:
+        """Some ``(u, v)`` with no path from ``u`` to ``v``, or None if the network is strongly connected."""
+        graph = csr_array((np.ones(self.links), (self.src, self.dst)), shape=(self.nodes, self.nodes))
+        parts, label = connected_components(graph, directed=True, connection="strong")
+        if parts == 1:
+            return None
+        for start, reach_graph in ((True, graph), (False, graph.T)):
+            hops = dijkstra(reach_graph, indices=0, unweighted=True)
+            missing = np.flatnonzero(~np.isfinite(hops))
+            if len(missing):
+                return (0, int(missing[0])) if start else (int(missing[0]), 0)
+        raise AssertionError(f"{parts} strong components but node 0 reaches and is reached by all: {label}")
+
+    def reversed(self) -> Network:
+        """The network with every link turned around; link ids stay."""
+        links = np.stack([self.dst, self.src], axis=1)
+        mirrored = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
+        mirrored.positions = self.positions
+        return mirrored
+
+    def to_networkx(self) -> nx.MultiDiGraph[int]:
+        """A networkx copy; edge keys are link ids, with ``bandwidth`` and ``latency`` attributes."""
+        graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+        graph.add_nodes_from(range(self.nodes))
+        for e in range(self.links):
+            graph.add_edge(
+                int(self.src[e]), int(self.dst[e]), key=e,
+                bandwidth=float(self.bandwidth[e]), latency=float(self.latency[e]),
+            )  # fmt: skip
+        return graph

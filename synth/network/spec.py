@@ -1,0 +1,225 @@
+"""The network as it stands in an instance file: a builder with its parameters, or an explicit list of links."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from synth.errors import Fault, InputError
+from synth.instance import Part
+from synth.network import builders
+from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY, Network
+
+Bandwidth = Annotated[float, Field(gt=0, description="bytes/s")]
+Latency = Annotated[float, Field(ge=0, description="seconds per hop")]
+Side = Annotated[int, Field(ge=1, le=100_000)]
+Direction = Literal["even_up", "odd_up"]
+
+
+class _Uniform(Part):
+    """All links alike."""
+
+    bandwidth: Bandwidth = DEFAULT_BANDWIDTH
+    latency: Latency = DEFAULT_LATENCY
+
+    def build(self) -> Network:
+        """The network; the builder may raise ``ValueError``."""
+        raise NotImplementedError
+
+
+class LineSpec(_Uniform):
+    """Nodes in a row."""
+
+    kind: Literal["line"]
+    nodes: Side
+
+    def build(self) -> Network:
+        return builders.line(self.nodes, self.bandwidth, self.latency)
+
+
+class RingSpec(_Uniform):
+    """A ring, both ways unless ``bidirectional`` is false."""
+
+    kind: Literal["ring"]
+    nodes: Side
+    bidirectional: bool = True
+
+    def build(self) -> Network:
+        return builders.ring(self.nodes, self.bidirectional, self.bandwidth, self.latency)
+
+
+class MeshSpec(_Uniform):
+    """A 2-D mesh."""
+
+    kind: Literal["mesh"]
+    rows: Side
+    cols: Side
+
+    def build(self) -> Network:
+        return builders.grid((self.rows, self.cols), False, self.bandwidth, self.latency)
+
+
+class TorusSpec(_Uniform):
+    """A 2-D torus."""
+
+    kind: Literal["torus"]
+    rows: Side
+    cols: Side
+
+    def build(self) -> Network:
+        return builders.grid((self.rows, self.cols), True, self.bandwidth, self.latency)
+
+
+class RingDirections(Part):
+    """Direction of the ring along each edge of an EquiMesh."""
+
+    top: Direction = "even_up"
+    bottom: Direction = "even_up"
+    left: Direction = "even_up"
+    right: Direction = "even_up"
+
+
+class EquimeshSpec(_Uniform):
+    """An EquiMesh; every ring may take either direction."""
+
+    kind: Literal["equimesh"]
+    rows: Annotated[int, Field(ge=2, le=100_000)]
+    cols: Annotated[int, Field(ge=2, le=100_000)]
+    rings: RingDirections = RingDirections()
+
+    def build(self) -> Network:
+        r = self.rings
+        directions = (r.top, r.bottom, r.left, r.right)
+        return builders.equimesh(self.rows, self.cols, directions, self.bandwidth, self.latency)
+
+
+class HypercubeSpec(_Uniform):
+    """A hypercube of 2**dimension nodes."""
+
+    kind: Literal["hypercube"]
+    dimension: Annotated[int, Field(ge=1, le=16)]
+
+    def build(self) -> Network:
+        return builders.hypercube(self.dimension, self.bandwidth, self.latency)
+
+
+class KautzSpec(_Uniform):
+    """A generalised Kautz network."""
+
+    kind: Literal["kautz"]
+    nodes: Annotated[int, Field(ge=2, le=100_000)]
+    degree: Annotated[int, Field(ge=1)]
+
+    def build(self) -> Network:
+        return builders.kautz(self.nodes, self.degree, self.bandwidth, self.latency)
+
+
+class LinkSpec(Part):
+    """One directed link."""
+
+    src: Annotated[int, Field(ge=0)]
+    dst: Annotated[int, Field(ge=0)]
+    bandwidth: Bandwidth = DEFAULT_BANDWIDTH
+    latency: Latency = DEFAULT_LATENCY
+
+
+class LinksSpec(Part):
+    """Any network, link by link; ``positions`` (x, y per node) are used only for drawing."""
+
+    kind: Literal["links"]
+    nodes: Side
+    links: Annotated[tuple[LinkSpec, ...], Field(min_length=1)]
+    positions: tuple[tuple[float, float], ...] | None = None
+
+    def build(self) -> Network:
+        return Network(
+            self.nodes,
+            [(link.src, link.dst) for link in self.links],
+            [link.bandwidth for link in self.links],
+            [link.latency for link in self.links],
+            positions=self.positions,
+        )
+
+
+NetworkSpec = Annotated[
+    LineSpec | RingSpec | MeshSpec | TorusSpec | EquimeshSpec | HypercubeSpec | KautzSpec | LinksSpec,
+    Field(discriminator="kind"),
+]
+SPECS: Mapping[str, type[Part]] = {
+    "line": LineSpec, "ring": RingSpec, "mesh": MeshSpec, "torus": TorusSpec, "equimesh": EquimeshSpec,
+    "hypercube": HypercubeSpec, "kautz": KautzSpec, "links": LinksSpec,
+}  # fmt: skip
+
+
+def network_faults(raw: Any, path: str = "network") -> list[Fault]:
+    """Faults of a raw network that no single field shows: nodes out of range, self-loops, no strong connection."""
+    if not isinstance(raw, dict):
+        return []
+    faults: list[Fault] = []
+    nodes, links = raw.get("nodes"), raw.get("links")
+    if raw.get("kind") == "links" and isinstance(nodes, int) and isinstance(links, list):
+        for i, link in enumerate(links):
+            if not isinstance(link, dict):
+                continue
+            for end in ("src", "dst"):
+                node = link.get(end)
+                if isinstance(node, int) and not isinstance(node, bool) and node >= nodes:
+                    message = f"node out of range, the network has nodes 0..{nodes - 1}"
+                    faults.append(Fault(f"{path}.links[{i}].{end}", message, node, True))
+            if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
+                faults.append(Fault(f"{path}.links[{i}]", "goes from a node to itself", link, True))
+        positions = raw.get("positions")
+        if isinstance(positions, list) and len(positions) != nodes:
+            faults.append(Fault(f"{path}.positions", f"{len(positions)} positions for {nodes} nodes"))
+    if faults:
+        return faults
+    kind = raw.get("kind")
+    spec = SPECS.get(kind) if isinstance(kind, str) else None
+    if spec is None:
+        return []
+    try:
+        network = spec.model_validate(raw).build()  # type: ignore[attr-defined]
+    except ValueError as error:
+        # a pydantic error is a ValueError too; its faults are reported field by field elsewhere
+        return [] if type(error).__name__ == "ValidationError" else [Fault(path, str(error))]
+    pair = network.cut_off_pair()
+    if pair is not None:
+        return [Fault(path, f"disconnected: node {pair[1]} cannot be reached from node {pair[0]}")]
+    return []
+
+
+def links_from_csv(path: Path) -> dict[str, Any]:
+    """A raw ``links`` network from a CSV file with the header ``src,dst[,bandwidth][,latency]``.
+
+    Raises :class:`InputError` naming the file and every faulty line.
+    """
+    try:
+        with path.open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {error}", str(path)) from None
+    known = {"src": int, "dst": int, "bandwidth": float, "latency": float}
+    header = set(rows[0]) if rows else set()
+    if not {"src", "dst"} <= header or not header <= set(known):
+        raise InputError("needs a header line src,dst[,bandwidth][,latency] and at least one link", str(path))
+    faults, links = [], []
+    for number, row in enumerate(rows, start=2):
+        link: dict[str, Any] = {}
+        for key, convert in known.items():
+            if row.get(key) in (None, ""):
+                if key in ("src", "dst"):
+                    faults.append(Fault(f"line {number}, {key}", "is missing"))
+                continue
+            try:
+                link[key] = convert(row[key])
+            except ValueError:
+                faults.append(Fault(f"line {number}, {key}", f"not a number ({convert.__name__})", row[key], True))
+        links.append(link)
+    if faults:
+        raise InputError(faults, str(path))
+    nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
+    return {"kind": "links", "nodes": nodes, "links": links}

@@ -1,0 +1,68 @@
+"""Symmetries that a network's grid coordinates suggest, each verified to be an automorphism before it is returned."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.network.network import Network
+
+Permutation = npt.NDArray[np.int64]
+
+
+def is_automorphism(network: Network, image: Permutation) -> bool:
+    """Whether moving node ``v`` to ``image[v]`` maps the links onto the links, with their bandwidth and latency."""
+
+    def links_sorted(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        order = np.lexsort((network.latency, network.bandwidth, dst, src))
+        return np.stack([src[order], dst[order], network.bandwidth[order], network.latency[order]])
+
+    moved = links_sorted(image[network.src], image[network.dst])
+    return bool(np.array_equal(moved, links_sorted(network.src.astype(np.int64), network.dst.astype(np.int64))))
+
+
+def translation(sides: tuple[int, ...], by: tuple[int, ...]) -> Permutation:
+    """The node permutation that adds ``by`` to the row-major coordinates, each modulo its side."""
+    coordinates = np.unravel_index(np.arange(int(np.prod(sides))), sides)
+    moved = tuple((c + b) % s for c, b, s in zip(coordinates, by, sides, strict=True))
+    return np.ravel_multi_index(moved, sides).astype(np.int64)
+
+
+def translations(network: Network) -> npt.NDArray[np.int64] | None:
+    """All translations of the grid, shape (nodes, nodes), row ``v`` being the one that carries node 0 to ``v``.
+
+    None unless the network has a grid and every unit translation is an automorphism (tori, rings, hypercubes); the
+    unit translations generate the others.
+    """
+    sides = network.grid
+    if sides is None:
+        return None
+    units = [tuple(int(axis == j) for j in range(len(sides))) for axis in range(len(sides))]
+    if not all(is_automorphism(network, translation(sides, unit)) for unit in units):
+        return None
+    targets = zip(*np.unravel_index(np.arange(network.nodes), sides), strict=True)
+    return np.stack([translation(sides, tuple(int(x) for x in target)) for target in targets])
+
+
+def point_symmetries(network: Network, limit: int = 64) -> list[Permutation]:
+    """The rotations and reflections of the grid that are automorphisms, identity first, at most ``limit``.
+
+    Candidates permute axes of equal length and flip axes; the result is a group because the candidates form one and
+    automorphisms are closed under composition. Without a grid (or with too many axes) it is the identity alone.
+    """
+    identity = np.arange(network.nodes, dtype=np.int64)
+    sides = network.grid
+    if sides is None or len(sides) > 3:
+        return [identity]
+    found = [identity]
+    ids = identity.reshape(sides)
+    for order in permutations(range(len(sides))):
+        if tuple(sides[axis] for axis in order) != tuple(sides):
+            continue
+        for flips in product((False, True), repeat=len(sides)):
+            image = np.flip(ids.transpose(order), [axis for axis, flip in enumerate(flips) if flip]).ravel()
+            if not np.array_equal(image, identity) and is_automorphism(network, image):
+                found.append(image)
+    return found if len(found) <= limit else [identity]

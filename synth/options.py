@@ -1,0 +1,150 @@
+"""Options of a run, and typed parameters given as ``key=value`` texts."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from synth.errors import Fault, InputError
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One ``key=value`` parameter: how to read it, its default and what it means."""
+
+    name: str
+    read: Callable[[str], Any]
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the user asked of one run. ``method`` holds the method's own parameters, defaults filled in.
+
+    ``relative_gap`` and ``threads`` go to the solver; the seed goes to solvers and to every random choice of ours.
+    """
+
+    time_limit_s: float | None = 60.0
+    relative_gap: float = 1e-4
+    threads: int = 1
+    seed: int = 0
+    solver: str | None = None
+    method: Mapping[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic, compare=False)
+
+    def remaining(self) -> float | None:
+        """Seconds left until the time limit, never negative; None without a limit."""
+        if self.time_limit_s is None:
+            return None
+        return max(0.0, self.started + self.time_limit_s - time.monotonic())
+
+    def out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.remaining() == 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """The options as a record stores and ``--resume`` compares them."""
+        return {
+            "time_limit_s": self.time_limit_s, "relative_gap": self.relative_gap, "threads": self.threads,
+            "seed": self.seed, "method": dict(self.method),
+        }  # fmt: skip
+
+
+def read_flag(text: str) -> bool:
+    """``on``/``off`` (also true/false, yes/no, 1/0)."""
+    value = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+    if text.lower() not in value:
+        raise ValueError("must be on or off")
+    return value[text.lower()]
+
+
+def read_int(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A reader of whole numbers in a range."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
+        if number < least or (most is not None and number > most):
+            raise ValueError(f"must be >= {least}" + (f" and <= {most}" if most is not None else ""))
+        return number
+
+    return read
+
+
+def read_float(least: float, exclusive: bool = False) -> Callable[[str], float]:
+    """A reader of finite numbers from ``least`` upwards (above it when ``exclusive``)."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError("must be a number") from None
+        if not (least < number if exclusive else least <= number) or number == float("inf"):
+            raise ValueError(f"must be {'>' if exclusive else '>='} {least:g} and finite")
+        return number
+
+    return read
+
+
+def read_choice(*choices: str) -> Callable[[str], str]:
+    """A reader of one of a few words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def read_duration(text: str) -> float:
+    """Seconds from texts like ``90``, ``60s``, ``1.5m``, ``2h``; must be > 0."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*(s|m|min|h)?\s*", text)
+    seconds = float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, None: 1}[match[2]] if match else 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError("must be a duration > 0 such as 90, 60s, 5m or 2h")
+    return seconds
+
+
+def split_pairs(pairs: Iterable[str], what: str) -> dict[str, str]:
+    """``["a=1", "b=x"]`` as a dict. Raises :class:`InputError` for a pair without ``=`` and for a key given twice."""
+    result: dict[str, str] = {}
+    faults = []
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            faults.append(Fault("", f"{what}: expected key=value, got {pair!r}"))
+        elif key in result:
+            faults.append(Fault("", f"{what}: {key} is given twice"))
+        result[key] = value
+    if faults:
+        raise InputError(faults)
+    return result
+
+
+def read_parameters(given: Mapping[str, str], known: Iterable[Parameter], what: str) -> dict[str, Any]:
+    """Typed values of all known parameters, defaults filled in. Raises :class:`InputError` listing every fault."""
+    known = list(known)
+    names = {parameter.name for parameter in known}
+    faults = [
+        Fault("", f"{what}: unknown parameter {key!r}; " + (f"one of {', '.join(sorted(names))}" if names else "it takes none"))
+        for key in given
+        if key not in names
+    ]
+    values = {}
+    for parameter in known:
+        values[parameter.name] = parameter.default
+        if parameter.name in given:
+            try:
+                values[parameter.name] = parameter.read(given[parameter.name])
+            except ValueError as error:
+                faults.append(Fault(f"{what}: {parameter.name}", str(error), given[parameter.name], True))
+    if faults:
+        raise InputError(faults)
+    return values

@@ -1,0 +1,167 @@
+"""Records: what one run left on disk, written atomically and readable for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.instance import read_json
+
+FORMAT = "synth-record/1"
+INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
+
+_REQUIRED = (
+    "format", "family", "instance", "instance_file", "instance_sha256", "method", "kind", "solver", "options",
+    "termination", "objective", "bound", "verified", "seconds", "solution", "solution_file", "message",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record: its data as stored (see DESIGN in the README) and, once written or read, its path."""
+
+    data: Mapping[str, Any]
+    packed: Mapping[str, Any] | None = None
+    path: Path | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The verified objective value, or None when the run holds no point."""
+        value = self.data["objective"]["value"]
+        return None if value is None else float(value)
+
+    @property
+    def bound(self) -> float | None:
+        """The proven lower bound, or None."""
+        bound = self.data["bound"]
+        return None if bound is None else float(bound)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the check found no fault."""
+        return bool(self.data["verified"]["ok"])
+
+    def __getitem__(self, key: str) -> Any:
+        return self.data[key]
+
+
+def record_path(results: Path, family: str, instance: str, method: str, solver: str | None) -> Path:
+    """``results/<family>/<instance>/<method>[-<solver>].json``."""
+    return results / family / instance / f"{method}{f'-{solver}' if solver else ''}.json"
+
+
+def gap(value: float | None, bound: float | None) -> float | None:
+    """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing."""
+    if value is None or bound is None:
+        return None
+    if value - bound <= 1e-9 * max(1.0, abs(value)):
+        return 0.0
+    return (value - bound) / abs(value) if value else math.inf
+
+
+def write(record: Record, path: Path) -> Record:
+    """Write the record, arrays beside it if they are large. Either the old record or the new one is on disk at any
+    moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making."""
+    data = dict(record.data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {k: v for k, v in (record.packed or {}).items() if isinstance(v, np.ndarray)}
+    if sum(array.size for array in arrays.values()) > INLINE_LIMIT:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        blob = buffer.getvalue()
+        # the name carries the content's hash, so a kill between the two writes cannot pair old and new
+        data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
+        _write_atomically(path.with_name(data["solution_file"]), blob)
+        arrays = {}
+    if record.packed is not None:
+        rest = {k: v for k, v in record.packed.items() if not isinstance(v, np.ndarray)}
+        data["solution"] = rest | {k: v.tolist() for k, v in arrays.items()}
+    _write_atomically(path, (dumps(data) + "\n").encode())
+    for old in path.parent.glob(f"{path.stem}.*.npz"):
+        if old.name != data["solution_file"]:
+            old.unlink(missing_ok=True)
+    return Record(data, record.packed, path)
+
+
+def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
+    """The record's JSON: long lists on one line each, so that a person can read the rest."""
+    if one_line:
+        return json.dumps(data, default=_plain, allow_nan=False)
+    lists: list[str] = []
+
+    def fold(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: fold(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)) and value and not any(isinstance(v, Mapping) for v in value):
+            lists.append(json.dumps(value, default=_plain, allow_nan=False))
+            return f"\0{len(lists) - 1}\0"
+        return value
+
+    text = json.dumps(fold(data), indent=1, default=_plain, allow_nan=False)
+    parts = text.split('"\\u0000')
+    return parts[0] + "".join(
+        lists[int(part.split("\\u0000", 1)[0])] + part.split('\\u0000"', 1)[1] for part in parts[1:]
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Path):
+        return value.as_posix()
+    raise TypeError(f"cannot store {type(value).__name__} in a record")
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def remove_leftovers(path: Path) -> None:
+    """Delete temporary files that a killed writer of this record left behind."""
+    for leftover in path.parent.glob(f".{path.stem}.*tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+def read(path: str | Path) -> Record:
+    """Read a record and its arrays. Raises :class:`InputError` when the file is no (complete) record."""
+    path = Path(path)
+    data, _ = read_json(path)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"not a record ({FORMAT})", str(path))
+    missing = [key for key in _REQUIRED if key not in data]
+    if missing:
+        raise InputError(f"incomplete record, missing: {', '.join(missing)}", str(path))
+    packed = data["solution"]
+    if data["solution_file"] is not None:
+        name = str(data["solution_file"])
+        if Path(name).name != name:
+            raise InputError(f"solution_file = {name!r}: must be a plain file name", str(path))
+        try:
+            with np.load(path.with_name(name), allow_pickle=False) as stored:
+                packed = dict(packed or {}) | {key: stored[key] for key in stored.files}
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"solution file {name} cannot be read: {error}", str(path)) from None
+    return Record(data, packed, path)

@@ -1,0 +1,62 @@
+"""Schedules: flat arrays of transfers, each one chunk over one link in one timestep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Transfers, all arrays of shape (transfers,).
+
+    ``step`` counts timesteps from 1; ``link`` is a link id; ``chunk`` a chunk id; where ``adds`` the receiver adds
+    what it gets to its own partial sum (reduction), elsewhere it stores a copy. What is sent in a step is what the
+    sender held at the end of the step before.
+    """
+
+    step: IntArray
+    link: IntArray
+    chunk: IntArray
+    adds: BoolArray
+
+    @staticmethod
+    def of(step: Any, link: Any, chunk: Any, adds: Any = False) -> Schedule:
+        """Build from anything array-like; ``adds`` may be one value for all. Raises ``ValueError`` on unlike lengths."""
+        columns = [np.ascontiguousarray(column, dtype=np.int32).reshape(-1) for column in (step, link, chunk)]
+        if len({len(column) for column in columns}) != 1:
+            raise ValueError("step, link and chunk have the same length")
+        flags = np.array(np.broadcast_to(np.asarray(adds, dtype=bool), columns[0].shape))
+        for column in (*columns, flags):
+            column.setflags(write=False)
+        return Schedule(columns[0], columns[1], columns[2], flags)
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @property
+    def steps(self) -> int:
+        """The last timestep used; 0 for an empty schedule."""
+        return int(self.step.max()) if len(self) else 0
+
+    def sorted(self) -> Schedule:
+        """The same transfers ordered by step, then link (the order in which schedules are shown and stored)."""
+        order = np.lexsort((self.chunk, self.link, self.step))
+        return Schedule.of(self.step[order], self.link[order], self.chunk[order], self.adds[order])
+
+    def then(self, other: Schedule) -> Schedule:
+        """This schedule followed by ``other``, whose steps are shifted behind it."""
+        mine, theirs = (self.step, self.link, self.chunk, self.adds), (
+            other.step + self.steps, other.link, other.chunk, other.adds,
+        )  # fmt: skip
+        return Schedule.of(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+
+    def reversed_in_time(self, adds: bool) -> Schedule:
+        """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter."""
+        return Schedule.of(self.steps + 1 - self.step, self.link, self.chunk, adds)

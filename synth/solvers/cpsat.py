@@ -1,0 +1,41 @@
+"""Solve CP-SAT models; the one place that maps its statuses."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from synth.options import RunOptions
+from synth.solvers.catalogue import require
+from synth.solvers.status import SolverResult, SolverTermination
+
+
+def solve(model: Any, options: RunOptions) -> tuple[SolverResult, Any]:
+    """Solve a ``CpModel``; return the result and the ``CpSolver`` to read values from (only if ``has_point``).
+
+    CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
+    """
+    require("cpsat")
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    started = time.monotonic()
+    limit = options.remaining()
+    if limit == 0.0:
+        return SolverResult("limit", False, None, None, 0.0, message="no time left"), solver
+    if limit is not None:
+        solver.parameters.max_time_in_seconds = limit
+    solver.parameters.num_workers = options.threads
+    solver.parameters.random_seed = options.seed % 2**31
+    solver.parameters.relative_gap_limit = options.relative_gap
+    status = solver.solve(model)
+    wall = time.monotonic() - started
+    if status == cp_model.MODEL_INVALID:
+        return SolverResult("error", False, None, None, wall, message=model.validate()), solver
+    termination: SolverTermination = {
+        cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible",
+    }.get(status, "limit")  # fmt: skip
+    has_point = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    objective = float(solver.objective_value) if has_point and model.has_objective() else None
+    bound = float(solver.best_objective_bound) if has_point and model.has_objective() else None
+    return SolverResult(termination, has_point, objective, bound, wall), solver
