@@ -59,8 +59,8 @@ def solve(
     """
     family = get_family(instance.family)
     if method is None:
-        programs = [name for name in family.default_methods if family.methods[name].kind == "program"]
-        method = (programs or list(family.default_methods))[0]
+        defaults = list(family.defaults_for(instance))
+        method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
     chosen = family.method(method)
     solver, parameters = method_options(family, chosen, solver, options or {})
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from synth.errors import Fault, InputError
 from synth.instance import Instance
@@ -96,14 +96,18 @@ class Family(ABC):
     citation: str
     objective: Objective
     instance_type: type[Instance]
-    methods: Mapping[str, Method]
-    default_methods: Sequence[str]
+    methods: ClassVar[Mapping[str, Method]]
+    default_methods: ClassVar[Sequence[str]]
 
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
         if name not in self.methods:
             raise InputError(f"unknown method {name!r} of family {self.name}; one of {', '.join(self.methods)}")
         return self.methods[name]
+
+    def defaults_for(self, instance: Any) -> Sequence[str]:
+        """The methods to run on this instance when the user names none."""
+        return self.default_methods
 
     @abstractmethod
     def make(self, parameters: Mapping[str, str]) -> Instance:

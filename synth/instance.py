@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from synth.errors import Fault, InputError
 
-FORMAT = "synth-instance/1"
+FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
 
 
 class Part(BaseModel):

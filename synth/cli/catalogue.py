@@ -27,7 +27,9 @@ def families() -> None:
 
 
 def _shown(default: object) -> str:
-    return {True: "on", False: "off", None: ""}.get(default, str(default)) if not isinstance(default, int) or isinstance(default, bool) else str(default)  # fmt: skip
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return "" if default is None else str(default)
 
 
 def solvers() -> None:

@@ -94,7 +94,7 @@ def _plan(
     seen: set[str] = set()
     for instance in instances:
         family = get_family(instance.family)
-        names = list(dict.fromkeys(methods or family.default_methods))
+        names = list(dict.fromkeys(methods or family.defaults_for(instance)))
         usable = {parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters}
         for name in names:
             try:
@@ -171,7 +171,8 @@ def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
     rows = []
     for run, record in done:
         bound = bounds.get((run.instance.family, run.instance.name))
-        method = run.method.name + (f" ({run.options.solver})" if run.options.solver else "")
+        solver = run.options.solver
+        method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
         verified = "–" if record.value is None and record.ok else "yes" if record.ok else "FAILED"
         ended = record["termination"]
         value = number(record.value) if record.value is not None else ended

@@ -145,7 +145,7 @@ class Network:
         parts, label = connected_components(graph, directed=True, connection="strong")
         if parts == 1:
             return None
-        for start, reach_graph in ((True, graph), (False, graph.T)):
+        for start, reach_graph in ((True, graph), (False, csr_array(graph.T))):
             hops = dijkstra(reach_graph, indices=0, unweighted=True)
             missing = np.flatnonzero(~np.isfinite(hops))
             if len(missing):

@@ -62,7 +62,7 @@ def point_symmetries(network: Network, limit: int = 64) -> list[Permutation]:
         if tuple(sides[axis] for axis in order) != tuple(sides):
             continue
         for flips in product((False, True), repeat=len(sides)):
-            image = np.flip(ids.transpose(order), [axis for axis, flip in enumerate(flips) if flip]).ravel()
+            image = np.flip(ids.transpose(order), tuple(axis for axis, flip in enumerate(flips) if flip)).ravel()
             if not np.array_equal(image, identity) and is_automorphism(network, image):
                 found.append(image)
     return found if len(found) <= limit else [identity]

@@ -32,9 +32,8 @@ def solve(model: Any, options: RunOptions) -> tuple[SolverResult, Any]:
     wall = time.monotonic() - started
     if status == cp_model.MODEL_INVALID:
         return SolverResult("error", False, None, None, wall, message=model.validate()), solver
-    termination: SolverTermination = {
-        cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible",
-    }.get(status, "limit")  # fmt: skip
+    ended: dict[Any, SolverTermination] = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
+    termination = ended.get(status, "limit")
     has_point = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     objective = float(solver.objective_value) if has_point and model.has_objective() else None
     bound = float(solver.best_objective_bound) if has_point and model.has_objective() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -70,6 +70,28 @@ def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = F
     if result.has_point:
         results.solution_loader.load_vars()
     return result
+
+
+def solve_lp(model: Any, options: RunOptions, rows: Sequence[Any]) -> tuple[SolverResult, list[list[float]]]:
+    """Solve a linear program with HiGHS; also return the duals of each of the named indexed constraints, in order
+    (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). The duals are empty unless the LP is solved to optimality."""
+    import pyomo.environ  # noqa: F401
+    from pyomo.contrib.solver.common.factory import SolverFactory
+
+    require("highs")
+    started = time.monotonic()
+    limit = options.remaining()
+    if limit == 0.0:
+        return SolverResult("limit", False, None, None, 0.0, message="no time left"), []
+    with building():
+        results = SolverFactory("highs").solve(
+            model, load_solutions=False, raise_exception_on_nonoptimal_result=False, time_limit=limit, threads=options.threads
+        )
+    result = _mapped(results, bounded=False, wall=time.monotonic() - started)
+    if result.termination != "optimal":
+        return result, []
+    dual = results.solution_loader.get_duals()
+    return result, [[dual[row] for row in block.values()] for block in rows]
 
 
 def _native_options(name: str, options: RunOptions) -> dict[str, Any]:

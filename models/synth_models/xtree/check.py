@@ -43,8 +43,8 @@ def check_schedule(instance: XTreeInstance, schedule: Schedule) -> Verdict:
 def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Verify a bound on the number of timesteps from its certificate alone.
 
-    ``binding`` names the argument: ``cut`` (with ``inside``, the nodes of one side, and ``crossings``, the chunks
-    that must enter or leave it), ``diameter`` (with ``pair``) or ``volume``. All are recounted here.
+    ``binding`` names the argument: ``cut`` (with ``inside``, the nodes of one side), ``diameter`` (with ``pair``),
+    ``volume``, or ``relaxation`` (with integer multipliers of an infeasible LP). All are recomputed here, exactly.
     """
     network, total = instance.topology, instance.total_chunks
     binding = certificate.get("binding")
@@ -70,8 +70,55 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
             case "volume":
                 phases = 2 if instance.collective == "allreduce" else 1
                 proven = -(-phases * (network.nodes - 1) * total // network.links)
+            case "relaxation":
+                proven = _refuted_horizon(instance, certificate) + 1
             case _:
                 return [f"unknown kind of bound {binding!r}"]
     except (KeyError, TypeError, IndexError, ValueError) as error:
         return [f"the bound's certificate cannot be read: {error!r}"]
     return [] if proven >= bound else [f"the {binding} proves {proven} timesteps, not {bound:g}"]
+
+
+def _refuted_horizon(instance: XTreeInstance, certificate: Mapping[str, Any]) -> int:
+    """The horizon T that the certificate's multipliers refute; raises ``ValueError`` if they do not.
+
+    Restated from the problem, for fractional allgather schedules of T steps averaged over each node's chunks, with
+    ``x[r,a,t]`` the share of r's chunks sent over arc a = (u, v) in step t and ``h[r,v,t]`` the share v holds after
+    step t: (capacity) C sum_r x <= links of a; (conservation) arrivals plus before equals after, 1 at the end;
+    (causality) x[r,a,t] <= h[r,u,t-1]. Nothing is at v before step dist(r, v) or is sent back to r. Multiplying the
+    rows by integers (>= 0 for inequalities) and adding them gives one inequality that every schedule satisfies; if
+    even the least left side over 0 <= x, h <= 1 exceeds the right side, there is no schedule.
+    """
+    if instance.collective == "allreduce":
+        raise ValueError("the relaxation is stated for one phase")
+    network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
+    tail, head, links, _ = network.arcs
+    n, arcs, horizon = network.nodes, len(tail), int(certificate["horizon"])
+    shapes = {"capacity": (arcs, horizon), "conservation": (n, n, horizon), "causality": (n, arcs, horizon)}
+    rows = {}
+    for name, shape in shapes.items():
+        rows[name] = np.asarray(certificate[name])
+        if rows[name].shape != shape or rows[name].dtype.kind not in "iu" or np.abs(rows[name]).max() > 2**40:
+            raise ValueError(f"{name} is not a whole-number array of shape {shape}")
+    capacity, conservation, causality = (rows[name].astype(np.int64) for name in shapes)
+    if capacity.min() < 0 or causality.min() < 0:
+        raise ValueError("a multiplier of an inequality is negative")
+    distance = network.distances.astype(np.int64)
+    step = np.arange(1, horizon + 1)
+    right = int(np.sum(capacity * links[:, None]))
+    least = 0
+    for r in range(n):
+        q = np.where(np.arange(n)[:, None] == r, 0, conservation[r])  # the root has no row
+        p = np.where(tail[:, None] == r, 0, causality[r])  # it may send from the beginning
+        right += int(q[:, -1].sum())
+        sends = instance.chunks * capacity + q[head] + p
+        possible = (step[None, :] > distance[r][tail][:, None]) & (head[:, None] != r)
+        least += int(np.minimum(sends, 0)[possible].sum())
+        departures = np.zeros((n, horizon), dtype=np.int64)
+        np.add.at(departures, tail, p)
+        holds = q[:, 1:] - q[:, :-1] - departures[:, 1:]  # h[r,v,t] for t = 1..T-1
+        possible = (step[None, :-1] >= distance[r][:, None]) & (np.arange(n)[:, None] != r)
+        least += int(np.minimum(holds, 0)[possible].sum())
+    if least <= right:
+        raise ValueError(f"the multipliers do not refute {horizon} timesteps ({least} <= {right})")
+    return horizon

@@ -25,6 +25,7 @@ _PROGRAM_PARAMETERS = (
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
     Parameter("break_chunks", read_flag, True, "symmetry breaking: order the interchangeable chunks of a node"),
     Parameter("break_rotations", read_flag, True, "symmetry breaking: rotations and reflections of the network"),
+    Parameter("fold", read_flag, False, "look only for schedules that the network's symmetries map onto themselves"),
     Parameter("relaxation", read_flag, True, "first try to refute a horizon by the symmetric LP relaxation"),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 10, "schedules to try, each with other random numbers")
@@ -46,16 +47,26 @@ class XTreeFamily(Family):
         for method in (
             Method("bound", "bound", "strongest of receive/min-cut, diameter and volume bound",
                    "synth_models.xtree.bound:solve"),
+            Method("relaxation", "bound", "LP relaxation folded by the network's symmetries refutes horizons",
+                   "synth_models.xtree.relaxation:solve", ("highs",)),
             Method("xtree", "reference", "the published greedy, algorithm 2 (allgather)",
                    "synth_models.xtree.xtree:solve"),
             Method("mirror_xtree", "reference", "the published MirrorXTree, algorithm 3 (reductions)",
                    "synth_models.xtree.xtree:solve_mirror"),
             Method("pull", "reference", "every node pulls the rarest missing chunks by matching (ours)",
                    "synth_models.xtree.pull:solve", (), (_RESTARTS,)),
+            Method("symmetric", "reference", "one node's schedule carried over by translations (ours)",
+                   "synth_models.xtree.symmetric:solve"),
             Method("ilp", "program", "time-expanded link allocation, fewest timesteps (Pyomo)",
                    "synth_models.xtree.ilp:solve", ("highs", "gurobi", "scip"), _PROGRAM_PARAMETERS),
+            Method("cpsat", "program", "the same as a CP-SAT model",
+                   "synth_models.xtree.cpsat:solve", ("cpsat",), _PROGRAM_PARAMETERS),
         )
     }  # fmt: skip
+
+    def defaults_for(self, instance: XTreeInstance) -> tuple[str, ...]:
+        wrong = "mirror_xtree" if instance.collective == "allgather" else "xtree"
+        return tuple(name for name in self.default_methods if name != wrong)
 
     def make(self, parameters: Mapping[str, str]) -> XTreeInstance:
         """An instance from texts: ``network=equimesh rows=4 cols=6 chunks=4 collective=allgather``.
@@ -107,7 +118,8 @@ class XTreeFamily(Family):
 
     def unpack(self, instance: XTreeInstance, packed: Mapping[str, Any]) -> Schedule:
         columns = [_whole_numbers(packed[key], key) for key in ("step", "link", "chunk")]
-        return Schedule.of(*columns, _whole_numbers(packed["adds"], "adds").astype(bool) if "adds" in packed else False)
+        adds = _whole_numbers(packed["adds"], "adds").astype(bool) if "adds" in packed else False
+        return Schedule.of(columns[0], columns[1], columns[2], adds)
 
     def table(self, instance: XTreeInstance, solution: Schedule) -> pd.DataFrame:
         """Columns ``step,src,dst,link,origin,chunk`` (chunk 0..C-1 of its origin) and, for reductions, ``collective

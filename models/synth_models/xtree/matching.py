@@ -17,7 +17,7 @@ MAX_SLOTS = 62  # slots are bits of one integer
 
 
 @jit
-def augment(item: int, offers: int, taken: Any, masks: Any, parent: Any, queue: Any, slots: int) -> bool:
+def augment(item: int, offers: Any, taken: Any, masks: Any, parent: Any, queue: Any, slots: int) -> bool:
     """Try to match ``item``, which the slots in the bit mask ``offers`` can carry.
 
     ``taken[j]`` is the item in slot ``j`` or -1 and ``masks[j]`` that item's own offers; both are updated.

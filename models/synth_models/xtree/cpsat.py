@@ -1,0 +1,95 @@
+"""Method ``cpsat`` (program): the time-expanded link allocation as a CP-SAT model.
+
+The same index sets and rows as :mod:`synth_models.xtree.ilp_model`; a node's receipts are an exactly-one, causality is
+an implication. ``h[k,v,t]`` is tied to arrivals by the same balance.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from synth_models.xtree import joint
+from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.ilp import check_size
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.time_expansion import TimeExpansion, generators
+
+from synth.family import Outcome
+from synth.network import Network
+from synth.options import RunOptions
+from synth.solvers import cpsat as cpsat_solver
+
+LARGEST = 3_000_000
+
+
+def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``cpsat``. Raises :class:`SizeLimitError` beyond memory."""
+    if instance.collective == "allreduce":
+        return joint.solve_cpsat(instance, options)
+    return fewest_timesteps(instance, options, decide, "CP-SAT")
+
+
+def build(expansion: TimeExpansion) -> tuple[Any, list[Any], list[Any]]:
+    """The model with its ``send`` and ``held`` literals."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    send = [model.new_bool_var("") for _ in expansion.send]
+    held = [model.new_bool_var("") for _ in expansion.held]
+    for arcs, _, variables, coefficients in expansion.capacity_rows():
+        capacity = expansion.capacity[arcs[0]]
+        if capacity == 1 and set(coefficients) == {1}:
+            model.add_at_most_one([send[i] for i in variables])
+        else:
+            load = cp_model.LinearExpr.weighted_sum([send[i] for i in variables], coefficients)
+            model.add(load <= capacity)
+    for _, arriving, coefficients, before, after in expansion.arrival_rows():
+        literals = [send[i] for i in arriving] + ([held[before]] if before is not None else [])
+        if after is None and set(coefficients) <= {1}:
+            model.add_exactly_one(literals)
+        else:
+            signs = [*coefficients] + ([1] if before is not None else [])
+            right = held[after] if after is not None else 1
+            model.add(cp_model.LinearExpr.weighted_sum(literals, signs) == right)
+    for sent, before in expansion.departure_rows():
+        model.add_implication(send[sent], held[before])
+    return model, send, held
+
+
+def order_chunks(model: Any, expansion: TimeExpansion, held: list[Any]) -> None:
+    """Symmetry breaking as in :func:`synth_models.xtree.ilp_model.order_chunks`."""
+    distance = expansion.network.distances
+    for k in range(len(expansion.roots) - 1):
+        root = expansion.roots[k]
+        if expansion.roots[k + 1] == root:
+            far = int(distance[root].argmax())
+            for t in range(int(distance[root, far]), expansion.horizon):
+                later, earlier = expansion.held_variable(k + 1, far, t), expansion.held_variable(k, far, t)
+                model.add_implication(held[later], held[earlier])
+
+
+def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> Decision:
+    """Build and solve the model for one horizon."""
+    started = time.monotonic()
+    roots = np.repeat(np.arange(network.nodes), chunks)
+    check_size(network, len(roots), horizon, LARGEST)
+    folded = bool(options.method["fold"])
+    expansion = TimeExpansion(network, roots, horizon, fold=generators(network) if folded else ())
+    model, send, held = build(expansion)
+    if options.method["break_chunks"] and not folded:
+        order_chunks(model, expansion, held)
+    built = time.monotonic()
+    result, solver = cpsat_solver.solve(model, options)
+    decision = Decision("limit", None, built - started, time.monotonic() - built, result.message)
+    if result.termination == "infeasible" and not folded:
+        decision.answer = "infeasible"
+    elif result.termination == "infeasible":
+        decision.message = f"no schedule of {horizon} timesteps is invariant under the network's symmetries"
+    elif result.has_point:
+        chosen = [i for i, literal in enumerate(send) if solver.boolean_value(literal)]
+        decision.answer, decision.schedule = "feasible", expansion.schedule(chosen)
+    elif result.termination == "error":
+        raise RuntimeError(result.message or "CP-SAT rejected the model")
+    return decision

@@ -1,0 +1,66 @@
+"""Method ``ilp`` (program): fewest timesteps by the time-expanded integer program, through HiGHS, Gurobi or SCIP."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from synth_models.xtree import ilp_model, joint
+from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.time_expansion import TimeExpansion, generators
+
+from synth.errors import SizeLimitError
+from synth.family import Outcome
+from synth.network import Network
+from synth.network.symmetry import point_symmetries
+from synth.options import RunOptions
+from synth.solvers import mathprog
+from synth.solvers.catalogue import require
+
+LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone would take minutes
+
+
+def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``ilp``. Raises :class:`SizeLimitError` for models beyond the solver's licence or beyond memory."""
+    if instance.collective == "allreduce":
+        return joint.solve_ilp(instance, options)
+    return fewest_timesteps(instance, options, decide, require(options.solver or "highs").title)
+
+
+def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> Decision:
+    """Build and solve the program for one horizon."""
+    started = time.monotonic()
+    roots = np.repeat(np.arange(network.nodes), chunks)
+    check_size(network, len(roots), horizon, LARGEST)
+    folded = bool(options.method["fold"])
+    with mathprog.building():
+        expansion = TimeExpansion(network, roots, horizon, fold=generators(network) if folded else ())
+        model = ilp_model.build(expansion)
+        if options.method["break_chunks"] and not folded:
+            ilp_model.order_chunks(model, expansion)
+        if options.method["break_rotations"] and not folded:
+            ilp_model.order_rotations(model, expansion, point_symmetries(network)[1:])
+    built = time.monotonic()
+    result = mathprog.solve(model, options, bounded=True)
+    decision = Decision("limit", None, built - started, time.monotonic() - built, result.message)
+    if result.termination == "infeasible":
+        if folded:
+            decision.message = f"no schedule of {horizon} timesteps is invariant under the network's symmetries"
+        else:
+            decision.answer = "infeasible"
+    elif result.has_point:
+        chosen = [i for i in range(len(expansion.send)) if model.send[i].value > 0.5]
+        decision.answer, decision.schedule = "feasible", expansion.schedule(chosen)
+    elif result.termination == "error":
+        raise RuntimeError(result.message or "the solver failed")
+    return decision
+
+
+def check_size(network: Network, chunks: int, horizon: int, largest: int) -> None:
+    """Raise :class:`SizeLimitError` when the program would have more than ``largest`` send variables."""
+    triples = chunks * len(network.arcs[0]) * horizon
+    if triples > largest:
+        raise SizeLimitError(
+            f"the program would have about {triples} variables, more than {largest}; use pull or symmetric"
+        )

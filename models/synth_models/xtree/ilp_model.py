@@ -1,0 +1,117 @@
+"""The time-expanded link allocation as a Pyomo model (a program file: it builds and solves nothing).
+
+Cui et al. (XTree) state link allocation in words and solve it greedily; this is the exact program for a fixed horizon,
+in the usual time-expanded form (TE-CCL, SCCL). Deviations: parallel links are merged into arcs with a capacity, and
+variables that no schedule can use are left out (see :mod:`synth_models.xtree.time_expansion`).
+
+====================  =================  ==============================================  =====
+symbol                code               index set                                       unit
+====================  =================  ==============================================  =====
+x[k,a,t]              ``model.send``     chunk, arc, timestep; windows by distance       0/1
+h[k,v,t]              ``model.held``     chunk, node, timestep; windows by distance      0/1
+c[a]                  ``capacity``       arc (number of parallel links)                  chunks/timestep
+T                     ``horizon``        one number                                      timesteps
+====================  =================  ==============================================  =====
+
+    (1) link capacity   sum_k x[k,a,t] <= c[a]
+    (2) conservation    h[k,v,t-1] + sum_{a into v} x[k,a,t] = h[k,v,t],  h[k,v,T] = 1
+    (3) causality       x[k,(u,v),t] <= h[k,u,t-1]
+
+(2) makes every node receive every chunk exactly once, which loses no schedule: a second copy is useless.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.expr.numeric_expr import LinearExpression
+from synth_models.xtree.time_expansion import TimeExpansion
+
+
+def build(expansion: TimeExpansion, integer: bool = True) -> pyo.ConcreteModel:
+    """The model for the expansion's horizon: a pure feasibility problem. ``integer=False`` gives its LP relaxation."""
+    model = pyo.ConcreteModel()
+    kind: dict[str, Any] = {"domain": pyo.Binary} if integer else {"bounds": (0, 1)}
+    model.send = pyo.Var(range(len(expansion.send)), **kind)
+    model.held = pyo.Var(range(len(expansion.held)), **kind)
+    send = [model.send[i] for i in range(len(expansion.send))]
+    held = [model.held[i] for i in range(len(expansion.held))]
+    link_capacity(model, expansion, send)
+    conservation(model, expansion, send, held)
+    causality(model, expansion, send, held)
+    model.objective = pyo.Objective(expr=0)
+    return model
+
+
+def linear(coefficients: list[int], variables: list[Any]) -> Any:
+    """A linear expression made directly; sums of products would be walked term by term."""
+    return LinearExpression(constant=0, linear_coefs=coefficients, linear_vars=variables)
+
+
+def link_capacity(model: Any, expansion: TimeExpansion, send: list[Any]) -> None:
+    """(1): an arc carries at most as many chunks per timestep as it has links."""
+    model.link_capacity = pyo.ConstraintList()
+    for arcs, _, variables, coefficients in expansion.capacity_rows():
+        terms = linear(coefficients, [send[i] for i in variables])
+        model.link_capacity.add((None, terms, expansion.capacity[arcs[0]]))
+
+
+def conservation(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+    """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
+    model.conservation = pyo.ConstraintList()
+    for _, arriving, coefficients, before, after in expansion.arrival_rows():
+        variables, signs = [send[i] for i in arriving], list(coefficients)
+        if before is not None:
+            variables.append(held[before])
+            signs.append(1)
+        right = 1
+        if after is not None:
+            variables.append(held[after])
+            signs.append(-1)
+            right = 0
+        model.conservation.add((right, linear(signs, variables), right))
+
+
+def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+    """(3): a chunk leaves a node only in a later timestep than it arrived."""
+    model.causality = pyo.ConstraintList()
+    for sent, before in expansion.departure_rows():
+        model.causality.add((None, linear([1, -1], [send[sent], held[before]]), 0))
+
+
+def order_chunks(model: Any, expansion: TimeExpansion) -> None:
+    """Symmetry breaking: the chunks of one node are interchangeable, so they arrive at the node farthest from it in
+    the order of their numbers: ``h[k+1,w,t] <= h[k,w,t]``. Any schedule can be renumbered to satisfy this."""
+    model.chunk_order = pyo.ConstraintList()
+    distance = expansion.network.distances
+    for k in range(len(expansion.roots) - 1):
+        root = expansion.roots[k]
+        if expansion.roots[k + 1] == root:
+            far = int(distance[root].argmax())
+            for t in range(int(distance[root, far]), expansion.horizon):
+                later, earlier = expansion.held_variable(k + 1, far, t), expansion.held_variable(k, far, t)
+                model.chunk_order.add((None, linear([1, -1], [model.held[later], model.held[earlier]]), 0))
+
+
+def order_rotations(model: Any, expansion: TimeExpansion, group: list[Any]) -> None:
+    """Symmetry breaking: among the images of a schedule under the network's rotations and reflections, keep those in
+    which node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w), for all g in the group.
+
+    Some image satisfies this (the one that maximises the total), and renumbering the chunks of a node does not change
+    totals, so it may be combined with :func:`order_chunks`. (r, w) is the first pair at the largest distance.
+    """
+    model.rotation_order = pyo.ConstraintList()
+    distance = expansion.network.distances
+    r, w = divmod(int(distance.argmax()), expansion.network.nodes)
+
+    def time_held(root: int, node: int) -> list[Any]:
+        chunks = [k for k, owner in enumerate(expansion.roots) if owner == root]
+        start = int(distance[root, node])
+        return [model.held[expansion.held_variable(k, node, t)] for k in chunks for t in range(start, expansion.horizon)]
+
+    mine = time_held(r, w)
+    for g in group:
+        if (int(g[r]), int(g[w])) != (r, w):
+            theirs = time_held(int(g[r]), int(g[w]))
+            model.rotation_order.add((None, linear([1] * len(mine) + [-1] * len(theirs), mine + theirs), 0))
