@@ -19,7 +19,9 @@ from synth.options import RunOptions, read_parameters
 from synth.record import Record
 
 
-def method_options(family: Family, method: Method, solver: str | None, given: Mapping[str, str]) -> tuple[str | None, dict[str, Any]]:
+def method_options(
+    family: Family, method: Method, solver: str | None, given: Mapping[str, str]
+) -> tuple[str | None, dict[str, Any]]:
     """The solver that will run and the method's parameters, typed and with defaults.
 
     Raises :class:`InputError` for a solver the method cannot use or that is not installed, and for bad parameters.
@@ -33,7 +35,9 @@ def method_options(family: Family, method: Method, solver: str | None, given: Ma
     elif solver is None:
         solver = method.solvers[0]
     elif solver not in method.solvers:
-        raise InputError(f"method {method.name} of family {family.name} runs with {', '.join(method.solvers)}, not {solver}")
+        raise InputError(
+            f"method {method.name} of family {family.name} runs with {', '.join(method.solvers)}, not {solver}"
+        )
     if solver is not None:
         require(solver)
     return solver, read_parameters(given, method.parameters, f"method {method.name}")
@@ -142,9 +146,7 @@ def _record_data(
     }  # fmt: skip
 
 
-def failure(
-    instance: Instance, method: Method, options: RunOptions, termination: Any, message: str
-) -> Record:
+def failure(instance: Instance, method: Method, options: RunOptions, termination: Any, message: str) -> Record:
     """The record of a run that left none itself (crashed, killed at the limit)."""
     family = get_family(instance.family)
     outcome = Outcome(termination, message=message)

@@ -157,7 +157,9 @@ def get_family(name: str) -> Family:
     """The installed family of that name. Raises :class:`InputError` naming the known ones."""
     entry = _family_entries().get(name)
     if entry is None:
-        raise InputError([Fault("", f"unknown family {name!r}; one of {', '.join(family_names()) or '(none installed)'}")])
+        raise InputError(
+            [Fault("", f"unknown family {name!r}; one of {', '.join(family_names()) or '(none installed)'}")]
+        )
     family = entry.load()
     if not isinstance(family, Family):
         raise InputError(f"the entry point of family {name!r} is not a Family")

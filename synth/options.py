@@ -133,7 +133,11 @@ def read_parameters(given: Mapping[str, str], known: Iterable[Parameter], what: 
     known = list(known)
     names = {parameter.name for parameter in known}
     faults = [
-        Fault("", f"{what}: unknown parameter {key!r}; " + (f"one of {', '.join(sorted(names))}" if names else "it takes none"))
+        Fault(
+            "",
+            f"{what}: unknown parameter {key!r}; "
+            + (f"one of {', '.join(sorted(names))}" if names else "it takes none"),
+        )
         for key in given
         if key not in names
     ]

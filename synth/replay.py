@@ -111,9 +111,7 @@ def _describe(network: Network, schedule: Schedule, i: int, code: int) -> str:
     return f"step {step}, link {e} ({_ends(network, e)}): {what}"
 
 
-def _possession(
-    network: Network, collective: Collective, schedule: Schedule, result: Replay, faults: _Faults
-) -> None:
+def _possession(network: Network, collective: Collective, schedule: Schedule, result: Replay, faults: _Faults) -> None:
     order = np.argsort(schedule.step, kind="stable")
     held = np.full((collective.nodes, collective.chunks), NEVER, dtype=np.int32)
     held[collective.owner, np.arange(collective.chunks)] = 0

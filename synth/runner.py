@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,9 @@ def run_one(run: Run) -> Record:
         return records.read(run.path)
     ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
     last = (errors or "").strip().splitlines()
-    message = f"the run's process ended with {ended} after {time.monotonic() - started:.1f} s" + (f": {last[-1]}" if last else "")
+    message = f"the run's process ended with {ended} after {time.monotonic() - started:.1f} s" + (
+        f": {last[-1]}" if last else ""
+    )
     return _write_failure(run, "error", message)
 
 
@@ -129,10 +132,8 @@ def _specification(run: Run) -> str:
 
 
 def _kill_group(process: subprocess.Popen[Any]) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

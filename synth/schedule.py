@@ -28,7 +28,7 @@ class Schedule:
 
     @staticmethod
     def of(step: Any, link: Any, chunk: Any, adds: Any = False) -> Schedule:
-        """Build from anything array-like; ``adds`` may be one value for all. Raises ``ValueError`` on unlike lengths."""
+        """From anything array-like; ``adds`` may be one value for all. Raises ``ValueError`` on unlike lengths."""
         columns = [np.ascontiguousarray(column, dtype=np.int32).reshape(-1) for column in (step, link, chunk)]
         if len({len(column) for column in columns}) != 1:
             raise ValueError("step, link and chunk have the same length")

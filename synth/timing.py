@@ -59,7 +59,9 @@ def timed_faults(
     faults = []
     for place, i in enumerate(order):
         slack = 1e-9 * max(abs(start[i]), float(duration.max()))
-        where = f"step {schedule.step[i]}, link {schedule.link[i]}: chunk {schedule.chunk[i]} starts at {start[i]:.9g} s"
+        where = (
+            f"step {schedule.step[i]}, link {schedule.link[i]}: chunk {schedule.chunk[i]} starts at {start[i]:.9g} s"
+        )
         if not start[i] >= ready[place] - slack:
             faults.append(f"{where} but has fully arrived only at {ready[place]:.9g} s")
         if not start[i] >= free[place] - slack:

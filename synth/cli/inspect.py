@@ -41,7 +41,9 @@ def check(
                 console.print(f"  {fault}", markup=False)
         elif verdict.value is not None:
             facts = "replayed" if record.bound is None else f"replayed, bound {number(record.bound)}"
-            console.print(f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False)
+            console.print(
+                f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False
+            )
         elif record["kind"] == "bound" and record.bound is not None:
             console.print(f"ok     {path}: bound {number(record.bound)} follows from its certificate", markup=False)
         else:
@@ -98,7 +100,8 @@ def _print_summary(record: Record) -> None:
     lines = [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
         f"ended: {record['termination']}" + (f" ({record['message']})" if record["message"] else ""),
-        f"{objective['name']}: {number(record.value)}, proven bound {number(record.bound)}, gap {percent(gap(record.value, record.bound))}",
+        f"{objective['name']}: {number(record.value)}, proven bound {number(record.bound)}, "
+        f"gap {percent(gap(record.value, record.bound))}",
     ]
     if record.data.get("bound_proof"):
         lines.append(f"bound by: {record['bound_proof']}")
@@ -106,7 +109,9 @@ def _print_summary(record: Record) -> None:
         lines.append("certificate: " + ", ".join(f"{k} {v}" for k, v in record.packed.items()))
     facts = record["verified"]["facts"]
     if record.value is not None or not record.ok:
-        lines.append(f"verified: {'yes' if record.ok else 'FAILED'}; " + ", ".join(f"{k} {v}" for k, v in facts.items()))
+        lines.append(
+            f"verified: {'yes' if record.ok else 'FAILED'}; " + ", ".join(f"{k} {v}" for k, v in facts.items())
+        )
     lines += [f"  fault: {fault}" for fault in record["verified"]["faults"]]
     seconds = record["seconds"]
     lines.append(f"seconds: build {seconds['build']:.3g}, solve {seconds['solve']:.3g}, check {seconds['check']:.3g}")

@@ -10,7 +10,9 @@ import typer
 def make(
     family: str = typer.Argument(..., help="The family, see `synth families`."),
     parameters: list[str] = typer.Argument(None, metavar="key=value…", help="The family's parameters."),
-    output: Path = typer.Option(None, "-o", "--output", help="Where to write it; - for standard output. Default: NAME.json."),
+    output: Path = typer.Option(
+        None, "-o", "--output", help="Where to write it; - for standard output. Default: NAME.json."
+    ),
 ) -> None:
     """Make an instance file, e.g. `synth make xtree network=equimesh rows=4 cols=6 chunks=4`."""
     from synth.errors import InputError

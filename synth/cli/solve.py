@@ -95,7 +95,9 @@ def _plan(
     for instance in instances:
         family = get_family(instance.family)
         names = list(dict.fromkeys(methods or family.defaults_for(instance)))
-        usable = {parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters}
+        usable = {
+            parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters
+        }
         for name in names:
             try:
                 method = family.method(name)
@@ -127,7 +129,9 @@ def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
     for instance in instances:
         files[instance.family, instance.name].append(str(instance.file))
     return [
-        Fault("", f"two instances are both named {name} ({' and '.join(where)}); their records would overwrite each other")
+        Fault(
+            "", f"two instances are both named {name} ({' and '.join(where)}); their records would overwrite each other"
+        )
         for (_, name), where in files.items()
         if len(where) > 1
     ]
@@ -137,7 +141,14 @@ class _Advance:
     """Progress on standard error: a bar on a terminal when there are several runs, nothing otherwise."""
 
     def __init__(self, total: int, quiet: bool) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self.progress = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -178,13 +189,13 @@ def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
         value = number(record.value) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {number(record.bound)})"
-        seconds = record["seconds"]["build"] + record["seconds"]["solve"]
-        rows.append(
-            (run.instance.name, method, value, number(bound), percent(gap(record.value, bound)), f"{seconds:.2f}", verified,
-             ended)
-        )  # fmt: skip
+        seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
+        shown_gap = percent(gap(record.value, bound))
+        rows.append((run.instance.name, method, value, number(bound), shown_gap, seconds, verified, ended))
     right = ("value", "bound", "gap", "seconds")
-    console.print(table("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended", rows=rows, right=right))
+    console.print(
+        table("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended", rows=rows, right=right)
+    )
 
 
 def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
@@ -211,7 +222,10 @@ def _print_messages(done: Sequence[tuple[Run, Record]]) -> None:
     """What a person must know and the table does not say, on standard error."""
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"
-        if record["termination"] in ("error", "size_limit", "unsupported", "infeasible", "time_limit") and record["message"]:
+        if (
+            record["termination"] in ("error", "size_limit", "unsupported", "infeasible", "time_limit")
+            and record["message"]
+        ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
                 continue  # the table's last column says it; the records have the words
             errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)

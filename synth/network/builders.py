@@ -59,9 +59,7 @@ def ring(
     return Network(nodes, links, bandwidth, latency, kind="ring", grid=(nodes,))
 
 
-def hypercube(
-    dimension: int, bandwidth: float = DEFAULT_BANDWIDTH, latency: float = DEFAULT_LATENCY
-) -> Network:
+def hypercube(dimension: int, bandwidth: float = DEFAULT_BANDWIDTH, latency: float = DEFAULT_LATENCY) -> Network:
     """Hypercube of ``2**dimension`` nodes; ``u`` and ``v`` are joined when they differ in one bit."""
     if not 1 <= dimension <= 16:
         raise ValueError("the dimension lies in 1..16")
@@ -69,9 +67,7 @@ def hypercube(
     return Network(2**dimension, _grid_links(sides, False), bandwidth, latency, kind="hypercube", grid=sides)
 
 
-def kautz(
-    nodes: int, degree: int, bandwidth: float = DEFAULT_BANDWIDTH, latency: float = DEFAULT_LATENCY
-) -> Network:
+def kautz(nodes: int, degree: int, bandwidth: float = DEFAULT_BANDWIDTH, latency: float = DEFAULT_LATENCY) -> Network:
     """Generalised Kautz network (Imase & Itoh): ``u`` to ``-(degree*u + j) mod nodes`` for ``j = 1..degree``.
 
     Self-loops, which occur for some sizes, are left out.

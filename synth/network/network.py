@@ -146,7 +146,7 @@ class Network:
         if parts == 1:
             return None
         for start, reach_graph in ((True, graph), (False, csr_array(graph.T))):
-            hops = dijkstra(reach_graph, indices=0, unweighted=True)
+            hops = dijkstra(reach_graph, indices=np.array([0]), unweighted=True)[0]
             missing = np.flatnonzero(~np.isfinite(hops))
             if len(missing):
                 return (0, int(missing[0])) if start else (int(missing[0]), 0)

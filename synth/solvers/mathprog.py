@@ -74,7 +74,7 @@ def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = F
 
 def solve_lp(model: Any, options: RunOptions, rows: Sequence[Any]) -> tuple[SolverResult, list[list[float]]]:
     """Solve a linear program with HiGHS; also return the duals of each of the named indexed constraints, in order
-    (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). The duals are empty unless the LP is solved to optimality."""
+    (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). No duals unless the LP is solved to optimality."""
     import pyomo.environ  # noqa: F401
     from pyomo.contrib.solver.common.factory import SolverFactory
 
@@ -85,7 +85,11 @@ def solve_lp(model: Any, options: RunOptions, rows: Sequence[Any]) -> tuple[Solv
         return SolverResult("limit", False, None, None, 0.0, message="no time left"), []
     with building():
         results = SolverFactory("highs").solve(
-            model, load_solutions=False, raise_exception_on_nonoptimal_result=False, time_limit=limit, threads=options.threads
+            model,
+            load_solutions=False,
+            raise_exception_on_nonoptimal_result=False,
+            time_limit=limit,
+            threads=options.threads,
         )
     result = _mapped(results, bounded=False, wall=time.monotonic() - started)
     if result.termination != "optimal":

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.family import Outcome
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, translations
 from synth.options import RunOptions
+from synth_models.xtree.instance import XTreeInstance
 
 FLOWS_LIMIT = 600  # nodes around which cuts are sought by max-flow; the lowest in-degrees come first
 
@@ -54,9 +54,7 @@ def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
     phases = 2 if collective == "allreduce" else 1
     transfers = phases * (network.nodes - 1) * total
     volume = -(-transfers // network.links)
-    found.append(
-        (volume, f"volume: {transfers} transfers over {network.links} links", {"binding": "volume"})
-    )
+    found.append((volume, f"volume: {transfers} transfers over {network.links} links", {"binding": "volume"}))
     sides = [(network, "into")] if collective == "allgather" else [(network.reversed(), "out of")]
     if collective == "allreduce":
         sides = [(network, "into"), (network.reversed(), "out of")]

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.family import Verdict
 from synth.replay import replay
 from synth.schedule import Schedule
 from synth.timing import earliest_times
+from synth_models.xtree.instance import XTreeInstance
 
 
 def check_schedule(instance: XTreeInstance, schedule: Schedule) -> Verdict:

@@ -10,16 +10,16 @@ import time
 from typing import Any
 
 import numpy as np
-from synth_models.xtree import joint
-from synth_models.xtree.horizon_search import Decision, fewest_timesteps
-from synth_models.xtree.ilp import check_size
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
+from synth_models.xtree import joint
+from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.ilp import check_size
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 LARGEST = 3_000_000
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synth_models.xtree.instance import XTreeInstance
-
 from synth.network import Network
 from synth.schedule import Schedule
+from synth_models.xtree.instance import XTreeInstance
 
 Allgather = Callable[[Network, int], Schedule]
 """``(network, chunks per node) -> allgather schedule``."""

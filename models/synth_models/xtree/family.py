@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.errors import Fault, InputError
 from synth.family import Family, Method, Objective, Verdict
@@ -15,6 +14,7 @@ from synth.instance import parse
 from synth.network.spec import SPECS, links_from_csv
 from synth.options import Parameter, read_choice, read_flag, read_float, read_int
 from synth.schedule import Schedule
+from synth_models.xtree.instance import XTreeInstance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,9 +36,7 @@ class XTreeFamily(Family):
 
     name = "xtree"
     title = "XTree: link allocation for allgather, reduce-scatter, allreduce"
-    citation = (
-        "Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication"
-    )
+    citation = "Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication"
     objective = Objective("timesteps", "timesteps")
     instance_type = XTreeInstance
     default_methods = ("bound", "xtree", "mirror_xtree", "pull", "ilp")
@@ -171,7 +169,9 @@ def _network(given: dict[str, str], others: set[str], faults: list[Fault]) -> di
         try:
             return links_from_csv(Path(given.pop("links")))
         except InputError as error:
-            faults += [Fault(f"links ({error.source})" + (f", {f.path}" if f.path else ""), f.message) for f in error.faults]
+            faults += [
+                Fault(f"links ({error.source})" + (f", {f.path}" if f.path else ""), f.message) for f in error.faults
+            ]
             return {}
     kind = given.pop("network", None)
     if kind is None or kind not in SPECS or kind == "links":

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from synth_models.xtree import pull, relaxation, symmetric, xtree
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree import pull, relaxation, symmetric, xtree
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.instance import XTreeInstance
 
 Answer = Literal["feasible", "infeasible", "limit"]
 
@@ -48,12 +48,14 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
         return _one_horizon(instance, network, options, decide, by)
     bound, proof, _ = lower_bound(instance)
     outcome = Outcome("time_limit", bound_proof=proof)
-    incumbent, origin = _incumbent(network, instance.chunks, options, bound) if options.method["warm_start"] else (None, "")
+    incumbent, origin = (
+        _incumbent(network, instance.chunks, options, bound) if options.method["warm_start"] else (None, "")
+    )
     horizon = bound
     notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
     while incumbent is None or incumbent.steps > horizon:
         if options.method["relaxation"]:
-            found = relaxation.refute(network, instance.chunks, horizon, options)
+            found = relaxation.refute(network, instance.chunks, horizon, options, relaxation.QUICK)
             outcome.build_s += found.build_s
             outcome.solve_s += found.solve_s
             if found.certificate is not None:
@@ -81,9 +83,7 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
     return outcome
 
 
-def _one_horizon(
-    instance: XTreeInstance, network: Network, options: RunOptions, decide: Decide, by: str
-) -> Outcome:
+def _one_horizon(instance: XTreeInstance, network: Network, options: RunOptions, decide: Decide, by: str) -> Outcome:
     horizon = int(options.method["horizon"])
     decision = decide(network, instance.chunks, horizon, options)
     outcome = Outcome("time_limit", build_s=decision.build_s, solve_s=decision.solve_s, message=decision.message)

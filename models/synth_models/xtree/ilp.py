@@ -5,10 +5,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from synth_models.xtree import ilp_model, joint
-from synth_models.xtree.horizon_search import Decision, fewest_timesteps
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 from synth.errors import SizeLimitError
 from synth.family import Outcome
@@ -17,6 +13,10 @@ from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
+from synth_models.xtree import ilp_model, joint
+from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone would take minutes
 

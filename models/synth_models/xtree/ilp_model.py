@@ -25,7 +25,8 @@ from __future__ import annotations
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression
+from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
+
 from synth_models.xtree.time_expansion import TimeExpansion
 
 
@@ -35,8 +36,7 @@ def build(expansion: TimeExpansion, integer: bool = True) -> pyo.ConcreteModel:
     kind: dict[str, Any] = {"domain": pyo.Binary} if integer else {"bounds": (0, 1)}
     model.send = pyo.Var(range(len(expansion.send)), **kind)
     model.held = pyo.Var(range(len(expansion.held)), **kind)
-    send = [model.send[i] for i in range(len(expansion.send))]
-    held = [model.held[i] for i in range(len(expansion.held))]
+    send, held = list(model.send.values()), list(model.held.values())
     link_capacity(model, expansion, send)
     conservation(model, expansion, send, held)
     causality(model, expansion, send, held)
@@ -46,38 +46,50 @@ def build(expansion: TimeExpansion, integer: bool = True) -> pyo.ConcreteModel:
 
 def linear(coefficients: list[int], variables: list[Any]) -> Any:
     """A linear expression made directly; sums of products would be walked term by term."""
-    return LinearExpression(constant=0, linear_coefs=coefficients, linear_vars=variables)
+    return LinearExpression(
+        [v if c == 1 else MonomialTermExpression((c, v)) for c, v in zip(coefficients, variables, strict=True)]
+    )
 
 
 def link_capacity(model: Any, expansion: TimeExpansion, send: list[Any]) -> None:
     """(1): an arc carries at most as many chunks per timestep as it has links."""
-    model.link_capacity = pyo.ConstraintList()
-    for arcs, _, variables, coefficients in expansion.capacity_rows():
-        terms = linear(coefficients, [send[i] for i in variables])
-        model.link_capacity.add((None, terms, expansion.capacity[arcs[0]]))
+    rows = expansion.capacity_rows()
+
+    def at_most_its_links(_: Any, i: int) -> Any:
+        arcs, _, variables, coefficients = rows[i]
+        return None, linear(coefficients, [send[j] for j in variables]), expansion.capacity[arcs[0]]
+
+    model.link_capacity = pyo.Constraint(range(len(rows)), rule=at_most_its_links)
 
 
 def conservation(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
     """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
-    model.conservation = pyo.ConstraintList()
-    for _, arriving, coefficients, before, after in expansion.arrival_rows():
-        variables, signs = [send[i] for i in arriving], list(coefficients)
+    rows = expansion.arrival_rows()
+
+    def before_and_arrivals(_: Any, i: int) -> Any:
+        _, arriving, coefficients, before, after = rows[i]
+        variables, signs, right = [send[j] for j in arriving], list(coefficients), 1
         if before is not None:
             variables.append(held[before])
             signs.append(1)
-        right = 1
         if after is not None:
             variables.append(held[after])
             signs.append(-1)
             right = 0
-        model.conservation.add((right, linear(signs, variables), right))
+        return right, linear(signs, variables), right
+
+    model.conservation = pyo.Constraint(range(len(rows)), rule=before_and_arrivals)
 
 
 def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
     """(3): a chunk leaves a node only in a later timestep than it arrived."""
-    model.causality = pyo.ConstraintList()
-    for sent, before in expansion.departure_rows():
-        model.causality.add((None, linear([1, -1], [send[sent], held[before]]), 0))
+    rows = expansion.departure_rows()
+
+    def held_before_sent(_: Any, i: int) -> Any:
+        sent, before = rows[i]
+        return None, linear([1, -1], [send[sent], held[before]]), 0
+
+    model.causality = pyo.Constraint(range(len(rows)), rule=held_before_sent)
 
 
 def order_chunks(model: Any, expansion: TimeExpansion) -> None:
@@ -108,7 +120,9 @@ def order_rotations(model: Any, expansion: TimeExpansion, group: list[Any]) -> N
     def time_held(root: int, node: int) -> list[Any]:
         chunks = [k for k, owner in enumerate(expansion.roots) if owner == root]
         start = int(distance[root, node])
-        return [model.held[expansion.held_variable(k, node, t)] for k in chunks for t in range(start, expansion.horizon)]
+        return [
+            model.held[expansion.held_variable(k, node, t)] for k in chunks for t in range(start, expansion.horizon)
+        ]
 
     mine = time_held(r, w)
     for g in group:

@@ -7,10 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from synth_models.xtree import pull, symmetric, xtree
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.joint_model import JointModel
 
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
@@ -20,6 +16,10 @@ from synth.solvers import cpsat as cpsat_solver
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
 from synth.solvers.status import SolverResult
+from synth_models.xtree import pull, symmetric, xtree
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.joint_model import JointModel
 
 LARGEST = 400_000  # variables of the joint program
 
@@ -43,7 +43,9 @@ def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str)
     bound, proof, _ = lower_bound(instance)
     fixed = options.method["horizon"]
     outcome = Outcome("time_limit", bound=float(bound), bound_proof=proof)
-    incumbent, origin = (None, "") if fixed or not options.method["warm_start"] else _incumbent(instance, options, bound)
+    incumbent, origin = (
+        (None, "") if fixed or not options.method["warm_start"] else _incumbent(instance, options, bound)
+    )
     notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
     least_transfers = 2 * (instance.topology.nodes - 1) * instance.total_chunks
     horizon = int(fixed or bound)
@@ -111,6 +113,7 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
 
 def _by_pyomo(model: JointModel, options: RunOptions) -> tuple[SolverResult, Point]:
     import pyomo.environ as pyo
+
     from synth_models.xtree.ilp_model import linear
 
     with mathprog.building():

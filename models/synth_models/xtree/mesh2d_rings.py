@@ -26,15 +26,15 @@ it. Deterministic.
 from __future__ import annotations
 
 import numpy as np
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.directions import by_allgather
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.routes import COLUMN, MINUS, PLUS, ROW, dimension_ordered, links_into, list_schedule
 
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.routes import COLUMN, MINUS, PLUS, ROW, dimension_ordered, links_into, list_schedule
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -54,9 +54,7 @@ def allgather(network: Network, chunks: int) -> Schedule:
     y_first = (turn % 2 if min(network.grid) > 1 else np.zeros_like(turn)).astype(np.int32)
     senses = (MINUS, PLUS) if network.kind == "torus" else (None,)
     sense = turn // 2 % len(senses)
-    routes = [
-        dimension_ordered(network.grid, into, axis, around) for axis in (COLUMN, ROW) for around in senses
-    ]
+    routes = [dimension_ordered(network.grid, into, axis, around) for axis in (COLUMN, ROW) for around in senses]
     trees = np.concatenate([links for links, _ in routes])
     later = np.concatenate([second for _, second in routes])
     tree_of = ((y_first * len(senses) + sense) * network.nodes + owner).astype(np.int32)

@@ -5,8 +5,8 @@ tails hold, by a maximum bipartite matching that prefers the chunks with the few
 in this timestep count as held, so that neighbours do not all spread the same one. Ties are random. The whole is
 restarted with other random numbers and the shortest schedule kept.
 
-Complexity: one restart looks at each (node, chunk) pair at most once per timestep, O(T * N * NC), in practice far
-less; memory 9 * N * NC bytes and the schedule. No guarantee in general: it ends with every chunk delivered on a strongly
+Complexity: one restart looks at each (node, chunk) pair at most once per timestep, O(T * N * NC), in practice far less;
+memory 9 * N * NC bytes and the schedule. No guarantee in general: it ends with every chunk delivered on a strongly
 connected network, at most one timestep per missing pair; the distance to the bound is measured by the study.
 """
 
@@ -15,10 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.directions import by_allgather
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.matching import MAX_SLOTS, augment
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -26,6 +22,10 @@ from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.matching import MAX_SLOTS, augment
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -36,12 +36,17 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     for restart in range(int(options.method.get("restarts", 10))):
         if best is not None and (options.out_of_time() or best.steps <= bound):
             break
-        seeds = np.random.SeedSequence([options.seed, restart])
-        schedule = by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0]))
+        schedule = once(instance, options.seed, restart)
         used += 1
         if best is None or schedule.steps < best.steps:
             best = schedule
     return Outcome("finished", solution=best, message=f"best of {used} restart{'s' if used > 1 else ''}")
+
+
+def once(instance: XTreeInstance, seed: int, restart: int) -> Schedule:
+    """One restart for the instance's collective."""
+    seeds = np.random.SeedSequence([seed, restart])
+    return by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0]))
 
 
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Schedule:

@@ -23,19 +23,20 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from synth_models.xtree import ilp_model
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog
+from synth_models.xtree import ilp_model
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.time_expansion import TimeExpansion, generators
 
 SCALE = 10**7  # multipliers are stored as whole multiples of 1/SCALE
 LARGEST = 400_000  # folded variables; beyond it the LP is not tried
+QUICK = 60_000  # folded variables up to which the LP is a cheap first attack before an integer program
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,16 @@ def expand(network: Network, chunks: int, horizon: int) -> TimeExpansion:
     return TimeExpansion(network, np.arange(network.nodes), horizon, weight=chunks, fold=generators(network))
 
 
-def refute(network: Network, chunks: int, horizon: int, options: RunOptions) -> Refutation:
-    """Try to refute an allgather in ``horizon`` timesteps. Uses HiGHS whatever the run's solver is (LP duals)."""
+def refute(network: Network, chunks: int, horizon: int, options: RunOptions, largest: int = LARGEST) -> Refutation:
+    """Try to refute an allgather in ``horizon`` timesteps. Uses HiGHS whatever the run's solver is (LP duals).
+
+    An LP of more than ``largest`` folded variables is not tried."""
     started = time.monotonic()
-    if network.nodes * len(network.arcs[0]) * horizon > 60 * LARGEST:
+    if network.nodes * len(network.arcs[0]) * horizon > 60 * largest:
         return Refutation(horizon, None, None, 0.0, 0.0)
     with mathprog.building():
         expansion = expand(network, chunks, horizon)
-        if len(expansion.send) > LARGEST:
+        if len(expansion.send) > largest:
             return Refutation(horizon, None, None, time.monotonic() - started, 0.0)
         model = build(expansion)
     built = time.monotonic()
@@ -135,7 +138,7 @@ def _whole(values: Any) -> Any:
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
-    """Method ``relaxation``: raise the bound step by step while the LP refutes it; the time limit may cut this short."""
+    """Method ``relaxation``: raise the bound while the LP refutes it; the time limit may cut this short."""
     if instance.collective == "allreduce":
         raise UnsupportedError("the relaxation is stated for allgather and reduce_scatter; bound covers allreduce")
     network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()

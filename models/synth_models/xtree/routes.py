@@ -3,8 +3,9 @@
 The baselines ``mesh2d_rings``, ``tto`` and ``tidalmesh`` fix for every chunk the tree it travels on; when each transfer
 takes place is left to one scheduler. It goes timestep by timestep and gives every link the most urgent of the chunks
 that wait for it: a chunk waits for a link once it has arrived at the link's tail (from the next timestep on), a
-partial sum once everything from its subtree has arrived, a copy of a sum once the sum is complete at the root. Most urgent is the lowest group of chunks (all one group unless the caller says
-otherwise), then the longest path still to go, then a copy before a sum, then the lowest chunk id; nothing is random.
+partial sum once everything from its subtree has arrived, a copy of a sum once the sum is complete at the root. Most
+urgent is the lowest group of chunks (all one group unless the caller says otherwise), then the longest path still to
+go, then a copy before a sum, then the lowest chunk id; nothing is random.
 
 Complexity: O(T * links + M log M) for M transfers, memory O(M) and 40 bytes per (tree, node).
 Guarantee: every chunk gets wherever its tree goes, and no link idles while a chunk waits for it.
@@ -37,10 +38,10 @@ def list_schedule(
 ) -> Schedule:
     """Schedule every chunk over its tree.
 
-    ``tree_of``, shape (chunks,), is the tree of each chunk. ``down``, shape (trees, nodes), holds the link over which a
-    node receives a copy, -1 at nodes that hold the chunk before (roots) or never get it; ``up``, same shape, the link over
-    which a node sends its partial sum, -1 at the root. With both, the copies leave the root, which is the same in both,
-    once the sum is complete there. ``group``, shape (chunks,), whole numbers from 0: lower ones are more urgent.
+    ``tree_of``, shape (chunks,), is the tree of each chunk. ``down``, shape (trees, nodes), holds the link over which
+    a node receives a copy, -1 at nodes that hold the chunk before (roots) or never get it; ``up``, same shape, the link
+    over which a node sends its partial sum, -1 at the root. With both, the copies leave the root, which is the same in
+    both, once the sum is complete there. ``group``, shape (chunks,), whole numbers from 0: lower ones are more urgent.
     Raises ``ValueError`` when links of a tree close a cycle or do not end at the node they stand for.
     """
     if down is None and up is None:
@@ -59,7 +60,8 @@ def list_schedule(
     if down is not None:
         _, height, _, first, sibling = _shape_of(down_parent)
     below = height[down < 0].max() if down is not None and up is not None else 0
-    copy_rank, sum_rank = height + 1, depth + below  # hops still to go: to the farthest leaf, to the root and down again
+    # hops still to go: down to the farthest leaf, or up to the root and then down to the farthest leaf
+    copy_rank, sum_rank = height + 1, depth + below
     groups = np.zeros(len(tree_of), np.int64) if group is None else np.ascontiguousarray(group, np.int64)
     uses = np.bincount(tree_of, minlength=trees)
     counts = np.zeros(network.links, np.int64)
@@ -94,7 +96,7 @@ def _shape_of(parent: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray,
     cycle, *arrays = _measure(parent)
     if cycle >= 0:
         raise ValueError(f"tree {cycle} has a cycle")
-    return tuple(arrays)  # type: ignore[return-value]
+    return tuple(arrays)
 
 
 @jit

@@ -19,10 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.directions import by_allgather
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.matching import MAX_SLOTS, augment
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -31,6 +27,10 @@ from synth.network import Network
 from synth.network.symmetry import translations
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.matching import MAX_SLOTS, augment
 
 RESTARTS = 200
 
@@ -51,7 +51,9 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence, bound
     """
     move = translations(network)
     if move is None:
-        raise UnsupportedError("symmetric needs a network that its translations map onto itself (torus, ring, hypercube)")
+        raise UnsupportedError(
+            "symmetric needs a network that its translations map onto itself (torus, ring, hypercube)"
+        )
     link_of = _link_classes(network, move)
     if len(link_of) > MAX_SLOTS:
         raise UnsupportedError(f"symmetric takes at most {MAX_SLOTS} links out of a node")

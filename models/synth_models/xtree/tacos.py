@@ -20,14 +20,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from synth_models.xtree.directions import by_allgather
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
 
 DRAWS = 16  # chunks drawn by rejection before all candidates are counted; both ways are uniform, so the mix is too
 

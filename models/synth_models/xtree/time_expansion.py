@@ -96,9 +96,7 @@ class TimeExpansion:
         chunk_maps, arc_maps, node_maps = [], [], []
         for g in self.fold:
             chunk_maps.append(np.array([chunk_of[int(g[r]), int(c)] for r, c in zip(self.roots, rank, strict=True)]))
-            arc_maps.append(
-                np.array([arc_of[int(g[u]), int(g[v])] for u, v in zip(self.tail, self.head, strict=True)])
-            )
+            arc_maps.append(np.array([arc_of[int(g[u]), int(g[v])] for u, v in zip(self.tail, self.head, strict=True)]))
             node_maps.append(np.asarray(g))
         return _orbits(chunk_maps, arc_maps, chunks, arcs), _orbits(chunk_maps, node_maps, chunks, nodes)
 
@@ -116,7 +114,7 @@ class TimeExpansion:
     def capacity_rows(self) -> list[tuple[list[int], int, list[int], list[int]]]:
         """``(arcs, step, variables, coefficients)``: the load of each of these equivalent arcs, whose capacity is that
         of the first. Rows that cannot bind are left out."""
-        chunks, arcs = self.arc_label.shape
+        arcs = len(self.tail)
         # arcs are images of each other iff the same pair is the smallest label in their columns
         smallest = self.arc_label.min(axis=0)
         alike: dict[int, list[int]] = {}

@@ -8,18 +8,18 @@ our reconstruction and may differ from the original's trees and schedules.
 **The trees.** A tree directed away from its root needs a link of its own into every other node. A corner has two links
 in, so three trees can share no link only if each corner in them is the root of one; hence the fourth corner, node 0, is
 idle. It cannot be left out altogether: either neighbour a, b of it has exactly as many links in as there are trees of
-which it is not the root (three, or two if it is a corner), so it needs the link from the idle corner too. That makes the
-corner a relay, b - corner - a in one tree and a - corner - b in another. For the complete collective, which the
+which it is not the root (three, or two if it is a corner), so it needs the link from the idle corner too. That makes
+the corner a relay, b - corner - a in one tree and a - corner - b in another. For the complete collective, which the
 original does not ask for, it also joins the third tree, as a leaf, over the same two links, every second chunk of that
 tree over each. This is our addition, and the only place where trees share links. The trees are found for every mesh of
-at least 2x2 by Edmonds' theorem on the mesh with one link into the idle corner doubled, as in Lovasz' proof: a tree takes,
-nearest to the root first, each link whose loss leaves every node enough link-disjoint paths from the other roots
+at least 2x2 by Edmonds' theorem on the mesh with one link into the idle corner doubled, as in Lovasz' proof: a tree
+takes, nearest to the root first, each link whose loss leaves every node enough link-disjoint paths from the other roots
 (a max-flow of at most two units per link). 3(N-1) of these links are needed, and links + 1 - 3(N-1) = (R-2)(C-2) >= 0.
 
 **The collectives.** Chunk k goes with tree k mod 3. Allreduce: sums go up the tree to its root and from there, once
 complete, copies down, all chunks pipelined without a barrier; down-links of one tree may be up-links of another. The
-chunks j of all nodes are more urgent than the chunks j + 1. Allgather: a chunk floods its tree, taken undirected, from its
-owner. Reduce-scatter: the same backwards, partial sums flow along the tree to the owner.
+chunks j of all nodes are more urgent than the chunks j + 1. Allgather: a chunk floods its tree, taken undirected, from
+its owner. Reduce-scatter: the same backwards, partial sums flow along the tree to the owner.
 
 Complexity: O(links^2) for the trees, then O(T * links + M log M) for M transfers. No guarantee but completion.
 Deterministic. Meshes only; an EquiMesh is used as the mesh in it, its edge rings stay idle.
@@ -31,9 +31,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.routes import links_into, list_schedule, turned_round
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -41,6 +38,9 @@ from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.routes import links_into, list_schedule, turned_round
 
 IntArray = npt.NDArray[np.int32]
 
@@ -109,9 +109,7 @@ def corner_trees(network: Network, into: IntArray) -> IntArray:
 
 
 @jit
-def _edmonds(
-    nodes: int, tail: Any, head: Any, out: Any, by_tail: Any, start: Any, by_head: Any, roots: Any
-) -> Any:
+def _edmonds(nodes: int, tail: Any, head: Any, out: Any, by_tail: Any, start: Any, by_head: Any, roots: Any) -> Any:
     """Lovasz' proof of Edmonds' theorem: trees one after the other, never taking an arc that a later one must have.
 
     With roots ``r_2..r_k`` still to serve and the arcs left over, every node set X must keep as many arcs in as there

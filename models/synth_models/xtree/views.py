@@ -10,10 +10,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.network import Network
 from synth.schedule import Schedule
+from synth_models.xtree.instance import XTreeInstance
 
 MAX_LINES = 60
 
@@ -24,11 +24,11 @@ def describe(instance: XTreeInstance, schedule: Schedule) -> str:
     ordered = schedule.sorted()
     for step in range(1, schedule.steps + 1):
         now = np.flatnonzero(ordered.step == step)
-        shown = [
-            f"{network.src[e]}->{network.dst[e]}:{'+' if ordered.adds[i] else ''}{k // instance.chunks}.{k % instance.chunks}"
-            for i in now[:MAX_LINES]
-            for e, k in [(int(ordered.link[i]), int(ordered.chunk[i]))]
-        ]
+        shown = []
+        for i in now[:MAX_LINES]:
+            e, (origin, chunk) = ordered.link[i], divmod(int(ordered.chunk[i]), instance.chunks)
+            plus = "+" if ordered.adds[i] else ""
+            shown.append(f"{network.src[e]}->{network.dst[e]}:{plus}{origin}.{chunk}")
         more = f" … {len(now) - MAX_LINES} more" if len(now) > MAX_LINES else ""
         lines.append(f"step {step:>3} ({len(now)} of {network.links} links): {' '.join(shown)}{more}")
         if step == MAX_LINES and schedule.steps > MAX_LINES:

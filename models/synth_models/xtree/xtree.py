@@ -16,8 +16,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from synth_models.xtree.directions import by_allgather
-from synth_models.xtree.instance import XTreeInstance
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -25,6 +23,8 @@ from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth_models.xtree.directions import by_allgather
+from synth_models.xtree.instance import XTreeInstance
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from synth.network import Network, builders
+from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound, check_schedule
 from synth_models.xtree.instance import XTreeInstance
-
-from synth.network import Network, builders
-from synth.options import RunOptions
 
 # loaded by path: the tests need no package of their own and no import mode
 _spec = importlib.util.spec_from_file_location("brute_force", Path(__file__).with_name("brute_force.py"))

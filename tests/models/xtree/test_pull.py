@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+
+from synth.errors import UnsupportedError
+from synth.options import RunOptions
 from synth_models.xtree import pull, xtree
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_schedule
 from synth_models.xtree.instance import XTreeInstance
-
-from synth.errors import UnsupportedError
-from synth.options import RunOptions
 
 
 def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:
