@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +14,8 @@ from synth.errors import Fault, InputError
 from synth.instance import Part
 from synth.network import builders
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY, Network
+
+MAX_NODES = 65_536  # beyond it not even the distances fit into memory
 
 Bandwidth = Annotated[float, Field(gt=0, description="bytes/s")]
 Latency = Annotated[float, Field(ge=0, description="seconds per hop")]
@@ -155,6 +158,16 @@ SPECS: Mapping[str, type[Part]] = {
 }  # fmt: skip
 
 
+def node_count(raw: Mapping[str, Any]) -> int | None:
+    """Number of nodes of a raw network without building it; None where its sizes are missing or no numbers."""
+    sizes = [raw.get(key) for key in ("nodes", "rows", "cols") if key in raw]
+    if raw.get("kind") == "hypercube":
+        sizes = [2 ** raw["dimension"]] if isinstance(raw.get("dimension"), int) and 0 < raw["dimension"] < 40 else []
+    if not sizes or not all(isinstance(size, int) for size in sizes):
+        return None
+    return math.prod(size for size in sizes if isinstance(size, int))
+
+
 def network_faults(raw: Any, path: str = "network") -> list[Fault]:
     """Faults of a raw network that no single field shows: nodes out of range, self-loops, no strong connection."""
     if not isinstance(raw, dict):
@@ -177,6 +190,8 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
             faults.append(Fault(f"{path}.positions", f"{len(positions)} positions for {nodes} nodes"))
     if faults:
         return faults
+    if (count := node_count(raw)) is not None and count > MAX_NODES:
+        return [Fault(path, f"has {count} nodes, at most {MAX_NODES} are supported")]
     kind = raw.get("kind")
     spec = SPECS.get(kind) if isinstance(kind, str) else None
     if spec is None:

@@ -86,7 +86,8 @@ def test_equimesh_degrees(rings: tuple[str, ...]) -> None:
         assert set(network.in_degree.tolist()) == set(network.out_degree.tolist()) == {4}
         mesh = links_of(builders.grid((rows, cols), False))
         assert not mesh - links_of(network)
-        assert Counter(zip(network.src[: mesh.total()].tolist(), network.dst[: mesh.total()].tolist(), strict=True)) == mesh
+        first = slice(mesh.total())
+        assert Counter(zip(network.src[first].tolist(), network.dst[first].tolist(), strict=True)) == mesh
 
 
 def test_equimesh_ring_orders_of_the_paper() -> None:
@@ -119,7 +120,8 @@ def test_ring_directions_are_reverses(length: int) -> None:
 def test_builders_refuse() -> None:
     for call in (
         lambda: builders.line(1), lambda: builders.ring(1), lambda: builders.ring(1, False), lambda: builders.ring(0),
-        lambda: builders.grid((1, 1), True), lambda: builders.grid((0, 4), False), lambda: builders.grid((-2, -2), True),
+        lambda: builders.grid((1, 1), True), lambda: builders.grid((0, 4), False),
+        lambda: builders.grid((-2, -2), True),
         lambda: builders.equimesh(1, 5), lambda: builders.equimesh(2, 2, ("even_up",) * 3),
         lambda: builders.equimesh(2, 2, ("up",) * 4), lambda: builders.hypercube(0), lambda: builders.hypercube(17),
         lambda: builders.kautz(1, 1), lambda: builders.kautz(4, 4), lambda: builders.kautz(4, 0),
@@ -185,7 +187,8 @@ def test_arrays_against_networkx(network: Network) -> None:
 
 def maps_links_to_links(network: Network, image: npt.NDArray[np.int64]) -> bool:
     """The definition, link by link: the multiset of (tail, head, bandwidth, latency) stays."""
-    before = Counter(zip(*(a.tolist() for a in (network.src, network.dst, network.bandwidth, network.latency)), strict=True))
+    columns = (network.src, network.dst, network.bandwidth, network.latency)
+    before = Counter(zip(*(column.tolist() for column in columns), strict=True))
     after = Counter((int(image[u]), int(image[v]), b, a) for u, v, b, a in before.elements())
     return sorted(image.tolist()) == list(range(network.nodes)) and before == after
 

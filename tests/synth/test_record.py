@@ -95,7 +95,8 @@ FULL_DISK = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 @pytest.mark.parametrize("error", [FULL_DISK, KeyboardInterrupt()], ids=["full disk", "Ctrl-C"])
 @pytest.mark.parametrize("function", ["replace", "fsync", "chmod"])
-@pytest.mark.parametrize(("old", "new", "at"), [(SMALL, SMALL, 1), (LARGE, LARGE, 1), (LARGE, LARGE, 2), (SMALL, LARGE, 2),
+@pytest.mark.parametrize(("old", "new", "at"), [(SMALL, SMALL, 1), (LARGE, LARGE, 1), (LARGE, LARGE, 2),
+(SMALL, LARGE, 2),
                                                 (0, LARGE, 2)])  # fmt: skip
 def test_a_failed_write_leaves_the_old_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, function: str, old: int, new: int, at: int
@@ -116,7 +117,7 @@ def test_a_failed_write_leaves_the_old_record(
     records.write(sample(arrays(new, 2)), path)  # and the next attempt is as good as any
     packed = records.read(path).packed
     assert packed is not None
-    assert packed["step"].tolist() if new == LARGE else packed["step"] == [2] * new
+    assert np.asarray(packed["step"]).tolist() == [2] * new
 
 
 def test_a_disk_that_fills_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,11 +335,14 @@ def test_a_changed_instance_is_noticed(solved: Record, tmp_path: Path) -> None:
 
 
 ODD = st.one_of(
-    st.text(), st.sampled_from(["\0", "\0000\0", '"\0', 'a"\0001\0"', "\\u0000", '"\\u00000\\u0000"', "\n", "\ud800", "é"])
+    st.text(),
+    st.sampled_from(["\0", "\0000\0", '"\0', 'a"\0001\0"', "\\u0000", '"\\u00000\\u0000"', "\n", "\ud800", "é"]),
 )
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), ODD)
 JSON = st.recursive(
-    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(ODD, inner, max_size=4)), max_leaves=12
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(ODD, inner, max_size=4)),
+    max_leaves=12,
 )
 
 
@@ -353,8 +357,8 @@ def test_dumps_is_json(data: dict[str, Any], one_line: bool) -> None:
 
 def test_dumps_plain_values() -> None:
     """numpy numbers and arrays and paths become what they mean; NaN and infinity are refused, not written."""
-    data = {"a": np.int64(3), "b": np.float64(0.5), "c": np.arange(2), "d": Path("x") / "y", "e": [np.bool_(True)], "f": (1, 2)}
-    assert json.loads(dumps(data)) == {"a": 3, "b": 0.5, "c": [0, 1], "d": "x/y", "e": [True], "f": [1, 2]}
+    data = {"a": np.int64(3), "b": np.float64(0.5), "c": np.arange(2), "d": Path("x") / "y", "e": [np.bool_(True)]}
+    assert json.loads(dumps(data | {"f": (1, 2)})) == {"a": 3, "b": 0.5, "c": [0, 1], "d": "x/y", "e": [True], "f": [1, 2]}
     for bad in (math.nan, math.inf, [math.nan], np.array([math.inf])):
         with pytest.raises(ValueError, match="JSON"):
             dumps({"a": bad})

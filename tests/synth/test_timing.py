@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synth_models.xtree import pull
 
 from synth import collective as collectives
 from synth.collective import Collective
 from synth.network import Network
 from synth.schedule import Schedule
 from synth.timing import earliest_times, timed_faults
+from synth_models.xtree import pull
 
 
 def line3(second_bandwidth: float = 100.0, second_latency: float = 1.0) -> Network:
@@ -179,7 +179,8 @@ def test_earliest_times_against_the_definition(
     network, task, schedule = case
     timing = earliest_times(network, task, schedule, chunk_bytes)
     assert timing.start == pytest.approx(slow_start(network, schedule, chunk_bytes))
-    assert timing.end == pytest.approx(timing.start + (network.latency + chunk_bytes / network.bandwidth)[schedule.link])
+    duration = network.latency + chunk_bytes / network.bandwidth
+    assert timing.end == pytest.approx(timing.start + duration[schedule.link])
     assert timing.completion == pytest.approx(timing.end.max())
 
 
@@ -194,4 +195,5 @@ def test_earliest_times_are_accepted_and_none_can_be_earlier(
     i = data.draw(st.integers(0, len(schedule) - 1))
     earlier = start.copy()
     earlier[i] -= data.draw(st.sampled_from([1e-3, 0.5, 5.0]))
-    assert any(f"starts at {earlier[i]:.9g} s" in fault for fault in timed_faults(network, task, schedule, 30.0, earlier))
+    faults = timed_faults(network, task, schedule, 30.0, earlier)
+    assert any(f"starts at {earlier[i]:.9g} s" in fault for fault in faults)

@@ -19,7 +19,7 @@ from synth_models.xtree import joint
 from synth_models.xtree.horizon_search import Decision, fewest_timesteps
 from synth_models.xtree.ilp import check_size
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
+from synth_models.xtree.time_expansion import TimeExpansion, free_generators
 
 LARGEST = 3_000_000
 
@@ -76,7 +76,7 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
     roots = np.repeat(np.arange(network.nodes), chunks)
     check_size(network, len(roots), horizon, LARGEST)
     folded = bool(options.method["fold"])
-    expansion = TimeExpansion(network, roots, horizon, fold=generators(network) if folded else ())
+    expansion = TimeExpansion(network, roots, horizon, fold=free_generators(network) if folded else ())
     model, send, held = build(expansion)
     if options.method["break_chunks"] and not folded:
         order_chunks(model, expansion, held)

@@ -85,6 +85,9 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
 
 def _one_horizon(instance: XTreeInstance, network: Network, options: RunOptions, decide: Decide, by: str) -> Outcome:
     horizon = int(options.method["horizon"])
+    if horizon < network.diameter:
+        proof = f"{horizon} timesteps are fewer than the diameter, {network.diameter}"
+        return Outcome("infeasible", bound=float(network.diameter), bound_proof=proof, message=proof)
     decision = decide(network, instance.chunks, horizon, options)
     outcome = Outcome("time_limit", build_s=decision.build_s, solve_s=decision.solve_s, message=decision.message)
     if decision.answer == "infeasible":

@@ -16,7 +16,7 @@ from synth.solvers.catalogue import require
 from synth_models.xtree import ilp_model, joint
 from synth_models.xtree.horizon_search import Decision, fewest_timesteps
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
+from synth_models.xtree.time_expansion import TimeExpansion, free_generators
 
 LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone would take minutes
 
@@ -35,7 +35,7 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
     check_size(network, len(roots), horizon, LARGEST)
     folded = bool(options.method["fold"])
     with mathprog.building():
-        expansion = TimeExpansion(network, roots, horizon, fold=generators(network) if folded else ())
+        expansion = TimeExpansion(network, roots, horizon, fold=free_generators(network) if folded else ())
         model = ilp_model.build(expansion)
         if options.method["break_chunks"] and not folded:
             ilp_model.order_chunks(model, expansion)

@@ -128,4 +128,6 @@ def order_rotations(model: Any, expansion: TimeExpansion, group: list[Any]) -> N
     for g in group:
         if (int(g[r]), int(g[w])) != (r, w):
             theirs = time_held(int(g[r]), int(g[w]))
+            if not mine and not theirs:  # all arrive in the last timestep: every image ties
+                continue
             model.rotation_order.add((None, linear([1] * len(mine) + [-1] * len(theirs), mine + theirs), 0))

@@ -11,7 +11,7 @@ from synth.collective import BY_NAME, Collective
 from synth.errors import Fault
 from synth.instance import Instance
 from synth.network import Network
-from synth.network.spec import NetworkSpec, network_faults
+from synth.network.spec import NetworkSpec, network_faults, node_count
 
 MAX_TRANSFERS = 200_000_000  # transfers of one phase; beyond it no method here has the memory
 
@@ -31,7 +31,15 @@ class XTreeInstance(Instance):
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
-        return network_faults(raw.get("network"))
+        faults = network_faults(raw.get("network"))
+        network, chunks = raw.get("network"), raw.get("chunks")
+        if not faults and isinstance(network, dict) and isinstance(chunks, int) and chunks >= 1:
+            nodes = node_count(network)
+            if nodes is not None and (count := nodes * (nodes - 1) * chunks) > MAX_TRANSFERS:
+                faults.append(
+                    Fault("chunks", f"makes {count} transfers, at most {MAX_TRANSFERS} are supported", chunks, True)
+                )
+        return faults
 
     @cached_property
     def topology(self) -> Network:

@@ -16,7 +16,7 @@ from synth.solvers import cpsat as cpsat_solver
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
 from synth.solvers.status import SolverResult
-from synth_models.xtree import pull, symmetric, xtree
+from synth_models.xtree import mesh2d_rings, pull, symmetric, tidalmesh, xtree
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.joint_model import JointModel
@@ -51,7 +51,7 @@ def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str)
     horizon = int(fixed or bound)
     while incumbent is None or incumbent.steps > horizon:
         started = time.monotonic()
-        size = instance.total_chunks * horizon * (2 * len(instance.topology.arcs[0]) + 3 * instance.topology.nodes)
+        size = instance.total_chunks * horizon * (3 * len(instance.topology.arcs[0]) + 3 * instance.topology.nodes)
         if size > LARGEST:
             if incumbent is None:
                 raise SizeLimitError(f"the joint program would have about {size} variables, more than {LARGEST}")
@@ -97,7 +97,7 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
     best: tuple[Schedule, str] | None = None
     for name, method in (
         ("pull", pull.solve), ("symmetric", symmetric.solve), ("mirror_xtree", xtree.solve_mirror),
-
+        ("tidalmesh", tidalmesh.solve), ("mesh2d_rings", mesh2d_rings.solve),
     ):  # fmt: skip
         try:
             schedule = method(instance, bare).solution

@@ -1,10 +1,18 @@
 """Allreduce as one joint program: both halves share the links (a program file: it builds and solves nothing).
 
 Every chunk is reduced along a tree of its own into a root and spread from there along another; the program chooses
-the roots, both trees and all timesteps. Restriction: such *rooted* schedules only. A schedule that uses 2(N-1)
-transfers for a chunk, the least possible, is rooted for that chunk (until some node first has the sum N-1 transfers
-connect everybody to it, and each other node receives once more), so at a horizon whose links leave no transfer to
-spare the restriction loses nothing; otherwise infeasibility is a statement about rooted schedules.
+the roots, both trees and all timesteps. The root may have a *mate*: in the step in which the mate's partial sum
+completes the root's, the root's may complete the mate's, and both spread the sum from then on.
+
+Restriction: such rooted schedules only. At a horizon whose links leave no transfer to spare it loses nothing, because
+a schedule that uses only 2(N-1) transfers for a chunk, the least possible, is of this form. Proof: let r be among the
+first nodes to be complete, in step t. N-1 transfers form an in-tree that brings everything to r; the other N-1 nodes
+receive exactly once outside it, and that transfer completes them. Whoever becomes complete after t can get a copy. If
+u != r becomes complete in step t too, the sender w of its last transfer held, as r and u did, only what the in-tree
+had brought: w had all that u lacked. r's own contribution has not left r (in the in-tree only others send), so w = r,
+and r held the complement of u's sum. A second such node u' would have held the same set as u, each the other's
+contribution, though in-tree paths run one way; so there is at most one mate. With transfers to spare, infeasibility
+is a statement about rooted schedules only.
 
 =================  ==================  ============================================================  ====
 symbol             code                index set                                                     unit
@@ -14,18 +22,20 @@ x[k,a,t]           ``down``            chunk, arc, timestep: complete sum sent  
 r[k,v]             ``root``            chunk, node                                                   0/1
 s[k,v,t]           ``settled``         chunk, node, timestep: v is the root or has sent its sum      0/1
 b[k,v,t]           ``start``           chunk, node, timestep: root v has everything, first so in t   0/1
+m[k,a,t]           ``mate``            chunk, arc out of the root, timestep: the mate's last addend  0/1
 h[k,v,t]           ``held``            chunk, node, timestep: v holds the complete sum               0/1
 c[a]               ``capacity``        arc                                                           chunks
 =================  ==================  ============================================================  ====
 
     (1) one root          sum_v r[k,v] = 1
-    (2) link capacity     sum_k y[k,a,t] + x[k,a,t] <= c[a]
+    (2) link capacity     sum_k y[k,a,t] + x[k,a,t] + m[k,a,t] <= c[a]
     (3) one partial sum   s[k,v,t-1] + sum_{a out of v} y[k,a,t] = s[k,v,t],  s[k,v,0] = r[k,v],  s[k,v,T] = 1
     (4) sum is complete   y[k,(u,v),t] + s[k,v,t] <= 1 + r[k,v]     (nothing arrives after v has sent)
     (5) root is complete  b[k,v,t] <= s[k,w,t] for all w;  sum_t b[k,v,t] = r[k,v]
-    (6) conservation      h[k,v,t-1] + b[k,v,t] + sum_{a into v} x[k,a,t] = h[k,v,t],  h[k,v,T] = 1
+    (6) conservation      h[k,v,t-1] + b[k,v,t] + sum_{a into v} x[k,a,t] + m[k,a,t] = h[k,v,t],  h[k,v,T] = 1
     (7) causality         x[k,(u,v),t] <= h[k,u,t-1]
-    (8) symmetry          sum_v v r[k,v] <= sum_v v r[k+1,v]        (all N*C chunks are interchangeable)
+    (8) mates             m[k,(u,v),t] <= r[k,u],  b[k,u,t],  sum_{a from v to u} y[k,a,t],  s[k,w,t-1] for w not u, v
+    (9) symmetry          sum_v v r[k,v] <= sum_v v r[k+1,v]        (all N*C chunks are interchangeable)
 """
 
 from __future__ import annotations
@@ -46,7 +56,7 @@ Row = tuple[list[int], list[int], int | None, int | None]
 class JointModel:
     """A 0/1 program as rows over variable numbers, to be handed to Pyomo or CP-SAT.
 
-    ``up`` and ``down`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes); entries are
+    ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes); entries are
     variable numbers, step t at index t - 1.
     """
 
@@ -62,6 +72,7 @@ class JointModel:
         nodes, arcs = self.network.nodes, len(self.tail)
         self.up = self._new(self.chunks, arcs, self.horizon)
         self.down = self._new(self.chunks, arcs, self.horizon)
+        self.mate = self._new(self.chunks, arcs, self.horizon)
         self.root = self._new(self.chunks, nodes)
         self.settled = self._new(self.chunks, nodes, self.horizon)
         self.start = self._new(self.chunks, nodes, self.horizon)
@@ -76,6 +87,7 @@ class JointModel:
             for a in range(arcs):
                 sum_is_complete(self, k, a)
                 causality(self, k, a)
+                mates(self, k, a)
         order_roots(self)
 
     def _new(self, *shape: int) -> npt.NDArray[np.int64]:
@@ -89,7 +101,7 @@ class JointModel:
         transfers = []
         for a, links in enumerate(links_of):
             for t in range(self.horizon):
-                users = [(k, True) for k in np.flatnonzero(chosen[self.up[:, a, t]])]
+                users = [(k, True) for k in np.flatnonzero(chosen[self.up[:, a, t]] | chosen[self.mate[:, a, t]])]
                 users += [(k, False) for k in np.flatnonzero(chosen[self.down[:, a, t]])]
                 transfers += [(t + 1, int(e), int(k), adds) for e, (k, adds) in zip(links, users, strict=False)]
         table = np.array(sorted(transfers), dtype=np.int64).reshape(-1, 4)
@@ -105,7 +117,7 @@ def link_capacity(model: JointModel) -> None:
     """(2): partial and complete sums share the links."""
     for a, capacity in enumerate(model.capacity):
         for t in range(model.horizon):
-            users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist()]
+            users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
             model.rows.append((users, [1] * len(users), None, capacity))
 
 
@@ -142,6 +154,7 @@ def conservation(model: JointModel, k: int, v: int) -> None:
     incoming = [a for a, w in enumerate(model.head) if w == v]
     for t in range(model.horizon):
         arrivals = [int(model.start[k, v, t]), *model.down[k, incoming, t].tolist()]
+        arrivals += model.mate[k, incoming, t].tolist()
         if t:
             arrivals.append(int(model.held[k, v, t - 1]))
         model.rows.append(([*arrivals, int(model.held[k, v, t])], [1] * len(arrivals) + [-1], 0, 0))
@@ -156,8 +169,23 @@ def causality(model: JointModel, k: int, a: int) -> None:
         model.rows.append(([int(model.down[k, a, t]), int(model.held[k, u, t - 1])], [1, -1], None, 0))
 
 
+def mates(model: JointModel, k: int, a: int) -> None:
+    """(8): the root completes its mate in the step in which the mate completes the root, all others having sent."""
+    u, v = model.tail[a], model.head[a]
+    back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
+    for t in range(model.horizon):
+        m = int(model.mate[k, a, t])
+        model.rows.append(([m, int(model.root[k, u])], [1, -1], None, 0))
+        model.rows.append(([m, int(model.start[k, u, t])], [1, -1], None, 0))
+        model.rows.append(([m, *model.up[k, back, t].tolist()], [1] + [-1] * len(back), None, 0))
+        for w in range(model.network.nodes):
+            if w not in (u, v):
+                before = [int(model.settled[k, w, t - 1])] if t else []
+                model.rows.append(([m, *before], [1] + [-1] * len(before), None, 0))
+
+
 def order_roots(model: JointModel) -> None:
-    """(8): any schedule's chunks can be renumbered so that their roots do not decrease."""
+    """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
     nodes = list(range(model.network.nodes))
     for k in range(model.chunks - 1):
         variables = [*model.root[k].tolist(), *model.root[k + 1].tolist()]

@@ -26,6 +26,9 @@ from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.directions import by_allgather
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.matching import MAX_SLOTS, augment
+from synth_models.xtree.routes import list_schedule
+
+OVERLAP_LIMIT = 4_000_000  # (chunk, node) pairs up to which an allreduce tries to overlap its halves
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -44,9 +47,25 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
 
 
 def once(instance: XTreeInstance, seed: int, restart: int) -> Schedule:
-    """One restart for the instance's collective."""
+    """One restart for the instance's collective; an allreduce also tries its two halves overlapped."""
     seeds = np.random.SeedSequence([seed, restart])
-    return by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0]))
+    schedule = by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0]))
+    if instance.collective != "allreduce" or instance.total_chunks * instance.topology.nodes > OVERLAP_LIMIT:
+        return schedule
+    return min(schedule, overlapped(instance, schedule), key=lambda candidate: candidate.steps)
+
+
+def overlapped(instance: XTreeInstance, schedule: Schedule) -> Schedule:
+    """The allreduce along the same trees without the barrier between its halves (list-scheduled; the chunks j of all
+    nodes form a wave, and while wave j is handed down, wave j + 1 is being summed)."""
+    network, total = instance.topology, instance.total_chunks
+    up = np.full((total, network.nodes), -1, dtype=np.int32)
+    down = up.copy()
+    sums, copies = schedule.adds, ~schedule.adds
+    up[schedule.chunk[sums], network.src[schedule.link[sums]]] = schedule.link[sums]
+    down[schedule.chunk[copies], network.dst[schedule.link[copies]]] = schedule.link[copies]
+    wave = (np.arange(total) % instance.chunks).astype(np.int32)
+    return list_schedule(network, np.arange(total, dtype=np.int32), down, up, group=wave)
 
 
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Schedule:

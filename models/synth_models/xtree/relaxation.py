@@ -32,7 +32,7 @@ from synth.solvers import mathprog
 from synth_models.xtree import ilp_model
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.time_expansion import TimeExpansion, generators
+from synth_models.xtree.time_expansion import TimeExpansion, all_generators
 
 SCALE = 10**7  # multipliers are stored as whole multiples of 1/SCALE
 LARGEST = 400_000  # folded variables; beyond it the LP is not tried
@@ -77,7 +77,7 @@ def build(expansion: TimeExpansion) -> pyo.ConcreteModel:
 
 def expand(network: Network, chunks: int, horizon: int) -> TimeExpansion:
     """The folded expansion: one variable per node's chunks, symmetric ones shared."""
-    return TimeExpansion(network, np.arange(network.nodes), horizon, weight=chunks, fold=generators(network))
+    return TimeExpansion(network, np.arange(network.nodes), horizon, weight=chunks, fold=all_generators(network))
 
 
 def refute(network: Network, chunks: int, horizon: int, options: RunOptions, largest: int = LARGEST) -> Refutation:

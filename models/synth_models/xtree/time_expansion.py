@@ -32,13 +32,24 @@ from synth.schedule import Schedule
 Label = npt.NDArray[np.int32]
 
 
-def generators(network: Network) -> list[Permutation]:
-    """Automorphisms that generate the symmetries used for folding: rotations, reflections, unit translations."""
-    found = point_symmetries(network)[1:]
-    if network.grid is not None and translations(network) is not None:
-        sides = network.grid
-        found += [translation(sides, tuple(int(a == j) for j in range(len(sides)))) for a in range(len(sides))]
-    return found
+def all_generators(network: Network) -> list[Permutation]:
+    """Automorphisms that generate all known symmetries (rotations, reflections, translations): for relaxations."""
+    return point_symmetries(network)[1:] + _unit_translations(network)
+
+
+def free_generators(network: Network) -> list[Permutation]:
+    """Generators of a group that leaves schedules room: the translations, or else the half turn of the grid. (Under
+    a reflection, say, a chunk may only use links that are mirrored onto links it may use too.)"""
+    half_turn = np.arange(network.nodes)[::-1]
+    turns = [g for g in point_symmetries(network)[1:] if np.array_equal(g, half_turn)]
+    return _unit_translations(network) or turns
+
+
+def _unit_translations(network: Network) -> list[Permutation]:
+    if network.grid is None or translations(network) is None:
+        return []
+    sides = network.grid
+    return [translation(sides, tuple(int(a == j) for j in range(len(sides)))) for a in range(len(sides))]
 
 
 @dataclass
@@ -58,6 +69,8 @@ class TimeExpansion:
     held: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.horizon < self.network.diameter:
+            raise ValueError("the horizon is shorter than the network's diameter: there is no schedule")
         tail, head, capacity, _ = self.network.arcs
         self.tail, self.head, self.capacity = tail.tolist(), head.tolist(), capacity.tolist()
         self.into: list[list[int]] = [[] for _ in range(self.network.nodes)]

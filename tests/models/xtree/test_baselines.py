@@ -235,6 +235,18 @@ class TestTto:
         assert network.dst[links[count == 2]].tolist() == [0]
         assert np.flatnonzero(trees[2] != trees[3]).tolist() == [0]
 
+    def test_load_of_an_allreduce(self) -> None:
+        """3x4, C = 1, K = 12 chunks, four per tree, two per variant of the third. Link neighbour -> idle corner: copies
+        of one tree and one variant, 4 + 2, and sums of the tree that copies the other way, 4: 10. Elsewhere at most
+        copies of one tree and sums of another: 8."""
+        instance = instance_of(grid_of("mesh", 3, 4), 1, "allreduce")
+        network = instance.topology
+        schedule = tto.solve(instance, RunOptions()).solution
+        load = np.bincount(schedule.link, minlength=network.links)
+        at_corner = (network.src == 0) | (network.dst == 0)
+        assert load[at_corner].tolist() == [10] * 4
+        assert load[~at_corner].max() <= 8
+
     def test_single_row_has_no_corners(self) -> None:
         with pytest.raises(UnsupportedError, match="1x4"):
             tto.solve(instance_of(grid_of("mesh", 1, 4), 1), RunOptions())

@@ -1,0 +1,195 @@
+"""The programs against brute force, against each other, and against the horizons the issue names."""
+
+from __future__ import annotations
+
+import brute_force
+import numpy as np
+import pytest
+from synth_models.xtree import FAMILY
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import check_schedule
+
+import synth
+from synth.api import check
+from synth.solvers.catalogue import SOLVERS
+
+PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
+BARE = {"warm_start": "off", "relaxation": "off"}
+
+
+def make(**parameters: object):
+    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+
+
+def needs(solver: str) -> None:
+    if not SOLVERS[solver].installed:
+        pytest.skip(f"{solver} is not installed")
+
+
+@pytest.mark.parametrize(("method", "solver"), PROGRAMS)
+def test_equimesh_2x3_takes_five_timesteps_and_four_are_infeasible(method, solver):
+    """Published: 2 x 3 with C = 4 takes 5 steps. Each node misses 5 * 4 = 20 chunks and has 4 in-links: 5 steps."""
+    needs(solver)
+    instance = make(network="equimesh", rows=2, cols=3, chunks=4)
+    best = synth.solve(instance, method, solver=solver, options=BARE)
+    assert (best["termination"], best.value, best.bound) == ("optimal", 5, 5)
+    assert "incumbent" not in best["message"]  # the solver's own schedule, not a reference's
+    assert check(best, instance).ok
+    refuted = synth.solve(instance, method, solver=solver, options={"horizon": "4"})
+    assert refuted["termination"] == "infeasible"
+    assert refuted.value is None
+    assert refuted.bound == 5
+
+
+SMALL = [
+    dict(network="line", nodes=3),
+    dict(network="ring", nodes=4),
+    dict(network="ring", nodes=4, bidirectional="off"),
+    dict(network="mesh", rows=2, cols=2),
+    dict(network="kautz", nodes=4, degree=2),
+    dict(network="line", nodes=2, chunks=2),
+    dict(network="line", nodes=3, chunks=2),
+    dict(network="equimesh", rows=2, cols=2),
+]
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+@pytest.mark.parametrize("parameters", SMALL, ids=str)
+def test_programs_agree_with_brute_force(parameters, collective):
+    instance = make(**parameters, collective=collective)
+    expected = brute_force.minimum_timesteps(instance.topology, collective, instance.chunks)
+    for method, solver in PROGRAMS[:2] + PROGRAMS[3:]:
+        needs(solver)
+        for options in (BARE, {}):
+            record = synth.solve(instance, method, solver=solver, options=options)
+            assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
+    assert lower_bound(instance)[0] <= expected
+    refuted = synth.solve(instance, "ilp", options={"horizon": str(expected - 1)}) if expected > 1 else None
+    assert refuted is None or refuted["termination"] == "infeasible"
+
+
+JOINT = [
+    dict(network="line", nodes=2),
+    dict(network="line", nodes=3),
+    dict(network="ring", nodes=3, bidirectional="off"),
+    dict(network="ring", nodes=4),
+    dict(network="line", nodes=2, chunks=2),
+]
+
+
+@pytest.mark.parametrize("parameters", JOINT, ids=str)
+def test_joint_allreduce_against_brute_force(parameters):
+    """The brute force searches all schedules, the program only rooted ones: it may need more, and says so."""
+    instance = make(**parameters, collective="allreduce")
+    expected = brute_force.minimum_timesteps(instance.topology, "allreduce", instance.chunks)
+    for method in ("ilp", "cpsat"):
+        record = synth.solve(instance, method, options={"warm_start": "off"})
+        assert record.value is not None
+        assert record.bound <= expected <= record.value
+        assert check(record, instance).ok
+        if record["termination"] == "optimal":
+            assert record.value == expected
+
+
+def test_joint_allreduce_overlaps_what_two_phases_cannot():
+    """A row of 3 with C = 2: volume bound 2 * 2 * 6 / 4 = 6 timesteps; one half alone needs (3 - 1) * 2 / 1 = 4, so two
+    halves one after the other take 8."""
+    instance = make(network="line", nodes=3, chunks=2, collective="allreduce")
+    record = synth.solve(instance, "cpsat", options={"warm_start": "off"})
+    assert lower_bound(instance)[0] == 6
+    assert 6 <= record.value < 8
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        (dict(rows=3, cols=3, chunks=2), 4),
+        (dict(rows=4, cols=4, chunks=1), 5),
+        (dict(rows=5, cols=5, chunks=1), 7),
+        pytest.param(dict(rows=5, cols=5, chunks=2), 12, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_open_questions_are_settled_by_the_program_alone(parameters, expected):
+    """Where the receive bound is 4, 4, 6, 12: a schedule at the bound, or infeasible there and feasible one later."""
+    instance = make(network="equimesh", **parameters)
+    record = synth.solve(instance, "ilp", options={"relaxation": "off"}, time_limit=300)
+    assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
+    bound = lower_bound(instance)[0]
+    if expected > bound:
+        refuted = synth.solve(instance, "ilp", options={"horizon": str(bound)}, time_limit=300)
+        assert refuted["termination"] == "infeasible"
+
+
+@pytest.mark.slow
+def test_equimesh_5x11_with_one_chunk_takes_14_timesteps():
+    record = synth.solve(make(network="equimesh", rows=5, cols=11), "ilp", time_limit=300)
+    assert (record["termination"], record.value, record.bound) == ("optimal", 14, 14)
+
+
+@pytest.mark.parametrize("switch", ["break_chunks", "break_rotations", "relaxation"])
+def test_switches_do_not_change_the_answer(switch):
+    """3 x 3 with C = 2 needs 4 timesteps; 2 x 2 with C = 2 needs ceil(3 * 2 / 4) = 2."""
+    for rows, expected in ((2, 2), (3, 4)):
+        instance = make(network="equimesh", rows=rows, cols=rows, chunks=2)
+        record = synth.solve(instance, "ilp", options={"warm_start": "off", switch: "off"})
+        assert (record["termination"], record.value) == ("optimal", expected)
+
+
+def test_folded_search_finds_symmetric_schedules_and_claims_nothing_else():
+    """A torus 4 x 4 meets its bound of ceil(15 / 4) = 4 with a schedule that translations map onto itself. That an
+    EquiMesh 4 x 4 has no half-turn schedule of 4 timesteps is no proof that it has none."""
+    torus = make(network="torus", rows=4, cols=4)
+    record = synth.solve(torus, "ilp", options=BARE | {"fold": "on"})
+    assert (record["termination"], record.value) == ("optimal", 4)
+    assert check(record, torus).ok
+    for method in ("ilp", "cpsat"):
+        none_found = synth.solve(make(network="equimesh", rows=4, cols=4), method, options={"fold": "on", "horizon": "4"})
+        assert none_found["termination"] not in ("infeasible", "optimal")
+        assert none_found.bound is None
+
+
+def test_a_horizon_below_the_diameter_is_refuted_without_a_solver():
+    """A line of 4 has diameter 3."""
+    record = synth.solve(make(network="line", nodes=4), "ilp", options={"horizon": "2"})
+    assert (record["termination"], record.bound) == ("infeasible", 3)
+
+
+def test_no_time_is_not_infeasible():
+    record = synth.solve(
+        make(network="equimesh", rows=4, cols=4, chunks=2), "cpsat", time_limit=0.02, options={"horizon": "8"}
+    )
+    assert record["termination"] == "time_limit"
+    assert record.value is None
+    assert record.bound is None
+
+
+def test_gurobi_over_its_licence_is_a_size_limit_that_names_the_way_out():
+    needs("gurobi")
+    record = synth.solve(make(network="equimesh", rows=4, cols=4, chunks=4), "ilp", solver="gurobi", options=BARE)
+    assert record["termination"] == "size_limit"
+    assert "HiGHS" in record["message"] or "highs" in record["message"]
+
+
+def test_relabelling_nodes_keeps_the_optimum_and_another_link_never_hurts():
+    rng = np.random.default_rng(7)
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 0), (3, 1)]
+    base = _optimum(5, links)
+    for _ in range(3):
+        order = rng.permutation(5)
+        assert _optimum(5, [(int(order[u]), int(order[v])) for u, v in links]) == base
+    for extra in ((0, 3), (2, 0), (4, 2)):
+        assert _optimum(5, [*links, extra]) <= base
+
+
+def _optimum(nodes: int, links: list[tuple[int, int]]) -> float:
+    raw = {
+        "family": "xtree", "name": "t", "source": "test",
+        "network": {"kind": "links", "nodes": nodes, "links": [{"src": u, "dst": v} for u, v in links]},
+        "chunks": 1,
+    }  # fmt: skip
+    instance = FAMILY.instance_type.model_validate(raw)
+    record = synth.solve(instance, "ilp", options=BARE)
+    assert record["termination"] == "optimal"
+    assert check_schedule(instance, FAMILY.unpack(instance, record.packed)).ok
+    return record.value
