@@ -191,15 +191,21 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
     """
     if not isinstance(record, Record):
         record = records.read(record)
-    instance = instance or find_instance(record)
+    if instance is None:
+        instance = find_instance(record)
+    elif instance.sha256 != record["instance_sha256"]:
+        return Verdict(None, {"replayed": False}, ["the record belongs to another instance (its hash differs)"])
     family = get_family(record["family"])
     stored, bound = record.value, record.bound
     if record["kind"] == "bound" or not record.packed:
         faults = []
         if stored is not None:
             faults.append(f"the record states the value {stored:g} but holds no solution")
-        if record["kind"] == "bound" and record.packed and bound is not None:
-            faults += family.check_bound(instance, bound, record.packed)
+        if record["kind"] == "bound" and bound is not None:
+            if record.packed:
+                faults += family.check_bound(instance, bound, record.packed)
+            else:
+                faults.append(f"the record states the bound {bound:g} but holds no certificate")
         return Verdict(None, {"replayed": False}, faults)
     try:
         solution = family.unpack(instance, record.packed)

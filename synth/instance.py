@@ -62,7 +62,7 @@ class Instance(Part):
 def parse(raw: Any, instance_type: type[Instance], source: str) -> Instance:
     """Validate ``raw``; raise :class:`InputError` that lists every fault found."""
     try:
-        return instance_type.model_validate(raw)
+        return instance_type.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
         faults = list(faults_of(error, raw, skip_whole=True))
         if isinstance(raw, dict):
@@ -77,6 +77,8 @@ def faults_of(error: ValidationError, raw: Any, skip_whole: bool = False) -> Ite
         if skip_whole and not item["loc"] and item["type"] == "value_error":
             continue  # raised by Instance._whole, whose faults come with their own paths
         path, value, found = _locate(item["loc"], raw)
+        if item["type"] == "too_short" and value:
+            continue  # pydantic counts only the valid items; the invalid ones have their own faults
         message = item["msg"].removeprefix("Value error, ")
         context = item.get("ctx", {})
         match item["type"]:
@@ -104,8 +106,13 @@ def faults_of(error: ValidationError, raw: Any, skip_whole: bool = False) -> Ite
 def _locate(location: Sequence[int | str], raw: Any) -> tuple[str, Any, bool]:
     """Path text of a pydantic location; the tags of unions, which are not keys of the file, are left out."""
     path, value, found = "", raw, True
+    entered = False  # just stepped into a value, whose tag comes next if it has one
     for index, part in enumerate(location):
         last = index == len(location) - 1
+        if entered and isinstance(value, dict) and value.get("kind") == part:
+            entered = False
+            continue
+        entered = True
         if isinstance(part, int) and isinstance(value, list) and part < len(value):
             path, value = f"{path}[{part}]", value[part]
         elif isinstance(part, str) and isinstance(value, dict) and part in value:

@@ -7,24 +7,67 @@ import io
 import json
 import math
 import os
+import re
+import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synth.errors import InputError
-from synth.instance import read_json
+from synth.instance import faults_of, read_json
 
 FORMAT = "synth-record/1"
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
 
-_REQUIRED = (
-    "format", "family", "instance", "instance_file", "instance_sha256", "method", "kind", "solver", "options",
-    "termination", "objective", "bound", "verified", "seconds", "solution", "solution_file", "message",
-)  # fmt: skip
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+class _Objective(_Stored):
+    name: str
+    unit: str
+    sense: Literal["minimise"]
+    value: float | None
+
+
+class _Verified(_Stored):
+    ok: bool
+    facts: dict[str, Any]
+    faults: list[str]
+
+
+class _Seconds(_Stored):
+    build: float
+    solve: float
+    check: float
+
+
+class _Contents(_Stored):
+    """What every record holds. Further keys are kept and ignored, so that later versions may add some."""
+
+    format: Literal["synth-record/1"]
+    family: str
+    instance: str
+    instance_file: str | None
+    instance_sha256: str
+    method: str
+    kind: Literal["program", "reference", "bound"]
+    solver: str | None
+    options: dict[str, Any]
+    termination: str
+    objective: _Objective
+    bound: float | None
+    verified: _Verified
+    seconds: _Seconds
+    solution: dict[str, Any] | None
+    solution_file: str | None
+    message: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +118,7 @@ def write(record: Record, path: Path) -> Record:
     moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making."""
     data = dict(record.data)
     path.parent.mkdir(parents=True, exist_ok=True)
+    beside, is_new = path, False
     arrays = {k: v for k, v in (record.packed or {}).items() if isinstance(v, np.ndarray)}
     if sum(array.size for array in arrays.values()) > INLINE_LIMIT:
         buffer = io.BytesIO()
@@ -82,12 +126,19 @@ def write(record: Record, path: Path) -> Record:
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
-        _write_atomically(path.with_name(data["solution_file"]), blob)
+        beside = path.with_name(data["solution_file"])
+        is_new = not beside.exists()
+        _write_atomically(beside, blob)
         arrays = {}
     if record.packed is not None:
         rest = {k: v for k, v in record.packed.items() if not isinstance(v, np.ndarray)}
         data["solution"] = rest | {k: v.tolist() for k, v in arrays.items()}
-    _write_atomically(path, (dumps(data) + "\n").encode())
+    try:
+        _write_atomically(path, (dumps(data) + "\n").encode())
+    except BaseException:
+        if is_new:
+            beside.unlink(missing_ok=True)
+        raise
     for old in path.parent.glob(f"{path.stem}.*.npz"):
         if old.name != data["solution_file"]:
             old.unlink(missing_ok=True)
@@ -99,20 +150,18 @@ def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
     if one_line:
         return json.dumps(data, default=_plain, allow_nan=False)
     lists: list[str] = []
+    mark = secrets.token_hex(12)  # stands for a folded list; no text of the data can hold it
 
     def fold(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {k: fold(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)) and value and not any(isinstance(v, Mapping) for v in value):
             lists.append(json.dumps(value, default=_plain, allow_nan=False))
-            return f"\0{len(lists) - 1}\0"
+            return f"{mark}{len(lists) - 1}"
         return value
 
     text = json.dumps(fold(data), indent=1, default=_plain, allow_nan=False)
-    parts = text.split('"\\u0000')
-    return parts[0] + "".join(
-        lists[int(part.split("\\u0000", 1)[0])] + part.split('\\u0000"', 1)[1] for part in parts[1:]
-    )
+    return re.sub(rf'"{mark}(\d+)"', lambda found: lists[int(found[1])], text)
 
 
 def _plain(value: Any) -> Any:
@@ -151,9 +200,15 @@ def read(path: str | Path) -> Record:
     data, _ = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a record ({FORMAT})", str(path))
-    missing = [key for key in _REQUIRED if key not in data]
-    if missing:
-        raise InputError(f"incomplete record, missing: {', '.join(missing)}", str(path))
+    try:
+        _Contents.model_validate(data)
+    except ValidationError as error:
+        missing = [
+            str(item["loc"][0]) for item in error.errors() if item["type"] == "missing" and len(item["loc"]) == 1
+        ]
+        if missing:
+            raise InputError(f"incomplete record, missing: {', '.join(missing)}", str(path)) from None
+        raise InputError(list(faults_of(error, data)), str(path)) from None
     packed = data["solution"]
     if data["solution_file"] is not None:
         name = str(data["solution_file"])
@@ -162,6 +217,6 @@ def read(path: str | Path) -> Record:
         try:
             with np.load(path.with_name(name), allow_pickle=False) as stored:
                 packed = dict(packed or {}) | {key: stored[key] for key in stored.files}
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
             raise InputError(f"solution file {name} cannot be read: {error}", str(path)) from None
     return Record(data, packed, path)

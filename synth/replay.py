@@ -154,8 +154,8 @@ def _replay_possession(step: Any, link: Any, chunk: Any, src: Any, dst: Any, hel
 def _contributions(
     network: Network, collective: Collective, schedule: Schedule, result: Replay, faults: _Faults
 ) -> None:
-    # within a step sums are added before copies are stored, so that the verdict does not depend on the stored order
-    order = np.lexsort((~schedule.adds, schedule.step, schedule.chunk))
+    # within a step copies come first, so that adding to a sum that is being replaced is a fault in any stored order
+    order = np.lexsort((schedule.adds, schedule.step, schedule.chunk))
     chunk = schedule.chunk[order]
     bounds = np.searchsorted(chunk, np.arange(collective.chunks + 1))
     code, complete, result.redundant = _replay_contributions(
@@ -178,7 +178,7 @@ def _contributions(
 def _replay_contributions(
     nodes: int, chunks: int, step: Any, link: Any, adds: Any, bounds: Any, src: Any, dst: Any
 ) -> Any:
-    """Replay chunk by chunk one bit per (node, contribution); transfers come sorted by (chunk, step, sums first)."""
+    """Replay chunk by chunk one bit per (node, contribution); transfers come sorted by (chunk, step, copies first)."""
     words = (nodes + 63) // 64
     code = np.zeros(len(step), np.int8)
     complete = np.zeros((chunks, nodes), np.bool_)

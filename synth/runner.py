@@ -118,7 +118,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except OSError:  # not there, or a file stands where a folder should be: writing will say so
         return None
     return status.st_mtime_ns, status.st_ino
 
@@ -158,7 +158,7 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             found = sorted(path.rglob("*.json"))
             if not found:
-                raise InputError("no instance files (*.json) below this folder", str(path))
+                raise InputError("no *.json files below this folder", str(path))
             files += found
         elif path.exists():
             files.append(path)

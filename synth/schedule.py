@@ -28,8 +28,11 @@ class Schedule:
 
     @staticmethod
     def of(step: Any, link: Any, chunk: Any, adds: Any = False) -> Schedule:
-        """From anything array-like; ``adds`` may be one value for all. Raises ``ValueError`` on unlike lengths."""
-        columns = [np.ascontiguousarray(column, dtype=np.int32).reshape(-1) for column in (step, link, chunk)]
+        """From anything array-like, copied; ``adds`` may be one value for all.
+
+        Raises ``ValueError`` on unlike lengths and on anything but whole numbers of 32 bits.
+        """
+        columns = [_whole_numbers(column) for column in (step, link, chunk)]
         if len({len(column) for column in columns}) != 1:
             raise ValueError("step, link and chunk have the same length")
         flags = np.array(np.broadcast_to(np.asarray(adds, dtype=bool), columns[0].shape))
@@ -60,3 +63,13 @@ class Schedule:
     def reversed_in_time(self, adds: bool) -> Schedule:
         """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter."""
         return Schedule.of(self.steps + 1 - self.step, self.link, self.chunk, adds)
+
+
+def _whole_numbers(values: Any) -> IntArray:
+    array = np.asarray(values).reshape(-1)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError("step, link and chunk are whole numbers")
+    limits = np.iinfo(np.int32)
+    if array.size and array.dtype != np.int32 and (array.min() < limits.min or array.max() > limits.max):
+        raise ValueError("step, link and chunk are numbers of 32 bits")
+    return np.array(array, dtype=np.int32)

@@ -2,7 +2,8 @@
 
 A transfer over link ``e`` takes ``latency[e] + bytes / bandwidth[e]`` seconds and occupies the link for all of them
 (as in TACOS). Steps give the order on every link and which arrivals a transfer may build on; nothing else
-synchronises, so each transfer starts as soon as its link is free and its chunk has fully arrived.
+synchronises, so each transfer starts as soon as its link is free and its chunk has fully arrived. A partial sum is sent
+as it was when its transfer started: later addends go into a second buffer.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ def timed_faults(
         where = (
             f"step {schedule.step[i]}, link {schedule.link[i]}: chunk {schedule.chunk[i]} starts at {start[i]:.9g} s"
         )
+        if not np.isfinite(start[i]):
+            faults.append(f"{where}, which is no time")
+            continue
         if not start[i] >= ready[place] - slack:
             faults.append(f"{where} but has fully arrived only at {ready[place]:.9g} s")
         if not start[i] >= free[place] - slack:

@@ -31,23 +31,29 @@ def check(
         except InputError as error:
             unreadable += 1
             for line in str(error).splitlines():
-                errors.print(f"synth: {line}", markup=False)
+                errors.print(f"synth: {line}", markup=False, soft_wrap=True)
             continue
         stated = [] if record.ok else [f"at the run: {fault}" for fault in record["verified"]["faults"]]
         if verdict.faults or stated:
             failed += 1
-            console.print(f"FAILED {path}", markup=False)
+            console.print(f"FAILED {path}", markup=False, soft_wrap=True)
             for fault in [*verdict.faults, *stated]:
-                console.print(f"  {fault}", markup=False)
+                console.print(f"  {fault}", markup=False, soft_wrap=True)
         elif verdict.value is not None:
             facts = "replayed" if record.bound is None else f"replayed, bound {number(record.bound)}"
             console.print(
                 f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False
             )
         elif record["kind"] == "bound" and record.bound is not None:
-            console.print(f"ok     {path}: bound {number(record.bound)} follows from its certificate", markup=False)
+            console.print(
+                f"ok     {path}: bound {number(record.bound)} follows from its certificate",
+                markup=False,
+                soft_wrap=True,
+            )
         else:
-            console.print(f"ok     {path}: {record['termination']}, holds no solution to replay", markup=False)
+            console.print(
+                f"ok     {path}: {record['termination']}, holds no solution to replay", markup=False, soft_wrap=True
+            )
     if failed or unreadable:
         raise typer.Exit(1 if failed else 2)
 
@@ -85,11 +91,11 @@ def show(
             family.plot(instance, solution, title).savefig(plot, dpi=150)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(plot)) from None
-        console.print(f"{plot} written", markup=False)
+        console.print(f"{plot} written", markup=False, soft_wrap=True)
         return
     _print_summary(record)
     if solution is not None:
-        console.print(family.describe(instance, solution), markup=False)
+        console.print(family.describe(instance, solution), markup=False, soft_wrap=True)
 
 
 def _print_summary(record: Record) -> None:
@@ -115,4 +121,4 @@ def _print_summary(record: Record) -> None:
     lines += [f"  fault: {fault}" for fault in record["verified"]["faults"]]
     seconds = record["seconds"]
     lines.append(f"seconds: build {seconds['build']:.3g}, solve {seconds['solve']:.3g}, check {seconds['check']:.3g}")
-    console.print("\n".join(lines), markup=False)
+    console.print("\n".join(lines), markup=False, soft_wrap=True)

@@ -50,7 +50,8 @@ def _terminated(*_: Any) -> None:
 
 def run() -> None:
     """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback."""
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminated)
     try:
         app()
     except InputError as error:
@@ -58,8 +59,9 @@ def run() -> None:
             print(f"synth: {line}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("synth: interrupted; finished records are kept, --resume goes on from them", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # the reader (head, less) went away: no error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        raise

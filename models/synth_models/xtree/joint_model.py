@@ -56,8 +56,8 @@ Row = tuple[list[int], list[int], int | None, int | None]
 class JointModel:
     """A 0/1 program as rows over variable numbers, to be handed to Pyomo or CP-SAT.
 
-    ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes); entries are
-    variable numbers, step t at index t - 1.
+    ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes);
+    entries are variable numbers, step t at index t - 1.
     """
 
     network: Network

@@ -1,0 +1,36 @@
+"""Turn a pytest-benchmark JSON file into a Markdown table: ``python tests/benchmarks/report.py RUN.json > TABLE.md``.
+
+Ratios are against the slowest case of the same group in the same run; seconds are this machine's and noisy.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+
+
+def main(path: str) -> None:
+    """Print the table of one run."""
+    with open(path) as stream:
+        run = json.load(stream)
+    groups = defaultdict(list)
+    for case in run["benchmarks"]:
+        groups[case["group"]].append(case)
+    cpu = run["machine_info"].get("cpu", {})
+    print("# Benchmarks\n")
+    print("Command: `pytest tests/benchmarks/ --benchmark-only --benchmark-json=RUN.json` and `python "
+          "tests/benchmarks/report.py RUN.json`.")  # fmt: skip
+    print(f"Machine: {cpu.get('brand_raw', 'unknown CPU')}, {cpu.get('count', '?')} cores; {run['datetime'][:10]}.\n")
+    print("| group | case | seconds (mean) | times faster than the slowest of its group | facts |")
+    print("|---|---|---:|---:|---|")
+    for group, cases in groups.items():
+        slowest = max(case["stats"]["mean"] for case in cases)
+        for case in cases:
+            mean = case["stats"]["mean"]
+            facts = ", ".join(f"{key} {value}" for key, value in case["extra_info"].items())
+            print(f"| {group} | {case['name']} | {mean:.3g} | {slowest / mean:.3g} | {facts} |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
