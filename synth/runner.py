@@ -151,14 +151,14 @@ def cannot_write(path: Path, error: OSError) -> str:
     return f"cannot write {path}: {error.strerror or error}"
 
 
-def expand_paths(paths: Iterable[Path]) -> list[Path]:
+def expand_paths(paths: Iterable[Path], what: str = "instance files") -> list[Path]:
     """Files as they are, folders as all ``*.json`` below them in name order. Raises :class:`InputError`."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
             found = sorted(path.rglob("*.json"))
             if not found:
-                raise InputError("no *.json files below this folder", str(path))
+                raise InputError(f"no {what} (*.json) below this folder", str(path))
             files += found
         elif path.exists():
             files.append(path)

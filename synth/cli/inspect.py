@@ -24,7 +24,7 @@ def check(
     from synth.runner import expand_paths
 
     failed = unreadable = 0
-    for path in expand_paths(paths):
+    for path in expand_paths(paths, "records"):
         try:
             record = records.read(path)
             verdict = check_record(record)

@@ -169,7 +169,7 @@ def node_count(raw: Mapping[str, Any]) -> int | None:
         return None
     if isinstance(spec, HypercubeSpec):
         return int(2**spec.dimension)
-    return math.prod(getattr(spec, key, 1) for key in ("nodes", "rows", "cols"))
+    return math.prod(int(getattr(spec, key, 1)) for key in ("nodes", "rows", "cols"))
 
 
 def network_faults(raw: Any, path: str = "network") -> list[Fault]:
