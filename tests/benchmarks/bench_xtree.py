@@ -15,12 +15,12 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.xtree import FAMILY
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import check_schedule
 
 
 def make(**parameters: object):

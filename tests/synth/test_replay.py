@@ -165,8 +165,10 @@ def test_exchange_allreduce() -> None:
     ids = {ends: e for e, ends in enumerate(zip(ring.src.tolist(), ring.dst.tolist(), strict=True))}
     first, second = [(0, 1), (1, 0), (2, 3), (3, 2)], [(1, 2), (2, 1), (3, 0), (0, 3)]
     moves = [
-        (2 * k + half, ids[ends], k, True) for k in range(4) for half, pairs in ((1, first),
-        (2, second)) for ends in pairs
+        (2 * k + half, ids[ends], k, True)
+        for k in range(4)
+        for half, pairs in ((1, first), (2, second))
+        for ends in pairs
     ]
     assert agree(ring, collectives.allreduce(4, 1), moves)
 

@@ -173,9 +173,7 @@ def slow_start(network: Network, schedule: Schedule, chunk_bytes: float) -> list
 
 @given(case=timed_cases(), chunk_bytes=st.sampled_from([1.0, 30.0]))
 @settings(deadline=None, max_examples=60)
-def test_earliest_times_against_the_definition(
-    case: tuple[Network, Collective, Schedule], chunk_bytes: float
-) -> None:
+def test_earliest_times_against_the_definition(case: tuple[Network, Collective, Schedule], chunk_bytes: float) -> None:
     network, task, schedule = case
     timing = earliest_times(network, task, schedule, chunk_bytes)
     assert timing.start == pytest.approx(slow_start(network, schedule, chunk_bytes))

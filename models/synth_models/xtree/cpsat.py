@@ -13,6 +13,7 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.network import Network
+from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
 from synth_models.xtree import joint
@@ -59,19 +60,21 @@ def build(expansion: TimeExpansion) -> tuple[Any, list[Any], list[Any]]:
 
 
 def order_chunks(model: Any, expansion: TimeExpansion, held: list[Any]) -> None:
-    """Symmetry breaking as in :func:`synth_models.xtree.ilp_model.order_chunks`."""
-    distance = expansion.network.distances
-    for k in range(len(expansion.roots) - 1):
-        root = expansion.roots[k]
-        if expansion.roots[k + 1] == root:
-            far = int(distance[root].argmax())
-            for t in range(int(distance[root, far]), expansion.horizon):
-                later, earlier = expansion.held_variable(k + 1, far, t), expansion.held_variable(k, far, t)
-                model.add_implication(held[later], held[earlier])
+    """Symmetry breaking among the chunks of a node, see :meth:`TimeExpansion.chunk_order_rows`."""
+    for later, earlier in expansion.chunk_order_rows():
+        model.add_implication(held[later], held[earlier])
+
+
+def order_rotations(model: Any, expansion: TimeExpansion, held: list[Any], group: list[Any]) -> None:
+    """Symmetry breaking among rotations and reflections, see :meth:`TimeExpansion.rotation_order_rows`."""
+    for mine, theirs in expansion.rotation_order_rows(group):
+        model.add(sum(held[i] for i in mine) <= sum(held[i] for i in theirs))
 
 
 def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> Decision:
     """Build and solve the model for one horizon."""
+    from ortools.sat.python import cp_model  # noqa: F401  (its import is not part of building)
+
     started = time.monotonic()
     roots = np.repeat(np.arange(network.nodes), chunks)
     check_size(network, len(roots), horizon, LARGEST)
@@ -80,6 +83,8 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
     model, send, held = build(expansion)
     if options.method["break_chunks"] and not folded:
         order_chunks(model, expansion, held)
+    if options.method["break_rotations"] and not folded:
+        order_rotations(model, expansion, held, point_symmetries(network)[1:])
     built = time.monotonic()
     result, solver = cpsat_solver.solve(model, options)
     decision = Decision("limit", None, built - started, time.monotonic() - built, result.message)

@@ -93,41 +93,16 @@ def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[
 
 
 def order_chunks(model: Any, expansion: TimeExpansion) -> None:
-    """Symmetry breaking: the chunks of one node are interchangeable, so they arrive at the node farthest from it in
-    the order of their numbers: ``h[k+1,w,t] <= h[k,w,t]``. Any schedule can be renumbered to satisfy this."""
-    model.chunk_order = pyo.ConstraintList()
-    distance = expansion.network.distances
-    for k in range(len(expansion.roots) - 1):
-        root = expansion.roots[k]
-        if expansion.roots[k + 1] == root:
-            far = int(distance[root].argmax())
-            for t in range(int(distance[root, far]), expansion.horizon):
-                later, earlier = expansion.held_variable(k + 1, far, t), expansion.held_variable(k, far, t)
-                model.chunk_order.add((None, linear([1, -1], [model.held[later], model.held[earlier]]), 0))
+    """Symmetry breaking among the chunks of a node, see :meth:`TimeExpansion.chunk_order_rows`."""
+    held = model.held
+    rows = [(None, linear([1, -1], [held[later], held[earlier]]), 0) for later, earlier in expansion.chunk_order_rows()]
+    model.chunk_order = pyo.Constraint(range(len(rows)), rule=lambda _, i: rows[i])
 
 
 def order_rotations(model: Any, expansion: TimeExpansion, group: list[Any]) -> None:
-    """Symmetry breaking: among the images of a schedule under the network's rotations and reflections, keep those in
-    which node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w), for all g in the group.
-
-    Some image satisfies this (the one that maximises the total), and renumbering the chunks of a node does not change
-    totals, so it may be combined with :func:`order_chunks`. (r, w) is the first pair at the largest distance.
-    """
-    model.rotation_order = pyo.ConstraintList()
-    distance = expansion.network.distances
-    r, w = divmod(int(distance.argmax()), expansion.network.nodes)
-
-    def time_held(root: int, node: int) -> list[Any]:
-        chunks = [k for k, owner in enumerate(expansion.roots) if owner == root]
-        start = int(distance[root, node])
-        return [
-            model.held[expansion.held_variable(k, node, t)] for k in chunks for t in range(start, expansion.horizon)
-        ]
-
-    mine = time_held(r, w)
-    for g in group:
-        if (int(g[r]), int(g[w])) != (r, w):
-            theirs = time_held(int(g[r]), int(g[w]))
-            if not mine and not theirs:  # all arrive in the last timestep: every image ties
-                continue
-            model.rotation_order.add((None, linear([1] * len(mine) + [-1] * len(theirs), mine + theirs), 0))
+    """Symmetry breaking among rotations and reflections, see :meth:`TimeExpansion.rotation_order_rows`."""
+    rows = [
+        (None, linear([1] * len(mine) + [-1] * len(theirs), [model.held[i] for i in (*mine, *theirs)]), 0)
+        for mine, theirs in expansion.rotation_order_rows(group)
+    ]
+    model.rotation_order = pyo.Constraint(range(len(rows)), rule=lambda _, i: rows[i])

@@ -177,6 +177,36 @@ class TimeExpansion:
                 rows += [(at + t, self.held_variable(k, u, t - 1)) for t in range(first, self.horizon + 1)]
         return rows
 
+    def chunk_order_rows(self) -> list[tuple[int, int]]:
+        """``(later, earlier)``: ``held[later] <= held[earlier]``. The chunks of one node are interchangeable, so they
+        may be taken to arrive at the node farthest from it in the order of their numbers."""
+        rows = []
+        distance = self.network.distances
+        for k in range(len(self.roots) - 1):
+            root = self.roots[k]
+            if self.roots[k + 1] == root:
+                far = int(distance[root].argmax())
+                for t in range(int(distance[root, far]), self.horizon):
+                    rows.append((self.held_variable(k + 1, far, t), self.held_variable(k, far, t)))
+        return rows
+
+    def rotation_order_rows(self, group: Sequence[Permutation]) -> list[tuple[list[int], list[int]]]:
+        """``(mine, theirs)``: ``sum held[mine] <= sum held[theirs]``. Among the images of a schedule under ``group``
+        some has node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w) for all g: the one that
+        maximises that total. Renumbering the chunks of a node leaves totals alone, so this goes with
+        :meth:`chunk_order_rows`. (r, w) is the first pair at the largest distance."""
+        distance = self.network.distances
+        r, w = divmod(int(distance.argmax()), self.network.nodes)
+        mine = self._time_held(r, w)
+        images = {(int(g[r]), int(g[w])) for g in group} - {(r, w)}
+        # empty on both sides: all arrive in the last timestep, every image ties
+        return [(mine, self._time_held(*image)) for image in sorted(images)] if mine else []
+
+    def _time_held(self, root: int, node: int) -> list[int]:
+        start = int(self.network.distances[root, node])
+        chunks = np.flatnonzero(self.roots == root).tolist()
+        return [self.held_variable(k, node, t) for k in chunks for t in range(start, self.horizon)]
+
     def schedule(self, chosen: Sequence[int] | npt.NDArray[np.intp]) -> Schedule:
         """The schedule of the chosen ``send`` variables, unfolded, arcs turned into links."""
         on = {self.send[i] for i in np.asarray(chosen).tolist()}

@@ -69,7 +69,7 @@ def _draw_network(figure: Figure, axes: Any, network: Network, schedule: Schedul
     place = positions(network)
     steps = max(1, schedule.steps)
     use = np.bincount(schedule.link, minlength=network.links) / steps
-    colours, scale = figure_colours("viridis"), Normalize(0, 1)
+    colours, scale = figure_colours("viridis_r"), Normalize(0, 1)
     if network.links <= 1500:
         order: dict[tuple[int, int], int] = {}
         for e in range(network.links):

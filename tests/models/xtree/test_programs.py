@@ -5,13 +5,13 @@ from __future__ import annotations
 import brute_force
 import numpy as np
 import pytest
-from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
 
 import synth
 from synth.api import check
 from synth.solvers.catalogue import SOLVERS
+from synth_models.xtree import FAMILY
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import check_schedule
 
 PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
 BARE = {"warm_start": "off", "relaxation": "off"}
@@ -144,7 +144,9 @@ def test_folded_search_finds_symmetric_schedules_and_claims_nothing_else():
     assert (record["termination"], record.value) == ("optimal", 4)
     assert check(record, torus).ok
     for method in ("ilp", "cpsat"):
-        none_found = synth.solve(make(network="equimesh", rows=4, cols=4), method, options={"fold": "on", "horizon": "4"})
+        none_found = synth.solve(
+            make(network="equimesh", rows=4, cols=4), method, options={"fold": "on", "horizon": "4"}
+        )
         assert none_found["termination"] not in ("infeasible", "optimal")
         assert none_found.bound is None
 

@@ -6,11 +6,11 @@ import copy
 
 import numpy as np
 import pytest
+
+import synth
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound
-
-import synth
 
 
 def make(**parameters: object):
@@ -19,7 +19,7 @@ def make(**parameters: object):
 
 @pytest.mark.parametrize(("side", "receive", "proven"), [(4, 4, 5), (5, 6, 7)])
 def test_it_refutes_what_the_cuts_leave_open(side, receive, proven):
-    """Receive bound ceil((N - 1) / 4): 15 / 4 -> 4 and 24 / 4 = 6. The integer program proves the same (test_programs)."""
+    """Receive bound ceil((N - 1) / 4): 15 / 4 -> 4, 24 / 4 = 6. The integer program proves the same (test_programs)."""
     instance = make(network="equimesh", rows=side, cols=side)
     assert lower_bound(instance)[0] == receive
     record = synth.solve(instance, "relaxation")
@@ -29,7 +29,9 @@ def test_it_refutes_what_the_cuts_leave_open(side, receive, proven):
 
 
 def test_reduce_scatter_has_the_bound_of_the_reversed_allgather():
-    instance = make(network="equimesh", rows=4, cols=4, collective="reduce_scatter", rings="even_up,odd_up,odd_up,even_up")
+    instance = make(
+        network="equimesh", rows=4, cols=4, collective="reduce_scatter", rings="even_up,odd_up,odd_up,even_up"
+    )
     record = synth.solve(instance, "relaxation")
     assert record.bound == 5
     assert record.ok
@@ -77,7 +79,7 @@ def test_a_certificate_of_another_network_is_refused(certified):
 
 
 def test_no_multipliers_refute_a_feasible_horizon():
-    """Random certificates against a horizon with a schedule (2 x 2 EquiMesh, ceil(3 / 4) = 1 timestep... 2 by distance)."""
+    """Random multipliers against a horizon that has a schedule (EquiMesh 2 x 2: its diameter is 2, and 2 suffice)."""
     instance = make(network="equimesh", rows=2, cols=2)
     optimum = int(synth.solve(instance, "ilp").value)
     arcs = len(instance.topology.arcs[0])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
 
 import synth
+from synth_models.xtree import FAMILY
+from synth_models.xtree.bound import lower_bound
 
 
 def make(**parameters: object):
