@@ -192,8 +192,8 @@ class TimeExpansion:
 
     def rotation_order_rows(self, group: Sequence[Permutation]) -> list[tuple[list[int], list[int]]]:
         """``(mine, theirs)``: ``sum held[mine] <= sum held[theirs]``. Among the images of a schedule under ``group``
-        some has node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w) for all g: the one that
-        maximises that total. Renumbering the chunks of a node leaves totals alone, so this goes with
+        some has node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w) for all g: the one
+        that maximises that total. Renumbering the chunks of a node leaves totals alone, so this goes with
         :meth:`chunk_order_rows`. (r, w) is the first pair at the largest distance."""
         distance = self.network.distances
         r, w = divmod(int(distance.argmax()), self.network.nodes)
