@@ -13,6 +13,7 @@ import typer
 from synth.cli.output import console, errors, number, percent, table
 
 if TYPE_CHECKING:
+    from synth.family import Family
     from synth.errors import Fault
     from synth.instance import Instance
     from synth.record import Record
@@ -97,7 +98,7 @@ def _plan(
     seen: set[str] = set()
     for instance in instances:
         family = get_family(instance.family)
-        names = list(dict.fromkeys(methods or family.defaults_for(instance)))
+        names = list(dict.fromkeys(methods or _defaults(family, instance, solver)))
         usable = {
             parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters
         }
@@ -123,6 +124,16 @@ def _plan(
     if faults:
         raise InputError(faults)
     return runs
+
+
+def _defaults(family: Family, instance: Instance, solver: str | None) -> list[str]:
+    """The family's default methods; if none of them can use the solver asked for, a program that can takes the place of
+    the default ones."""
+    names = list(family.defaults_for(instance))
+    able = [name for name, method in family.methods.items() if solver in method.solvers]
+    if solver is None or not able or set(able) & set(names):
+        return names
+    return [name for name in names if family.methods[name].kind != "program"] + able[:1]
 
 
 def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:

@@ -10,6 +10,11 @@ certificate that comes with them.
   in each direction. The strongest cut is found by max-flow: for a horizon T give every node a source arc of C and
   every link capacity T; T timesteps pass all cuts around v iff the flow into v is ``N*C``; a min cut that is short
   raises T to what it proves, until all nodes agree.
+* **late arrivals**: what comes from j hops away enters v only from timestep j on. If m chunks must enter v from nodes
+  at least j hops away, they need distinct link slots in the timesteps j..T, so ``T >= j - 1 + m / in-degree(v)``.
+  Allgather: m is C times the number of such nodes. Allreduce: m = N*C as long as some node is that far away, because
+  every chunk's sum at v contains that node's contribution, which some transfer of the chunk brings into v in
+  timestep j or later. On the reversed network the same holds for what leaves v (reduce-scatter, allreduce).
 * **diameter**: a chunk (or contribution) moves one link per timestep.
 * **volume**: a schedule uses at most ``links`` transfers per timestep. Allgather and reduce-scatter need N-1
   transfers per chunk. Allreduce needs 2(N-1): until some node first has a complete sum, N-1 transfers of that chunk
@@ -59,8 +64,31 @@ def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
     if collective == "allreduce":
         sides = [(network, "into"), (network.reversed(), "out of")]
     for side, word in sides:
+        found.insert(0, _late_arrivals(instance, side, word))
+    for side, word in sides:
         found.insert(0, _strongest_cut(instance, side, word))
     return max(found, key=lambda item: item[0])
+
+
+def _late_arrivals(instance: XTreeInstance, network: Network, word: str) -> tuple[int, str, dict[str, Any]]:
+    """The node and distance that prove most on this orientation of the links."""
+    distance, n = network.distances, network.nodes
+    reach = int(distance.max()) + 1
+    exactly = np.bincount((distance + np.arange(n) * reach).ravel(), minlength=n * reach).reshape(n, reach)
+    at_least = exactly[:, ::-1].cumsum(axis=1)[:, ::-1]  # [v, j]: nodes from which v is j hops away or more
+    crossings = at_least * instance.chunks
+    if instance.collective == "allreduce":
+        crossings = (at_least > 0) * instance.total_chunks
+    needed = np.arange(reach) - 1 - (-crossings // network.in_degree[:, None])
+    needed[(crossings == 0) | (np.arange(reach) == 0)] = 0
+    v, hops = divmod(int(needed.argmax()), reach)
+    words = f"late arrivals: {crossings[v, hops]} chunks pass the {network.in_degree[v]} links {word} node {v}, "
+    certificate = {"binding": "late arrivals", "node": v, "hops": hops, "side": "in" if word == "into" else "out"}
+    return (
+        int(needed[v, hops]),
+        words + f"none of them within {hops - 1} timesteps of the {'start' if word == 'into' else 'end'}",
+        certificate,
+    )
 
 
 def _strongest_cut(instance: XTreeInstance, network: Network, word: str) -> tuple[int, str, dict[str, Any]]:

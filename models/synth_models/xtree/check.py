@@ -44,8 +44,9 @@ def check_schedule(instance: XTreeInstance, schedule: Schedule) -> Verdict:
 def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Verify a bound on the number of timesteps from its certificate alone.
 
-    ``binding`` names the argument: ``cut`` (with ``inside``, the nodes of one side), ``diameter`` (with ``pair``),
-    ``volume``, or ``relaxation`` (with integer multipliers of an infeasible LP). All are recomputed here, exactly.
+    ``binding`` names the argument: ``cut`` (with ``inside``, the nodes of one side), ``late arrivals`` (with ``node``,
+    ``hops`` and ``side``), ``diameter`` (with ``pair``), ``volume``, or ``relaxation`` (with integer multipliers of an
+    infeasible LP). All are recomputed here, exactly.
     """
     network, total = instance.topology, instance.total_chunks
     binding = certificate.get("binding")
@@ -68,6 +69,10 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
                 proven = -(-crossings // capacity)
             case "diameter":
                 proven = int(network.distances[tuple(certificate["pair"])])
+            case "late arrivals":
+                proven = _late_arrivals(
+                    instance, int(certificate["node"]), int(certificate["hops"]), certificate["side"]
+                )
             case "volume":
                 phases = 2 if instance.collective == "allreduce" else 1
                 proven = -(-phases * (network.nodes - 1) * total // network.links)
@@ -78,6 +83,25 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
     except (KeyError, TypeError, IndexError, ValueError) as error:
         return [f"the bound's certificate cannot be read: {error!r}"]
     return [] if proven >= bound else [f"the {binding} proves {proven} timesteps, not {bound:g}"]
+
+
+def _late_arrivals(instance: XTreeInstance, node: int, hops: int, side: str) -> int:
+    """Timesteps proven by the links into (``in``) or out of (``out``) one node, over which some chunks cannot pass in
+    the first (last) ``hops - 1`` timesteps, since their nodes of origin (destination) are at least ``hops`` away."""
+    network, collective = instance.topology, instance.collective
+    if hops < 1 or not 0 <= node < network.nodes:
+        raise ValueError("no such node or distance")
+    if (side, collective) not in {
+        ("in", "allgather"), ("out", "reduce_scatter"), ("in", "allreduce"), ("out", "allreduce"),
+    }:  # fmt: skip
+        raise ValueError(f"side {side!r} proves nothing for {collective}")
+    away = network.distances[:, node] if side == "in" else network.distances[node]
+    degree = np.sum(network.dst == node) if side == "in" else np.sum(network.src == node)
+    far = int(np.sum(away >= hops))
+    chunks = far * instance.chunks
+    if collective == "allreduce":
+        chunks = instance.total_chunks if far else 0
+    return hops - 1 + int(-(-chunks // degree)) if chunks else 0
 
 
 def _refuted_horizon(instance: XTreeInstance, certificate: Mapping[str, Any]) -> int:

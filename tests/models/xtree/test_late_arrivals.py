@@ -1,0 +1,64 @@
+"""The bound that joins distance and in-degree: hand-counted, verified, and never above an optimum."""
+
+from __future__ import annotations
+
+import brute_force
+import pytest
+
+from synth_models.xtree import FAMILY
+from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import check_bound
+from synth_models.xtree.pull import once
+
+
+def make(**parameters: object):
+    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+
+
+def test_allreduce_on_a_line_of_four():
+    """4 chunks enter node 0 over its one link, each with node 3's contribution, so none in the first 2 timesteps: they
+    fill timesteps 3..6. Volume: 2 * 3 * 4 / 6 = 4; diameter 3. The exhaustive search needs 6."""
+    instance = make(network="line", nodes=4, collective="allreduce")
+    bound, words, certificate = lower_bound(instance)
+    assert bound == 6
+    assert certificate["binding"] == "late arrivals"
+    assert certificate["hops"] == 3
+    assert "none of them within 2 timesteps" in words
+    assert brute_force.minimum_timesteps(instance.topology, "allreduce", 1) == 6
+
+
+@pytest.mark.parametrize(("rows", "cols", "steps"), [(2, 3, 5), (3, 3, 8)])
+def test_allreduce_on_small_meshes(rows, cols, steps):
+    """Corner: ceil(6 / 2) = 3 slots from timestep 3 on: 5. Corner of 3 x 3: ceil(9 / 2) = 5 from timestep 4 on: 8."""
+    instance = make(network="mesh", rows=rows, cols=cols, collective="allreduce")
+    assert lower_bound(instance)[0] == steps
+    assert once(instance, 0, 0).steps >= steps
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+def test_one_far_cluster(collective):
+    """Node 0 is joined to a line 0-1-2-3 of one link each way whose end 3 has two more neighbours 4 and 5. Of the 5 chunks
+    that enter node 0 over its one link, 2 come from 4 hops away: they fill timesteps 4 and 5, the others 1..3."""
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (3, 5)]
+    raw = {
+        "family": "xtree", "name": "t", "source": "test", "chunks": 1, "collective": collective,
+        "network": {
+            "kind": "links", "nodes": 6,
+            "links": [{"src": a, "dst": b} for u, v in links for a, b in ((u, v), (v, u))],
+        },
+    }  # fmt: skip
+    bound, _, certificate = lower_bound(FAMILY.instance_type.model_validate(raw))
+    assert bound == 5
+    assert certificate["binding"] in ("cut", "late arrivals")
+
+
+def test_certificates_of_another_claim_are_refused():
+    instance = make(network="line", nodes=4, collective="allreduce")
+    bound, _, certificate = lower_bound(instance)
+    assert check_bound(instance, bound, certificate) == []
+    assert check_bound(instance, bound + 1, certificate)
+    for change in ({"hops": 4}, {"hops": 0}, {"hops": -1}, {"node": 9}, {"node": -1}, {"side": "up"}, {"node": 1}):
+        assert check_bound(instance, bound, {**certificate, **change})
+    gather = make(network="line", nodes=4)
+    assert check_bound(gather, 3, {"binding": "late arrivals", "node": 0, "hops": 1, "side": "in"}) == []
+    assert check_bound(gather, 3, {"binding": "late arrivals", "node": 0, "hops": 1, "side": "out"})
