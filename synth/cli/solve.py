@@ -13,8 +13,8 @@ import typer
 from synth.cli.output import console, errors, number, percent, table
 
 if TYPE_CHECKING:
-    from synth.family import Family
     from synth.errors import Fault
+    from synth.family import Family
     from synth.instance import Instance
     from synth.record import Record
     from synth.runner import Run
