@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -48,9 +49,11 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
         return _one_horizon(instance, network, options, decide, by)
     bound, proof, _ = lower_bound(instance)
     outcome = Outcome("time_limit", bound_proof=proof)
-    incumbent, origin = (
-        _incumbent(network, instance.chunks, options, bound) if options.method["warm_start"] else (None, "")
-    )
+    incumbent, origin = None, ""
+    if options.method["warm_start"]:
+        started = time.monotonic()
+        incumbent, origin = _incumbent(network, instance.chunks, options, bound)
+        outcome.solve_s = time.monotonic() - started
     horizon = bound
     notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
     while incumbent is None or incumbent.steps > horizon:

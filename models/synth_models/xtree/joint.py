@@ -43,9 +43,12 @@ def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str)
     bound, proof, _ = lower_bound(instance)
     fixed = options.method["horizon"]
     outcome = Outcome("time_limit", bound=float(bound), bound_proof=proof)
-    incumbent, origin = (
-        (None, "") if fixed or not options.method["warm_start"] else _incumbent(instance, options, bound)
-    )
+    incumbent: Schedule | None = None
+    origin = ""
+    if not fixed and options.method["warm_start"]:
+        started = time.monotonic()
+        incumbent, origin = _incumbent(instance, options, bound)
+        outcome.solve_s = time.monotonic() - started
     notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
     least_transfers = 2 * (instance.topology.nodes - 1) * instance.total_chunks
     horizon = int(fixed or bound)
