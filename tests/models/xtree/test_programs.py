@@ -92,12 +92,11 @@ def test_joint_allreduce_against_brute_force(parameters):
 
 
 def test_joint_allreduce_overlaps_what_two_phases_cannot():
-    """A row of 3 with C = 2: volume bound 2 * 2 * 6 / 4 = 6 timesteps; one half alone needs (3 - 1) * 2 / 1 = 4, so two
-    halves one after the other take 8."""
+    """A row of 3 with C = 2: 6 chunks enter node 0 over one link, none with node 2's contribution before timestep 2: at
+    least 7 timesteps. One half alone needs (3 - 1) * 2 / 1 = 4, so two halves one after the other take 8."""
     instance = make(network="line", nodes=3, chunks=2, collective="allreduce")
     record = synth.solve(instance, "cpsat", options={"warm_start": "off"})
-    assert lower_bound(instance)[0] == 6
-    assert 6 <= record.value < 8
+    assert (record["termination"], record.value, record.bound) == ("optimal", 7, 7)
 
 
 @pytest.mark.parametrize(
