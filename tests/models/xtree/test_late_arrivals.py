@@ -37,8 +37,8 @@ def test_allreduce_on_small_meshes(rows, cols, steps):
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
 def test_one_far_cluster(collective):
-    """Node 0 ends a line 0-1-2-3 of one link each way whose other end has two more neighbours, 4 and 5. Of the 5
-    chunks that enter node 0 over its one link, 2 come from 4 hops away: they fill timesteps 4 and 5, the others 1..3."""
+    """Node 0 ends a line 0-1-2-3 of one link each way; its other end has two more neighbours, 4 and 5. Of the 5
+    chunks that enter node 0 over its one link, 2 come from 4 hops away: these fill timesteps 4, 5, the others 1..3."""
     links = [(0, 1), (1, 2), (2, 3), (3, 4), (3, 5)]
     raw = {
         "family": "xtree", "name": "t", "source": "test", "chunks": 1, "collective": collective,
