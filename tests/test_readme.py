@@ -75,13 +75,21 @@ def test_settled_instances_have_a_record_with_gap_0(instance, value):
 def test_numbers_in_prose_are_those_of_the_records():
     """Each settled instance that the text names, with its timesteps."""
     text = re.sub(r"\s+", " ", readme())
-    assert "C = 1 takes 5 timesteps at 4×4, 7 at 5×5 and 17 at 8×8 (receive bounds 4, 6, 16)" in text
+    assert "C = 1 takes 5 timesteps at 4×4, 7 at 5×5 and 17 at 8×8, where the receive bounds are 4, 6 and 16" in text
     for side, value, receive in ((4, 5, 4), (5, 7, 6), (8, 17, 16)):
         folder = PUBLISHED / "xtree" / f"equimesh-{side}x{side}-c1"
-        assert records.read(folder / "relaxation-highs.json").bound == value
-        assert records.read(folder / "bound.json").bound == receive
+        assert receive == -(-(side * side - 1) // 4)
+        assert records.read(folder / "bound.json").bound == value
         assert records.read(folder / "pull.json").value == value
-    assert "5×11 with C = 1 takes 14" in text
+    assert "5×11 with C = 1 takes 14: HiGHS finds" in text
+    for name in ("3x3-c2", "4x4-c1", "5x5-c1", "5x5-c2", "5x11-c1"):
+        alone = records.read(PUBLISHED / "alone" / "xtree" / f"equimesh-{name}" / "ilp-highs.json")
+        assert (alone["termination"], alone["options"]["method"]["warm_start"]) == ("optimal", False)
+    for solver in ("ilp-highs", "ilp-scip", "ilp-gurobi", "cpsat-cpsat"):
+        refuted = records.read(PUBLISHED / "four-steps" / "xtree" / "equimesh-2x3-c4" / f"{solver}.json")
+        assert (refuted["termination"], refuted["options"]["method"]["horizon"]) == ("infeasible", 4)
+    kautz = PUBLISHED / "xtree" / "kautz-9x2-c1"
+    assert records.read(kautz / "bound.json").bound < records.read(kautz / "relaxation-highs.json").bound
 
 
 def test_paths_named_in_the_readme_exist():

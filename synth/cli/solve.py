@@ -198,7 +198,8 @@ def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
         bound = bounds.get((run.instance.family, run.instance.name))
         solver = run.options.solver
         method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
-        verified = "–" if record.value is None and record.ok else "yes" if record.ok else "FAILED"
+        something = record.value is not None or "certificate" in record["verified"]["facts"]
+        verified = "FAILED" if not record.ok else "yes" if something else "–"
         ended = record["termination"]
         value = number(record.value) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:

@@ -138,7 +138,7 @@ def test_make_names_every_fault(tmp_path: Path) -> None:
 def test_solve_prints_a_table_and_leaves_records(solved: Path) -> None:
     assert sorted(path.name for path in (solved / RECORD).parent.iterdir()) == ["bound.json", "pull.json"]
     data = json.loads((solved / RECORD).read_text())
-    assert (data["objective"]["value"], data["bound"], data["instance_file"]) == (2.0, None, "ring4.json")
+    assert (data["objective"]["value"], data["bound"], data["instance_file"]) == (2.0, 2.0, "ring4.json")
     assert data["verified"] == {"ok": True, "facts": data["verified"]["facts"], "faults": []}
     assert data["verified"]["facts"]["timesteps"] == 2
     done = run("solve", "ring4.json", "-m", "bound", "-m", "pull", "--resume", cwd=solved)
@@ -360,7 +360,7 @@ def test_records_with_wrong_types_are_no_tracebacks(copy: Path) -> None:
 
 def test_show(solved: Path) -> None:
     text = run("show", RECORD, cwd=solved).stdout
-    assert "timesteps: 2, proven bound –" in text
+    assert "timesteps: 2, proven bound 2, gap 0" in text
     assert "verified: yes" in text
     assert "step   1 (8 of 8 links)" in text
     assert "inside [0]" in flat(run("show", BOUND, cwd=solved).stdout)

@@ -27,6 +27,20 @@ def test_allreduce_on_a_line_of_four():
     assert brute_force.minimum_timesteps(instance.topology, "allreduce", 1) == 6
 
 
+@pytest.mark.parametrize(("side", "receive", "steps"), [(4, 4, 5), (5, 6, 7), (8, 16, 17)])
+def test_parallel_links_idle_at_first(side, receive, steps):
+    """Corner 0 of an EquiMesh has 4 in-links, but they come from 2 neighbours (ring links run parallel to mesh links).
+    With C = 1 the other N - 3 chunks can enter only from timestep 2 on: 1 + ceil(13 / 4) = 5, 1 + ceil(22 / 4) = 7,
+    1 + ceil(61 / 4) = 17, one more than the receive bounds."""
+    instance = make(network="equimesh", rows=side, cols=side)
+    assert -(-(side * side - 1) // 4) == receive
+    bound, _, certificate = lower_bound(instance)
+    assert bound == steps
+    assert certificate["binding"] == "late arrivals"
+    neighbours = {int(u) for u in instance.topology.src[instance.topology.dst == certificate["node"]]}
+    assert (len(neighbours), certificate["hops"]) == (2, 2)
+
+
 @pytest.mark.parametrize(("rows", "cols", "steps"), [(2, 3, 5), (3, 3, 8)])
 def test_allreduce_on_small_meshes(rows, cols, steps):
     """Corner: ceil(6 / 2) = 3 slots from timestep 3 on: 5. Corner of 3 x 3: ceil(9 / 2) = 5 from timestep 4 on: 8."""

@@ -8,33 +8,51 @@ import numpy as np
 import pytest
 
 import synth
+from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound
+from synth_models.xtree.relaxation import refute
 
 
 def make(**parameters: object):
     return FAMILY.make({key: str(value) for key, value in parameters.items()})
 
 
-@pytest.mark.parametrize(("side", "receive", "proven"), [(4, 4, 5), (5, 6, 7)])
-def test_it_refutes_what_the_cuts_leave_open(side, receive, proven):
-    """Receive bound ceil((N - 1) / 4): 15 / 4 -> 4, 24 / 4 = 6. The integer program proves the same (test_programs)."""
+@pytest.mark.parametrize(("side", "horizon"), [(4, 4), (5, 6)])
+def test_it_refutes_what_cuts_leave_open(side, horizon):
+    """Cuts prove ceil((N - 1) / 4): 15 / 4 -> 4, 24 / 4 = 6. That one more is needed follows from late arrivals too."""
     instance = make(network="equimesh", rows=side, cols=side)
-    assert lower_bound(instance)[0] == receive
+    found = refute(instance.topology, 1, horizon, RunOptions())
+    assert found.stretch > 1
+    assert check_bound(instance, horizon + 1, found.certificate) == []
+    assert lower_bound(instance)[0] == horizon + 1
+    feasible = refute(instance.topology, 1, horizon + 1, RunOptions())
+    assert feasible.certificate is None
+    assert feasible.stretch <= 1 + 1e-6
+
+
+def test_the_method_goes_beyond_all_counting_bounds():
+    """Kautz network of 9 nodes and degree 2, C = 1: counting proves 8 / 2 = 4, the exact program needs 5."""
+    instance = make(network="kautz", nodes=9, degree=2)
+    assert lower_bound(instance)[0] == 4
     record = synth.solve(instance, "relaxation")
-    assert record.bound == proven
-    assert record.ok
+    assert (record.bound, record.ok) == (5, True)
+    assert "relaxation" in record["bound_proof"]
     assert synth.check(record, instance).ok
+    best = synth.solve(instance, "ilp", options={"relaxation": "off"})
+    assert (best["termination"], best.value) == ("optimal", 5)
 
 
-def test_reduce_scatter_has_the_bound_of_the_reversed_allgather():
-    instance = make(
-        network="equimesh", rows=4, cols=4, collective="reduce_scatter", rings="even_up,odd_up,odd_up,even_up"
-    )
-    record = synth.solve(instance, "relaxation")
-    assert record.bound == 5
+def test_reduce_scatter_is_refuted_on_the_reversed_network():
+    """On the reversed Kautz network an allgather is this reduce-scatter played backwards; the links differ from the
+    network's own, so certificates of one must not pass for the other."""
+    scatter = make(network="kautz", nodes=9, degree=2, collective="reduce_scatter")
+    record = synth.solve(scatter, "relaxation")
     assert record.ok
+    assert record.bound <= synth.solve(scatter, "ilp").value
+    gather = synth.solve(make(network="kautz", nodes=9, degree=2), "relaxation")
+    assert check_bound(scatter, 5, gather.packed)
 
 
 @pytest.mark.parametrize("kind", ["mesh", "equimesh", "torus", "ring", "kautz"])
@@ -50,7 +68,7 @@ def test_never_above_a_schedule(kind):
 @pytest.fixture(scope="module")
 def certified():
     instance = make(network="equimesh", rows=4, cols=4)
-    return instance, synth.solve(instance, "relaxation").packed
+    return instance, refute(instance.topology, 1, 4, RunOptions()).certificate
 
 
 def test_the_certificate_proves_no_more_than_it_says(certified):
@@ -101,7 +119,9 @@ def test_allreduce_is_unsupported():
 
 @pytest.mark.slow
 def test_equimesh_8x8_with_one_chunk_needs_17_timesteps():
-    """ceil(63 / 4) = 16 is refuted; pull has a schedule of 17."""
+    """Cuts prove ceil(63 / 4) = 16; the LP refutes 16, as does counting late arrivals; pull has a schedule of 17."""
     instance = make(network="equimesh", rows=8, cols=8)
-    record = synth.solve(instance, "ilp", time_limit=600)
+    found = refute(instance.topology, 1, 16, RunOptions(time_limit_s=600))
+    assert check_bound(instance, 17, found.certificate) == []
+    record = synth.solve(instance, "ilp")
     assert (record["termination"], record.value, record.bound) == ("optimal", 17, 17)
