@@ -122,7 +122,7 @@ def write(record: Record, path: Path) -> Record:
     arrays = {k: v for k, v in (record.packed or {}).items() if isinstance(v, np.ndarray)}
     if sum(array.size for array in arrays.values()) > INLINE_LIMIT:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(buffer, **{k: _narrow(v) for k, v in arrays.items()})
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
@@ -162,6 +162,13 @@ def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
 
     text = json.dumps(fold(data), indent=1, default=_plain, allow_nan=False)
     return re.sub(rf'"{mark}(\d+)"', lambda found: lists[int(found[1])], text)
+
+
+def _narrow(values: Any) -> Any:
+    """Whole numbers in the smallest type that holds them: fewer bytes to compress."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    return values.astype(np.promote_types(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
 
 
 def _plain(value: Any) -> Any:

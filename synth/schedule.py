@@ -50,7 +50,10 @@ class Schedule:
 
     def sorted(self) -> Schedule:
         """The same transfers ordered by step, then link (the order in which schedules are shown and stored)."""
-        order = np.lexsort((self.chunk, self.link, self.step))
+        key = self.step.astype(np.int64) * (int(self.link.max(initial=0)) + 1) + self.link
+        order = np.argsort(key, kind="stable")
+        if np.any(key[order[1:]] == key[order[:-1]]):  # a link used twice in a step, which only a faulty schedule does
+            order = np.lexsort((self.chunk, self.link, self.step))
         return Schedule.of(self.step[order], self.link[order], self.chunk[order], self.adds[order])
 
     def then(self, other: Schedule) -> Schedule:

@@ -39,7 +39,7 @@ from synth.network.symmetry import point_symmetries, translations
 from synth.options import RunOptions
 from synth_models.xtree.instance import XTreeInstance
 
-FLOWS_LIMIT = 600  # nodes around which cuts are sought by max-flow; the lowest in-degrees come first
+FLOW_WORK = 1_000_000  # links times max-flows; on larger networks only the nodes of lowest in-degree are tried
 
 
 def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
@@ -123,13 +123,13 @@ def _strongest_cut(instance: XTreeInstance, network: Network, word: str) -> tupl
 
 
 def _flow_targets(network: Network) -> Iterable[int]:
-    """One node per orbit of the known symmetries, lowest in-degree first, at most ``FLOWS_LIMIT``."""
+    """One node per orbit of the known symmetries, lowest in-degree first, as many as ``FLOW_WORK`` allows."""
     if translations(network) is not None:
         return [0]
     images = np.stack(point_symmetries(network))
     representatives = np.flatnonzero(images.min(axis=0) == np.arange(network.nodes))
     ordered = representatives[np.argsort(network.in_degree[representatives], kind="stable")]
-    return [int(v) for v in ordered[:FLOWS_LIMIT]]
+    return [int(v) for v in ordered[: max(1, FLOW_WORK // network.links)]]
 
 
 def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> npt.NDArray[np.bool_] | None:
@@ -157,7 +157,7 @@ def _narrowest_cut(network: Network) -> npt.NDArray[np.bool_]:
     graph = csr_array((capacity.astype(np.int32), (tail, head)), shape=(network.nodes, network.nodes))
     best: tuple[int, npt.NDArray[np.bool_]] | None = None
     targets = sorted(range(1, network.nodes), key=lambda v: int(min(network.in_degree[v], network.out_degree[v])))
-    for v in targets[:FLOWS_LIMIT]:
+    for v in targets[: max(1, FLOW_WORK // network.links)]:
         for source, sink in ((0, v), (v, 0)):
             flow = maximum_flow(graph, source, sink)
             if best is None or flow.flow_value < best[0]:

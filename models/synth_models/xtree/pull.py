@@ -5,9 +5,10 @@ tails hold, by a maximum bipartite matching that prefers the chunks with the few
 in this timestep count as held, so that neighbours do not all spread the same one. Ties are random. The whole is
 restarted with other random numbers and the shortest schedule kept.
 
-Complexity: one restart looks at each (node, chunk) pair at most once per timestep, O(T * N * NC), in practice far less;
-memory 9 * N * NC bytes and the schedule. No guarantee in general: it ends with every chunk delivered on a strongly
-connected network, at most one timestep per missing pair; the distance to the bound is measured by the study.
+Complexity: one restart reads each (node, chunk) bit once per link and timestep, O(T * links * NC / 64) word operations,
+and ranks the chunks offered; memory N * NC bits and the schedule. No guarantee in general: it ends with every chunk
+delivered on a strongly connected network, at most one timestep per missing pair; the distance to the bound is in every
+record.
 """
 
 from __future__ import annotations
@@ -91,24 +92,59 @@ def _promise(k: int, holders: Any, order: Any, place: Any, end: Any) -> None:
     holders[k] = count + 1
 
 
+SHORTLIST = 16  # rarest offered chunks that are ranked before all offered chunks are sorted
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+BIT_OF = np.zeros(64, np.int64)  # BIT_OF[(DE_BRUIJN << i) >> 58] = i: the place of a single set bit
+for _bit in range(64):
+    BIT_OF[((int(DE_BRUIJN) << _bit) & (2**64 - 1)) >> 58] = _bit
+
+
+@jit
+def _offered(v: int, first: int, slots: int, src: Any, links: Any, held: Any, place: Any, ranks: Any) -> int:
+    """Write the ranks of the chunks that v misses and some in-link's tail holds into ``ranks``; return how many."""
+    count = 0
+    for w in range(held.shape[1]):
+        some = np.uint64(0)
+        for j in range(slots):
+            some |= held[src[links[first + j]], w]
+        some &= ~held[v, w]
+        while some:
+            low = some & (~some + np.uint64(1))
+            ranks[count] = place[w * 64 + BIT_OF[(low * DE_BRUIJN) >> np.uint64(58)]]
+            count += 1
+            some ^= low
+    return count
+
+
+@jit
+def _shortlist(ranks: Any, count: int, best: Any) -> None:
+    """The smallest of ``ranks[:count]``, as many as ``best`` takes, ascending."""
+    size = len(best)
+    best[:] = np.iinfo(np.int64).max
+    for i in range(count):
+        rank = ranks[i]
+        if rank < best[size - 1]:
+            j = size - 1
+            while j > 0 and best[j - 1] > rank:
+                best[j] = best[j - 1]
+                j -= 1
+            best[j] = rank
+
+
 @jit
 def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any, seed: int) -> Any:
     np.random.seed(seed)
     total = nodes * chunks
-    held = np.zeros((nodes, total), np.bool_)
+    one = np.uint64(1)
+    held = np.zeros((nodes, (total + 63) // 64), np.uint64)  # a bit per (node, chunk)
     holders = np.ones(total, np.int64)
-    missing = np.empty((nodes, total), np.int32)  # missing[v, :left[v]] are the chunks v misses
-    listed = np.empty((nodes, total), np.int32)  # listed[v, k] is the place of k in that list
     left = np.full(nodes, total - chunks)
-    for v in range(nodes):
-        held[v, v * chunks : (v + 1) * chunks] = True
-        missing[v, : v * chunks] = np.arange(v * chunks)
-        missing[v, v * chunks : total - chunks] = np.arange((v + 1) * chunks, total)
-        for i in range(total - chunks):
-            listed[v, missing[v, i]] = i
+    for k in range(total):
+        held[k // chunks, k // 64] |= one << np.uint64(k % 64)
     goal = left.sum()
     out_step, out_link, out_chunk = np.empty(goal, np.int32), np.empty(goal, np.int32), np.empty(goal, np.int32)
     place, end = np.empty(total, np.int64), np.zeros(nodes + 2, np.int64)
+    ranks, best = np.empty(total, np.int64), np.empty(SHORTLIST, np.int64)
     most = 0
     for v in range(nodes):
         most = max(most, pointer[v + 1] - pointer[v])
@@ -131,19 +167,18 @@ def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any,
             first, slots = pointer[v], pointer[v + 1] - pointer[v]
             taken[:slots] = -1
             matched = 0
-            few = left[v] * 8 < total  # then sorting the missing ones beats walking the whole order
-            if few:
-                places = place[missing[v, : left[v]]]
-                places.sort()
-            for i in range(left[v] if few else total):
-                k = order[places[i]] if few else order[i]
-                if held[v, k]:
-                    continue
+            offered = _offered(v, first, slots, src, links, held, place, ranks)
+            _shortlist(ranks, offered, best)
+            for i in range(offered):
+                if i == SHORTLIST:
+                    ranks[:offered].sort()
+                k = order[best[i] if i < SHORTLIST else ranks[i]]
+                bit = one << np.uint64(k % 64)
                 offers = np.int64(0)
                 for j in range(slots):
-                    if held[src[links[first + j]], k]:
+                    if held[src[links[first + j]], k // 64] & bit:
                         offers |= np.int64(1) << j
-                if offers and augment(k, offers, taken, masks, parent, queue, slots):
+                if augment(k, offers, taken, masks, parent, queue, slots):
                     matched += 1
                     if matched == slots:
                         break
@@ -154,8 +189,6 @@ def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any,
                     done += 1
         for i in range(begin, done):  # arrivals count from the next timestep on
             v, k = dst[out_link[i]], out_chunk[i]
-            held[v, k] = True
+            held[v, k // 64] |= one << np.uint64(k % 64)
             left[v] -= 1
-            last, hole = missing[v, left[v]], listed[v, k]
-            missing[v, hole], listed[v, last] = last, hole
     return out_step, out_link, out_chunk
