@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
-from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.phases import Phases
 
 from synth.family import Verdict
 from synth.kernels import jit
+from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.phases import Phases
 
 MAX_FAULTS = 20
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.phases import Phases, PhaseTable, ProductPhases, Table
 
 from synth.family import Family, Method, Objective, Verdict
 from synth.options import Parameter, read_flag, read_int
+from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.phases import Phases, PhaseTable, ProductPhases, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synth_models.mlfm.instance import MLFMInstance
-
 from synth.errors import Fault, InputError
 from synth.instance import parse, read_json
 from synth.options import read_choice, read_float, read_int
+from synth_models.mlfm.instance import MLFMInstance
 
 _BLOCK = ("layers", "columns", "servers")
 _READERS = {

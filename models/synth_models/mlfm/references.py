@@ -18,14 +18,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.phases import NOTHING, PhaseTable, ProductPhases, Table
-from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.phases import NOTHING, PhaseTable, ProductPhases, Table
+from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 MAX_DENSE = 16_000_000  # transfers of methods that store every one
 MAX_PAIRS = 400_000_000  # pairs the check can mark off

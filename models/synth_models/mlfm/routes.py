@@ -12,10 +12,10 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from synth_models.mlfm.instance import IntArray, MLFMInstance
 
 from synth.errors import SizeLimitError
 from synth.kernels import jit
+from synth_models.mlfm.instance import IntArray, MLFMInstance
 
 MAX_ROUTES = 5_000_000
 
