@@ -43,7 +43,9 @@ class Bound:
 
 def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | None = None) -> Bound:
     """The strongest bound; ``seconds`` limits the linear program. On a tie the one by ranks is named."""
-    best = Bound(problem.ranks, f"ranks: every server sends {problem.ranks} transfers, one a phase", {"binding": "ranks"})
+    best = Bound(
+        problem.ranks, f"ranks: every server sends {problem.ranks} transfers, one a phase", {"binding": "ranks"}
+    )
     candidates = [*_forced(problem), *_degrees(problem)]
     if not candidates:
         return best
@@ -121,9 +123,7 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     occupied = np.flatnonzero(np.diff(problem.start) > 0)
     row_of = np.full(pairs, -1)
     row_of[occupied] = np.arange(len(occupied))
-    meets = csr_array(
-        (np.ones(routes), (row_of[problem.pair], np.arange(routes))), shape=(len(occupied), routes + 1)
-    )
+    meets = csr_array((np.ones(routes), (row_of[problem.pair], np.arange(routes))), shape=(len(occupied), routes + 1))
     used = problem.links >= 0
     route = np.broadcast_to(np.arange(routes)[:, None], problem.links.shape)[used]
     links, compact = np.unique(problem.links[used], return_inverse=True)
@@ -134,7 +134,8 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     cost = np.zeros(routes + 1)
     cost[-1] = 1.0
     options = {} if seconds is None else {"time_limit": max(0.1, seconds)}
-    result = linprog(
+    run: Any = linprog
+    result = run(
         cost, A_ub=carries, b_ub=np.zeros(len(links)), A_eq=meets, b_eq=problem.demand[occupied].astype(float),
         method="highs", options=options,
     )  # fmt: skip
@@ -174,7 +175,8 @@ def _words(instance: MLFMInstance, problem: LeafProblem, weights: IntArray, phas
     needed = int((problem.demand * lengths(problem, weights)).sum())
     if len(links) == 1:
         return f"links: {needed // int(weights.sum())} flows must use {names}"
-    return f"links: weighted flow {needed} over weight {int(weights.sum())} of {len(links)} links ({names}) = {phases} rounded up"
+    total = int(weights.sum())
+    return f"links: weighted flow {needed} over weight {total} of {len(links)} links ({names}) = {phases} rounded up"
 
 
 def _certificate(instance: MLFMInstance, weights: IntArray) -> dict[str, Any]:

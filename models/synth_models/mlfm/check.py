@@ -4,9 +4,9 @@ Imports nothing from the methods. Every ordered pair of ranks (a rank and itself
 table) must be sent exactly once; in a phase a rank sends and receives at most once; every route must exist, obey the
 instance's route rule and use no failed part.
 
-A phase whose worst link carries L flows counts as L phases in the objective: it takes L times as long. For one-spine routes
-the count is also exact in another sense: flows are edges between up-links and down-links, a bipartite multigraph
-of degree L, so König splits the phase into exactly L congestion-free ones.
+A phase whose worst link carries L flows counts as L phases in the objective: it takes L times as long. For one-spine
+routes the count is also exact in another sense: flows are edges between up-links and down-links, a bipartite
+multigraph of degree L, so König splits the phase into exactly L congestion-free ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     if missing:
         x, y = divmod(int(np.argmin(seen)), ranks)
         faults.append(
-            f"{missing} of {ranks * ranks} pairs are never sent, the first from {_server(instance, x)} to {_server(instance, y)}"
+            f"{missing} of {ranks * ranks} pairs are never sent, "
+            f"the first from {_server(instance, x)} to {_server(instance, y)}"
         )
     facts |= {
         "transfers": int(counts[1]),
@@ -186,16 +187,19 @@ def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> st
     if fault == 1:
         return f"{where} sends to rank {y}, which does not exist"
     target = _server(instance, y)
-    return f"{where} to {target}: " + {
-        2: f"{target} receives a second transfer in this phase",
-        3: "this pair was sent before",
-        4: "no spine is named between two different leaves",
-        5: "a spine on the route does not join its leaves",
-        6: "a link on the route has failed",
-        7: "crosses two spines, the instance allows minimal routes only",
-        8: "the leaf between its spines does not exist",
-        9: "the leaf between its spines is not in a third column",
-    }[fault]
+    return (
+        f"{where} to {target}: "
+        + {
+            2: f"{target} receives a second transfer in this phase",
+            3: "this pair was sent before",
+            4: "no spine is named between two different leaves",
+            5: "a spine on the route does not join its leaves",
+            6: "a link on the route has failed",
+            7: "crosses two spines, the instance allows minimal routes only",
+            8: "the leaf between its spines does not exist",
+            9: "the leaf between its spines is not in a third column",
+        }[fault]
+    )
 
 
 def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:

@@ -1,15 +1,16 @@
 """From flows per route to phases of transfers: the decomposition that makes the programs scale, and why it is exact.
 
-**Servers do not matter (lift).** If P phases of flows between leaves are given, in which a leaf starts and ends at most as
-many flows as it has servers and each pair of leaves (q, r) meets size(q) * size(r) times, then servers can always be
-named. Sources: for leaf q join each phase to size(r) copies of every destination leaf r, each copy with size(q)
-of the flows; phases and copies have degree at most size(q), so König colours the flows with q's servers, and every copy gets
-each of them once. Destinations: for leaf r join each phase to the source servers, which have degree size(r) after
-that; König again names r's servers. Hence the problem between servers and the one between leaves have the same optimum.
+**Servers do not matter (lift).** If P phases of flows between leaves are given, in which a leaf starts and ends at
+most as many flows as it has servers and each pair of leaves (q, r) meets size(q) * size(r) times, then servers can
+always be named. Sources: for leaf q join each phase to size(r) copies of every destination leaf r, each copy with
+size(q) of the flows; phases and copies have degree at most size(q), so König colours the flows with q's servers, and
+every copy gets each of them once. Destinations: for leaf r join each phase to the source servers, which have degree
+size(r) after that; König again names r's servers. Hence the problem between servers and the one between leaves have
+the same optimum.
 
 **Loads decide (balanced colouring), for one-spine routes.** A flow then uses a leaf's output and one of its up-links, a
-down-link and its leaf's input: two laminar families, one on either side of a bipartite multigraph. Such a 0-1 matrix is a
-network matrix, so flows split into P phases with every family member's share rounded up or down (de Werra 1971).
+down-link and its leaf's input: two laminar families, one on either side of a bipartite multigraph. Such a 0-1 matrix
+is a network matrix, so flows split into P phases with every family member's share rounded up or down (de Werra 1971).
 So P phases suffice exactly when no link carries more than P flows and P >= N, and one phase at a time is found by
 maximum flow with the rounded shares as limits.
 
@@ -19,6 +20,7 @@ by a small program (:mod:`.packing`), with the load as a proven bound but no pro
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +70,7 @@ class _Network:
         up_leaf, down_leaf = np.zeros(len(up), np.int64), np.zeros(len(down), np.int64)
         up_leaf[up_of], down_leaf[down_of] = q, r
         at = np.cumsum([0, leaves, len(up), len(down), leaves])
-        out, ups, downs, into = (np.arange(a, b) for a, b in zip(at, at[1:], strict=False))
+        out, ups, downs, into = (np.arange(a, b) for a, b in pairwise(at))
         self.start, self.end, self.nodes = int(at[4]), int(at[4]) + 1, int(at[4]) + 4
         self.tail = np.concatenate([np.full(leaves, self.start), out[up_leaf], ups[up_of], downs, into, out])
         self.head = np.concatenate([out, ups, downs[down_of], into[down_leaf], np.full(leaves, self.end), into])

@@ -1,6 +1,7 @@
 """Program ``cpsat``: phases, destinations and routes with every link free of congestion, in the fewest phases.
 
-Reproduced: the problem of the paper (section 2) for any set of servers. Beyond it: failed links, spines, leaves and servers
+Reproduced: the problem of the paper (section 2) for any set of servers. Beyond it: failed links, spines, leaves and
+servers
 (its future work), routes through a third column, the proof of optimality.
 
 The problem: choose for every ordered pair of servers a phase and an allowed route, so that in a phase every server
@@ -17,10 +18,10 @@ y_rp         ``use[p][r]``       routes and phases (``decompose=off``)       flo
 s_qp         ``stay[p][q]``      leaves and phases (``decompose=off``)       flows
 ===========  ==================  ==========================================  ======
 
-``decompose=on``: the least P with whole ``w`` such that all routes of a pair carry D and no link more than P, then phases
-by colouring (exact) or packing. As P bounds the flows of any schedule's most loaded link, it bounds congested
-schedules too, whose phases the objective counts by their load.
-``decompose=off``: one model per P with ``y`` and ``s``, from the bound upwards; for the tests and for doubters.
+``decompose=on``: the least P with whole ``w`` such that all routes of a pair carry D and no link more than P, then
+phases by colouring (exact) or packing. As P bounds the flows of any schedule's most loaded link, it bounds congested
+schedules too, whose phases the objective counts by their load. ``decompose=off``: one model per P with ``y`` and
+``s``, from the bound upwards; for the tests and for doubters.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth_models.mlfm.decomposition import Flows, fewest_phases
-from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.routes import LeafProblem
-from synth_models.mlfm.whole import whole_phases
+from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.routes import LeafProblem, routes_by_link
+from synth_models.mlfm.whole import Decision, whole_phases
 
 DETOUR_SECONDS = 5.0  # for having few two-spine flows, which is a wish, not a need
 
@@ -74,16 +75,6 @@ def link_capacity(model: Any, problem: LeafProblem, flow: dict[int, Any], phases
         model.add(sum(flow[r] for r in routes) <= phases)
 
 
-def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
-    """The routes through every link that has any."""
-    through: dict[int, list[int]] = {}
-    for r, links in enumerate(problem.links.tolist()):
-        for e in links:
-            if e >= 0:
-                through.setdefault(e, []).append(r)
-    return through
-
-
 def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows:
     """Whole flows per route for ``phases`` with few two-spine ones, or the proof that there are none."""
     if not problem.routes:
@@ -110,8 +101,8 @@ def build_whole(problem: LeafProblem, phases: int) -> tuple[Any, list[list[Any]]
     stay = [[model.new_int_var(0, int(n), "") for n in problem.size] for _ in range(phases)]
     count, through = problem.leaves, routes_by_link(problem)
     for pair in np.flatnonzero(np.diff(problem.start)).tolist():  # every pair of servers exactly once
-        routes = range(int(problem.start[pair]), int(problem.start[pair + 1]))
-        model.add(sum(use[p][r] for p in range(phases) for r in routes) == int(problem.demand[pair]))
+        own = range(int(problem.start[pair]), int(problem.start[pair + 1]))
+        model.add(sum(use[p][r] for p in range(phases) for r in own) == int(problem.demand[pair]))
     for q in range(count):
         model.add(sum(stay[p][q] for p in range(phases)) == int(problem.size[q]) ** 2)
     sender, receiver = np.divmod(problem.pair, count)
@@ -125,7 +116,7 @@ def build_whole(problem: LeafProblem, phases: int) -> tuple[Any, list[list[Any]]
     return model, use, stay
 
 
-def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> tuple[str, tuple[IntArray, IntArray] | None]:
+def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Decision:
     """``found`` with phases between leaves, ``impossible`` (proven) or ``limit``."""
     model, use, stay = build_whole(problem, phases)
     result, solver = cpsat.solve(model, options)

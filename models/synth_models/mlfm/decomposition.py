@@ -31,7 +31,7 @@ EXTRA_PHASES = 20  # how far above the bound packing is tried
 
 @dataclass(frozen=True)
 class Flows:
-    """What counting ended with: whole flows per route (R,) for the phases asked for, a proof that none exist, or neither."""
+    """What counting ended with: whole flows per route (R,) that fit, a proof that none do, or neither."""
 
     status: Literal["found", "impossible", "limit"]
     flows: IntArray | None = None
@@ -52,7 +52,9 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
     horizon = options.method.get("horizon")
     if horizon is not None and horizon < bound.phases:
         message = f"{horizon} phases are too few: {bound.words}"
-        return Outcome("infeasible", bound=float(bound.phases), bound_proof=bound.words, message=message, build_s=build_s)
+        return Outcome(
+            "infeasible", bound=float(bound.phases), bound_proof=bound.words, message=message, build_s=build_s
+        )
     phases = bound.phases if horizon is None else horizon
     while True:
         counted = count_flows(problem, phases, options)
@@ -74,7 +76,9 @@ def sized_problem(instance: MLFMInstance) -> LeafProblem:
         raise SizeLimitError(f"programs store every transfer, at most {MAX_TRANSFERS}; here {instance.ranks**2}")
     problem = leaf_problem(instance)
     if instance.ranks * problem.routes > MAX_CELLS:
-        raise SizeLimitError(f"programs take at most {MAX_CELLS} phases x routes; here {instance.ranks} x {problem.routes}")
+        raise SizeLimitError(
+            f"programs take at most {MAX_CELLS} phases x routes; here {instance.ranks} x {problem.routes}"
+        )
     return problem
 
 
@@ -88,8 +92,10 @@ def _spread(
     while counted.flows is not None and phases <= first + EXTRA_PHASES:
         solution = spread_flows(instance, problem, counted.flows, phases, options)
         if solution is not None:
-            done = phases == bound.phases or only
-            message = None if done else f"packing two-spine flows failed below {phases} phases, which proves nothing"
+            done = phases == bound.phases
+            message = (
+                None if done or only else f"packing two-spine flows failed below {phases} phases, which proves nothing"
+            )
             return Outcome(
                 "optimal" if done else "finished", solution=solution, bound=float(bound.phases),
                 bound_proof=bound.words, message=message,
@@ -103,15 +109,15 @@ def _spread(
 
 
 def spread_flows(
-    instance: MLFMInstance, problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions
+    instance: MLFMInstance, problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions, capacity: int = 1
 ) -> PhaseTable | None:
-    """Phases of transfers from flows per route; None when packing two-spine flows gets stuck."""
+    """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
     if (problem.middle[np.flatnonzero(flows)] < 0).all():
-        return name_servers(instance, problem, balanced_phases(problem, flows, phases))
+        return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
     for attempt in range(PACKING_TRIES):
         seed = options.seed + attempt
         tried = RunOptions(options.time_limit_s, options.relative_gap, options.threads, seed, started=options.started)
-        packed = pack_phases(problem, flows, phases, tried)
+        packed = pack_phases(problem, flows, phases, tried, capacity)
         if packed is not None:
             return name_servers(instance, problem, packed)
         if options.out_of_time():

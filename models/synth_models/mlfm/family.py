@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +19,49 @@ if TYPE_CHECKING:
 
 _MODULES = "synth_models.mlfm"
 _DECOMPOSE = Parameter(
-    "decompose", read_flag, True, "count flows per route first, then colour them (exact for one-spine routes); off: one model"
+    "decompose",
+    read_flag,
+    True,
+    "count flows per route first, then colour them (exact for one-spine routes); off: one model",
 )
 _HORIZON = Parameter("horizon", read_int(1), None, "decide this number of phases only: phases, or proven infeasible")
+_AS_PRINTED = Parameter("as_printed", read_flag, False, "apply the printed rule to any block, the check judges")
 _PHASES = Parameter("phases", read_int(1), None, "number of phases; the number of servers N when not given")
+
+
+_METHODS = (
+    Method(
+        "bound", "bound", "strongest of N, forced links, leaf degree and fractional routing", f"{_MODULES}.bound:solve"
+    ),
+    Method(
+        "closed_form", "reference", "the published rule, for blocks with m <= l-1 <= d",
+        f"{_MODULES}.references:solve_closed_form", (), (_AS_PRINTED,),
+    ),
+    Method(
+        "shift", "reference", "rank x to x + p mod N, static minimal routes (congested)",
+        f"{_MODULES}.references:solve_shift",
+    ),
+    Method(
+        "pairwise", "reference", "partners exchange in every phase, static minimal routes (congested)",
+        f"{_MODULES}.references:solve_pairwise",
+    ),
+    Method(
+        "greedy", "reference", "first phase that fits, transfers in seeded random order",
+        f"{_MODULES}.references:solve_greedy",
+    ),
+    Method(
+        "cpsat", "program", "phases, destinations and routes, fewest phases (CP-SAT, then edge colouring)",
+        f"{_MODULES}.cpsat:solve", ("cpsat",), (_DECOMPOSE, _HORIZON),
+    ),
+    Method(
+        "ilp", "program", "the same through Pyomo", f"{_MODULES}.ilp:solve", ("highs", "gurobi", "scip"),
+        (_DECOMPOSE, _HORIZON),
+    ),
+    Method(
+        "min_congestion", "program", "smallest worst link load for a fixed number of phases",
+        f"{_MODULES}.congestion:solve", ("cpsat",), (_PHASES,),
+    ),
+)  # fmt: skip
 
 
 class MLFMFamily(Family):
@@ -29,32 +69,13 @@ class MLFMFamily(Family):
 
     name = "mlfm"
     title = "MLFM: congestion-free all-to-all on part of a multi-layer full mesh"
-    citation = "Congestion-free all-to-all communication using part of the servers on the Multi-layer full mesh topology"
+    citation = (
+        "Congestion-free all-to-all communication using part of the servers on the Multi-layer full mesh topology"
+    )
     objective = Objective("phases", "phases")
     instance_type = MLFMInstance
     default_methods = ("bound", "closed_form", "shift", "cpsat")
-    methods: ClassVar[Mapping[str, Method]] = {
-        method.name: method
-        for method in (
-            Method("bound", "bound", "strongest of N, forced links, leaf degree and fractional routing",
-                   f"{_MODULES}.bound:solve"),
-            Method("closed_form", "reference", "the published rule, for blocks with m <= l-1 <= d",
-                   f"{_MODULES}.references:solve_closed_form", (),
-                   (Parameter("as_printed", read_flag, False, "apply the printed rule to any block and let the check judge"),)),
-            Method("shift", "reference", "rank x to x + p mod N, static minimal routes (congested)",
-                   f"{_MODULES}.references:solve_shift"),
-            Method("pairwise", "reference", "partners exchange in every phase, static minimal routes (congested)",
-                   f"{_MODULES}.references:solve_pairwise"),
-            Method("greedy", "reference", "first phase that fits, transfers in seeded random order",
-                   f"{_MODULES}.references:solve_greedy"),
-            Method("cpsat", "program", "phases, destinations and routes, fewest phases (CP-SAT and edge colouring)",
-                   f"{_MODULES}.cpsat:solve", ("cpsat",), (_DECOMPOSE, _HORIZON)),
-            Method("ilp", "program", "the same through Pyomo",
-                   f"{_MODULES}.ilp:solve", ("highs", "gurobi", "scip"), (_DECOMPOSE, _HORIZON)),
-            Method("min_congestion", "program", "smallest worst link load for a fixed number of phases",
-                   f"{_MODULES}.congestion:solve", ("cpsat",), (_PHASES,)),
-        )
-    }  # fmt: skip
+    methods = MappingProxyType({method.name: method for method in _METHODS})
 
     def make(self, parameters: Mapping[str, str]) -> MLFMInstance:
         """An instance from texts: ``d=3 layers=2 columns=4 servers=3`` or ``d=4 subset=FILE``; see :mod:`.making`."""
@@ -75,7 +96,9 @@ class MLFMFamily(Family):
     def pack(self, solution: Phases) -> dict[str, Any]:
         if isinstance(solution, ProductPhases):
             names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
-            return {"form": "product", "layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+            return {"form": "product", "layers": solution.layers} | {
+                key: _narrow(getattr(solution, key)) for key in names
+            }
         assert isinstance(solution, PhaseTable)
         packed: dict[str, Any] = {"form": "table", "dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
         if solution.middle is not None and solution.second is not None:
@@ -88,7 +111,9 @@ class MLFMFamily(Family):
                 if not isinstance(packed["layers"], int):
                     raise ValueError("layers is not a whole number")
                 flat = [_whole_numbers(packed, key, 1) for key in ("pattern", "layer_shift", "slot_shift")]
-                return ProductPhases(packed["layers"], *flat, *(_whole_numbers(packed, key, 3) for key in ("column", "spine")))
+                return ProductPhases(
+                    packed["layers"], *flat, *(_whole_numbers(packed, key, 3) for key in ("column", "spine"))
+                )
             case "table":
                 names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
                 return PhaseTable(*(_whole_numbers(packed, key, 2) for key in names))
@@ -96,8 +121,9 @@ class MLFMFamily(Family):
                 raise ValueError(f"unknown form {form!r} of phases")
 
     def table(self, instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
-        """Columns ``phase,src,dst,via``: servers as ``layer.column.slot``; ``via`` lists the leaves (``layer.column``) and
-        spines (``column-column``) along the route, separated by spaces, one leaf only for a transfer inside it."""
+        """Columns ``phase,src,dst,via``: servers as ``layer.column.slot``; ``via`` lists the leaves
+        (``layer.column``) and spines (``column-column``) along the route, separated by spaces, one leaf only for a
+        transfer inside it."""
         from synth_models.mlfm.views import table
 
         return table(instance, solution)
@@ -117,7 +143,7 @@ def _narrow(values: Table) -> Table:
     """In the smallest signed type that holds them."""
     for kind in (np.int8, np.int16):
         if values.size == 0 or (values.min() >= np.iinfo(kind).min and values.max() <= np.iinfo(kind).max):
-            return values.astype(kind)  # type: ignore[return-value]
+            return values.astype(kind)
     return values
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class FailedLink(Part):
 
 
 class Failed(Part):
-    """Parts that do not work. A failed leaf or server takes its servers out of the job, a failed spine all its links."""
+    """Parts that do not work. A failed leaf or server takes its servers out of the job."""
 
     links: tuple[FailedLink, ...] = ()
     spines: tuple[Spine, ...] = ()
@@ -52,9 +52,10 @@ class MLFMInstance(Instance):
     """One all-to-all problem.
 
     The job's servers are a ``block`` or a ``subset`` (their order is the rank order), less those that failed.
-    ``routes``: ``minimal`` routes cross one spine (none inside a leaf); ``detour`` also allows two spines with a leaf of a
-    third column between them, third to the columns of source and destination. ``bandwidth`` of a link in bytes/s, ``message_bytes`` that a server sends to each server,
-    ``latency`` in seconds that starting a phase takes; these three only set the throughput that the check reports.
+    ``routes``: ``minimal`` routes cross one spine (none inside a leaf); ``detour`` also allows two spines with a leaf
+    of a third column between them, third to the columns of source and destination. ``bandwidth`` of a link in
+    bytes/s, ``message_bytes`` that a server sends to each server, ``latency`` in seconds that starting a phase takes;
+    these three only set the throughput that the check reports.
     """
 
     family: Literal["mlfm"] = "mlfm"
@@ -125,7 +126,7 @@ class MLFMInstance(Instance):
         return bool(self.failed.links or self.failed.spines or self.failed.leaves)
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

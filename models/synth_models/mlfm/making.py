@@ -24,15 +24,18 @@ _FAILED = {"link": ("links", 4), "spine": ("spines", 2), "leaf": ("leaves", 2), 
 def make(parameters: Mapping[str, str]) -> MLFMInstance:
     """An instance from texts. Raises :class:`InputError` listing every fault.
 
-    ``d=3 layers=2 columns=4 servers=3``, or ``d=4 subset=FILE`` with one server a line (``layer column slot``, commas or
-    spaces) or a JSON list of triples. ``failed=FILE`` holds lines ``link LAYER COLUMN A B`` (leaf, then the spine's
-    columns), ``spine A B``, ``leaf LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance
-    file. Other keys: ``routes=minimal|detour`` (default: detour when links, spines or leaves have failed),
+    ``d=3 layers=2 columns=4 servers=3``, or ``d=4 subset=FILE`` with one server a line (``layer column slot``, commas
+    or spaces) or a JSON list of triples. ``failed=FILE`` holds lines ``link LAYER COLUMN A B`` (leaf, then the
+    spine's columns), ``spine A B``, ``leaf LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an
+    instance file. Other keys: ``routes=minimal|detour`` (default: detour when links, spines or leaves have failed),
     ``bandwidth``, ``message_bytes``, ``latency``, ``name``.
     """
     source = "synth make mlfm"
     given, faults = dict(parameters), list[Fault]()
-    raw: dict[str, Any] = {"family": "mlfm", "source": f"{source} " + " ".join(f"{k}={v}" for k, v in parameters.items())}
+    raw: dict[str, Any] = {
+        "family": "mlfm",
+        "source": f"{source} " + " ".join(f"{k}={v}" for k, v in parameters.items()),
+    }
     name, subset, failed = (given.pop(key, None) for key in ("name", "subset", "failed"))
     values: dict[str, Any] = {}
     for key, read in _READERS.items():
@@ -42,13 +45,15 @@ def make(parameters: Mapping[str, str]) -> MLFMInstance:
                 values[key] = read(text)
             except ValueError as error:
                 faults.append(Fault(key, str(error), text, True))
-    faults += [Fault(key, f"unknown parameter; one of {', '.join((*_READERS, 'subset', 'failed', 'name'))}", value, True)
-               for key, value in given.items()]  # fmt: skip
+    known_keys = ", ".join((*_READERS, "subset", "failed", "name"))
+    faults += [Fault(key, f"unknown parameter; one of {known_keys}", value, True) for key, value in given.items()]
     if "d" not in parameters:
         faults.append(Fault("d", "is missing"))
     named = [key for key in _BLOCK if key in parameters]
     if subset is not None:
-        faults += [Fault(key, "stands beside subset: the job is a block or a subset", parameters[key], True) for key in named]
+        faults += [
+            Fault(key, "stands beside subset: the job is a block or a subset", parameters[key], True) for key in named
+        ]
         raw["subset"] = _guarded(_subset, subset, faults)
     else:
         missing = [key for key in _BLOCK if key not in parameters]
@@ -75,7 +80,9 @@ def _guarded(read: Any, file: str, faults: list[Fault]) -> Any:
     try:
         return read(Path(file))
     except InputError as error:
-        faults += [Fault(f"{file}" + (f", {fault.path}" if fault.path else ""), fault.message) for fault in error.faults]
+        faults += [
+            Fault(f"{file}" + (f", {fault.path}" if fault.path else ""), fault.message) for fault in error.faults
+        ]
         return None
 
 
@@ -85,21 +92,23 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    cut = [(number, re.split(r"[,;\s]+", line.split("#")[0].strip())) for number, line in enumerate(text.splitlines(), 1)]
+    cut = [
+        (number, re.split(r"[,;\s]+", line.split("#")[0].strip())) for number, line in enumerate(text.splitlines(), 1)
+    ]
     return [(number, words) for number, words in cut if words != [""]]
 
 
-def _json(path: Path, kind: type) -> Any:
-    """The file's JSON when it looks like ``kind`` (list or dict), else None."""
+def _json(path: Path, bracket: str) -> Any:
+    """The file's JSON when it starts with ``bracket``, else None."""
     try:
         start = path.read_text().lstrip()[:1]
     except (OSError, UnicodeDecodeError):
         return None
-    return read_json(path)[0] if start == {list: "[", dict: "{"}[kind] else None
+    return read_json(path)[0] if start == bracket else None
 
 
 def _subset(path: Path) -> list[Any]:
-    listed = _json(path, list)
+    listed = _json(path, "[")
     if listed is not None:
         return list(listed)
     faults, servers = list[Fault](), []
@@ -116,7 +125,7 @@ def _subset(path: Path) -> list[Any]:
 
 
 def _failed(path: Path) -> dict[str, Any]:
-    listed = _json(path, dict)
+    listed = _json(path, "{")
     if listed is not None:
         return dict(listed)
     faults, parts = list[Fault](), dict[str, Any]()
@@ -137,7 +146,9 @@ def _failed(path: Path) -> dict[str, Any]:
 
 def _default_name(raw: Mapping[str, Any], subset: str | None, failed: str | None) -> str:
     block = raw.get("block") or {}
-    name = f"d{raw.get('d')}-" + (Path(subset).stem if subset else "n{layers}l{columns}m{servers}".format_map(_Known(block)))
+    name = f"d{raw.get('d')}-" + (
+        Path(subset).stem if subset else "n{layers}l{columns}m{servers}".format_map(_Known(block))
+    )
     name += f"-{Path(failed).stem}" if failed else ""
     expected = "detour" if failed else "minimal"
     name += f"-{raw['routes']}" if raw["routes"] != expected else ""

@@ -3,12 +3,12 @@
 Two stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
-* :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its own:
-  the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and three
-  per phase (31 thousand instead of 76 million for d = 18).
+* :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
+  own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
+  three per phase (31 thousand instead of 76 million for d = 18).
 
-A route is up to two spines and the leaf between them, as the numbers of :class:`MLFMInstance`: ``spine`` = -1 inside a leaf,
-``middle`` = ``second`` = -1 when one spine is crossed.
+A route is up to two spines and the leaf between them, as the numbers of :class:`MLFMInstance`: ``spine`` = -1 inside
+a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@
 ``1 <= l - 1 <= m``. Phase ``(s, t, u)`` moves the layer by ``s`` and the slot by ``u``; ``t = 0`` keeps the column and
 uses spine ``{j, j + k + 1 mod l}``, ``t > 0`` moves it by ``t + k + 1``, or ``t + k + 2`` once that reaches ``l``.
 
-``shift`` sends from rank ``x`` to ``x + p mod N`` in phase ``p``; ``pairwise`` exchanges: ``x xor p`` when N is a power of
-two, else ``p - x mod N``. Both use minimal routes fixed by the destination, as forwarding tables do: within column j, slot k
-is reached through spine ``{j, j + k + 1}`` (counted over the working ones); their phases may be congested.
+``shift`` sends from rank ``x`` to ``x + p mod N`` in phase ``p``; ``pairwise`` exchanges: ``x xor p`` when N is a
+power of two, else ``p - x mod N``. Both use minimal routes fixed by the destination, as forwarding tables do: within
+column j, slot k is reached through spine ``{j, j + k + 1}`` (counted over the working ones); their phases may be
+congested.
 
-``greedy`` takes all N * N transfers in random order (seeded) and puts each into the first phase in which both servers and
-all links of one of its routes are free, trying routes shortest first. At most 2N + 4 * (flows over a link) phases by counting
-conflicts; time O(N * N * phases).
+``greedy`` takes all N * N transfers in random order (seeded) and puts each into the first phase in which both servers
+and all links of one of its routes are free, trying routes shortest first. At most 2N + 4 * (flows over a link) phases
+by counting conflicts; time O(N * N * phases).
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _failure(instance: MLFMInstance, solution: ProductPhases) -> str:
             what = "changes layer without a spine" if len(bare) else "shares its up-link with another flow"
             clash = f"in phase (s, t, u) = ({s}, {t}, {u}) server {'.'.join(map(str, instance.servers[x]))} {what}"
     never = int((sent == 0).sum())
-    return f"The printed rule fails here: {clash}; {never} of {sent.size} pairs are never sent and {int((sent > 1).sum())} twice or more"
+    often = int((sent > 1).sum())
+    return f"The printed rule fails here: {clash}; {never} of {sent.size} pairs are never sent, {often} more than once"
 
 
 def solve_shift(instance: MLFMInstance, options: RunOptions) -> Outcome:
@@ -123,7 +125,7 @@ def _pattern(instance: MLFMInstance, kind: str) -> Outcome:
 
 
 def static_routes(instance: MLFMInstance, problem: LeafProblem, dest: IntArray) -> IntArray:
-    """The route (its number, -1 inside a leaf) of every transfer, chosen by the destination's slot among the shortest."""
+    """Every transfer's route (its number, -1 inside a leaf), chosen among the shortest by the destination's slot."""
     place = np.searchsorted(problem.leaf, instance.server_leaf)
     pair = place[None, :] * problem.leaves + place[dest]
     shortest = np.bincount(problem.pair[problem.middle < 0], minlength=problem.leaves**2)

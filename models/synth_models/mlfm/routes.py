@@ -105,6 +105,16 @@ def leaf_problem(instance: MLFMInstance) -> LeafProblem:
     )  # fmt: skip
 
 
+def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
+    """The routes through every link that has any."""
+    through: dict[int, list[int]] = {}
+    for r, links in enumerate(problem.links.tolist()):
+        for e in links:
+            if e >= 0:
+                through.setdefault(e, []).append(r)
+    return through
+
+
 @jit
 def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, links: Any) -> Any:
     """Routes of all pairs in order: within a column cyclically from the next column on, detours last.
@@ -142,13 +152,13 @@ def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, l
 
 
 def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
-    """Why the job cannot be done at all: a pair of servers without an allowed route, in words; None if there is none."""
+    """Why the job cannot be done: a pair of servers without an allowed route, in words; None if all have one."""
     q, r = np.divmod(np.arange(problem.leaves**2), problem.leaves)
     bare = np.flatnonzero((np.diff(problem.start) == 0) & (q != r))
     if not len(bare):
         return None
     one, other = problem.leaf[q[bare[0]]], problem.leaf[r[bare[0]]]
-    graph = nx.Graph()
+    graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from([("leaf", int(one)), ("leaf", int(other))])
     for x, c in np.argwhere(working(instance)):
         graph.add_edge(("leaf", int(x)), ("spine", int(instance.spine_number[x % instance.columns, c])))

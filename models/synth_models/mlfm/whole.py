@@ -1,7 +1,7 @@
 """All phases in one model (``decompose=off``): the horizon loop that ``cpsat`` and ``ilp`` share.
 
-The number of phases starts at the load bound and grows by one after each proof that it is too small. For routes over two
-spines such a proof says nothing about congested schedules, which the objective also admits, so the bound that is
+The number of phases starts at the load bound and grows by one after each proof that it is too small. For routes over
+two spines such a proof says nothing about congested schedules, which the objective also admits, so the bound that is
 reported stays the load bound there; for one spine König makes the two the same (:mod:`.check`).
 """
 
@@ -37,14 +37,21 @@ def whole_phases(
     phases = horizon if horizon is not None else bound.phases
     while True:
         if phases * (problem.routes + problem.leaves) > MAX_VARIABLES:
-            raise SizeLimitError(f"the model of {phases} phases has more than {MAX_VARIABLES} variables; use decompose=on")
+            raise SizeLimitError(
+                f"the model of {phases} phases has more than {MAX_VARIABLES} variables; use decompose=on"
+            )
         status, found = decide(problem, phases, options)
         if found is not None:
             solution = name_servers(instance, problem, found)
-            optimal = phases <= proven or horizon is not None
-            message = None if optimal else f"fewer than {phases} congestion-free phases proven impossible; the bound also admits congested ones"
+            optimal, message = phases <= proven, None
+            if not optimal and horizon is None:
+                message = f"below {phases} no congestion-free phases exist; the bound also admits congested ones"
             return Outcome(
-                "optimal" if optimal else "finished", solution=solution, bound=float(proven), bound_proof=words, message=message
+                "optimal" if optimal else "finished",
+                solution=solution,
+                bound=float(proven),
+                bound_proof=words,
+                message=message,
             )
         if status == "impossible":
             refuted = f"{phases} phases proven impossible by exhaustive search"
