@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -119,6 +117,9 @@ def _equal_split_fits(problem: LeafProblem, phases: int) -> bool:
 
 def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | None:
     """Dual weights of ``min z: flows of each pair add up to its demand, no link carries more than z``."""
+    from scipy.optimize import linprog  # half a second to import, and often not needed
+    from scipy.sparse import coo_array, csr_array
+
     routes, pairs = problem.routes, problem.leaves**2
     occupied = np.flatnonzero(np.diff(problem.start) > 0)
     row_of = np.full(pairs, -1)

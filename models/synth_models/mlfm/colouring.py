@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from ortools.graph.python import max_flow
 
 from synth.kernels import jit
@@ -32,7 +33,7 @@ from synth_models.mlfm.phases import PhaseTable
 from synth_models.mlfm.references import with_routes
 from synth_models.mlfm.routes import LeafProblem
 
-LeafPhases = tuple[IntArray, IntArray]
+LeafPhases = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]  # (phases, R) and (phases, Q)
 
 
 def balanced_phases(problem: LeafProblem, flows: IntArray, phases: int, link_capacity: int = 1) -> LeafPhases:
@@ -50,8 +51,8 @@ def balanced_phases(problem: LeafProblem, flows: IntArray, phases: int, link_cap
     left = flows[chosen].copy()
     inside_left = problem.size**2
     network = _Network(problem, chosen)
-    used = np.zeros((phases, problem.routes), dtype=np.int64)
-    inside = np.zeros((phases, problem.leaves), dtype=np.int64)
+    used = np.zeros((phases, problem.routes), dtype=np.int16)
+    inside = np.zeros((phases, problem.leaves), dtype=np.int16)
     for done in range(phases):
         now, stay = network.share(left, inside_left, phases - done)
         used[done, chosen], inside[done] = now, stay

@@ -19,12 +19,11 @@ from synth.options import RunOptions
 from synth_models.mlfm.bound import Bound, lower_bound
 from synth_models.mlfm.colouring import balanced_phases, name_servers
 from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.packing import pack_phases
 from synth_models.mlfm.phases import PhaseTable
 from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 MAX_TRANSFERS = 4_000_000
-MAX_CELLS = 200_000_000  # phases times routes
+MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
 EXTRA_PHASES = 20  # how far above the bound packing is tried
 
@@ -114,6 +113,8 @@ def spread_flows(
     """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
     if (problem.middle[np.flatnonzero(flows)] < 0).all():
         return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
+    from synth_models.mlfm.packing import pack_phases
+
     for attempt in range(PACKING_TRIES):
         seed = options.seed + attempt
         tried = RunOptions(options.time_limit_s, options.relative_gap, options.threads, seed, started=options.started)

@@ -28,6 +28,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, csr_array, hstack
 
 from synth.options import RunOptions
+from synth_models.mlfm.colouring import LeafPhases
 from synth_models.mlfm.instance import IntArray
 from synth_models.mlfm.routes import LeafProblem
 
@@ -53,12 +54,12 @@ Phase = tuple[IntArray, IntArray, IntArray]  # flows now (R,), inside (Q,), flow
 
 def pack_phases(
     problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions, capacity: int = 1
-) -> tuple[IntArray, IntArray] | None:
+) -> LeafPhases | None:
     """Split ``flows`` into ``phases`` in which a link carries at most ``capacity`` flows: ``(used, inside)`` as
     :func:`.colouring.balanced_phases`, or None when stuck."""
     state = State(flows.copy(), problem.size**2)
-    used = np.zeros((phases, problem.routes), dtype=np.int64)
-    inside = np.zeros((phases, problem.leaves), dtype=np.int64)
+    used = np.zeros((phases, problem.routes), dtype=np.int16)
+    inside = np.zeros((phases, problem.leaves), dtype=np.int16)
     random = np.random.default_rng(options.seed)
     for done in range(phases):
         found = None

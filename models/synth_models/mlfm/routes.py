@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from synth.errors import SizeLimitError
@@ -157,6 +156,8 @@ def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
     bare = np.flatnonzero((np.diff(problem.start) == 0) & (q != r))
     if not len(bare):
         return None
+    import networkx as nx
+
     one, other = problem.leaf[q[bare[0]]], problem.leaf[r[bare[0]]]
     graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from([("leaf", int(one)), ("leaf", int(other))])

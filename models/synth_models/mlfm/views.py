@@ -71,7 +71,7 @@ def table(instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
         ):
             column.append(values.astype(np.int32))
     whole: list[Any] = [np.concatenate(c) if c else np.zeros(0, np.int32) for c in columns]
-    coded = zip(("src", "dst", "via"), whole[1:], (names, names, texts), strict=True)
+    coded: Any = zip(("src", "dst", "via"), whole[1:], (names, names, texts), strict=True)
     text: dict[str, Any] = {key: pd.Categorical.from_codes(codes, categories) for key, codes, categories in coded}
     return pd.DataFrame({"phase": whole[0]} | text)
 

@@ -13,14 +13,14 @@ from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bound import lower_bound
-from synth_models.mlfm.colouring import name_servers
+from synth_models.mlfm.colouring import LeafPhases, name_servers
 from synth_models.mlfm.decomposition import sized_problem
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.routes import LeafProblem, cut_off
 
 MAX_VARIABLES = 400_000
 
-Decision = tuple[str, tuple[IntArray, IntArray] | None]
+Decision = tuple[str, LeafPhases | None]
 
 
 def whole_phases(
