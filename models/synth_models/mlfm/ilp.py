@@ -29,11 +29,11 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     return whole_phases(instance, options, decide_whole)
 
 
-def _sum(variables: Iterable[Any]) -> Any:
+def _sum(variables: Iterable[Any], factors: list[int] | None = None) -> Any:
     from pyomo.core.expr import LinearExpression
 
     listed = list(variables)
-    return LinearExpression(constant=0, linear_coefs=[1] * len(listed), linear_vars=listed)
+    return LinearExpression(constant=0, linear_coefs=factors or [1] * len(listed), linear_vars=listed)
 
 
 def build_flows(problem: LeafProblem, phases: int) -> Any:
@@ -47,7 +47,7 @@ def build_flows(problem: LeafProblem, phases: int) -> Any:
         model.flow = pyo.Var(model.routes, domain=pyo.NonNegativeIntegers, bounds=lambda _, r: (0, int(demand[r])))
         meet_demand(model, problem)
         link_capacity(model, problem, phases)
-        few_two_spine_flows(model, problem)
+        room_for_packing(model, problem, phases)
     return model
 
 
@@ -70,11 +70,18 @@ def link_capacity(model: Any, problem: LeafProblem, phases: int) -> None:
         model.link_capacity.add(_sum(model.flow[r] for r in routes) <= phases)
 
 
-def few_two_spine_flows(model: Any, problem: LeafProblem) -> None:
-    """A wish that makes the second part easier; constant when every route crosses one spine."""
+def room_for_packing(model: Any, problem: LeafProblem, phases: int) -> None:
+    """A wish that makes packing easier: few two-spine flows and, second, few flows in the last tenth of any link."""
     import pyomo.environ as pyo
 
-    model.two_spine_flows = pyo.Objective(expr=_sum(model.flow[int(r)] for r in np.flatnonzero(problem.middle >= 0)))
+    full, wish = phases - -(-phases // 10), [(4, model.flow[int(r)]) for r in np.flatnonzero(problem.middle >= 0)]
+    through = list(routes_by_link(problem).values()) if wish else []
+    model.over = pyo.Var(range(len(through)), bounds=(0, phases))
+    model.last_tenth = pyo.ConstraintList()
+    for number, routes in enumerate(through):
+        model.last_tenth.add(_sum(model.flow[r] for r in routes) <= full + model.over[number])
+        wish.append((1, model.over[number]))
+    model.wish = pyo.Objective(expr=_sum([var for _, var in wish], [factor for factor, _ in wish]))
 
 
 def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows:
@@ -87,7 +94,7 @@ def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows
     run = RunOptions(limit, 0.05, options.threads, options.seed, options.solver)
     result = mathprog.solve(model, run, bounded=True)
     if not result.has_point and result.termination == "limit" and not problem.one_spine:
-        model.two_spine_flows.set_value(0)
+        model.wish.set_value(0)
         result = mathprog.solve(model, options, bounded=True)
     if result.has_point:
         flows = np.array([round(model.flow[r].value) for r in range(problem.routes)], dtype=np.int64)

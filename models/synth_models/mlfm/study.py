@@ -1,11 +1,13 @@
-"""The study of the mlfm family: ``python -m synth_models.mlfm.study instances|failures|figure3|gaps``, from the top folder.
+"""The study of the mlfm family: ``python -m synth_models.mlfm.study PART…``, from the top folder.
 
 * ``instances``: writes ``instances/mlfm`` (seeded; the files are the same every time).
 * ``failures``: all single-link, single-spine and single-leaf failures of the (2, 4, 3) job, one table.
+* ``blocks``: all blocks with m > l-1 on d <= 4, with minimal routes and with detours, one table.
 * ``figure3``: throughput of the optimum, ours and shift as the paper's figure 3 shows it, from published records.
 * ``gaps``: value, bound and gap of every published record.
 
-``failures``, ``figure3`` and ``gaps`` read and write below ``results/published``.
+All but the first read and write below ``results/published/mlfm``; ``gaps`` and ``figure3`` need the records of
+``synth solve instances/mlfm --results results/published`` with every method named.
 """
 
 from __future__ import annotations
@@ -17,17 +19,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from synth_models.mlfm.check import check_phases
-from synth_models.mlfm.family import MLFMFamily
-from synth_models.mlfm.instance import MLFMInstance
 
 import synth
 from synth import record as records
 from synth.api import find_instance
 from synth.instance import parse
+from synth_models.mlfm.check import check_phases
+from synth_models.mlfm.family import MLFMFamily
+from synth_models.mlfm.instance import MLFMInstance
 
-PUBLISHED = Path("results/published")
-FOLDER = PUBLISHED / "mlfm"
+FOLDER = Path("results/published/mlfm")
 BLOCKS = ((2, 3, 2), (3, 3, 2), (3, 4, 2), (2, 4, 3))  # the paper's experiments on d = 3
 COMMAND = "python -m synth_models.mlfm.study"
 
@@ -73,7 +74,7 @@ def shipped() -> Iterator[MLFMInstance]:
 
 
 def fragment(d: int, size: int, seed: int) -> list[list[int]]:
-    """What first-fit leaves a job of ``size`` servers: jobs of 1 to 12 fill the machine in id order, random ones end."""
+    """What first-fit gives a job of ``size`` servers after jobs of 1 to 12 filled the machine and random ones ended."""
     random = np.random.default_rng(seed)
     total = d * d * (d + 1)
     jobs = np.repeat(np.arange(total), random.integers(1, 13, total))[:total]
@@ -83,7 +84,7 @@ def fragment(d: int, size: int, seed: int) -> list[list[int]]:
             break
         free |= jobs == job
     chosen = np.flatnonzero(free)[:size]
-    return np.stack(np.unravel_index(chosen, (d, d + 1, d)), axis=1).tolist()
+    return [list(map(int, server)) for server in zip(*np.unravel_index(chosen, (d, d + 1, d)), strict=True)]
 
 
 def single_failures() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -104,29 +105,43 @@ def single_failures() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def failures() -> pd.DataFrame:
-    """Solve every single failure, keep the records, return the table."""
+    """Solve every single failure of the (2, 4, 3) job, keep the records, return the table."""
     rows = []
     for kind, part, failed in single_failures():
-        name = f"d3-n2l4m3-{kind}-{part}"
-        source = f"{COMMAND} failures"
+        source, name = f"{COMMAND} failures", f"d3-n2l4m3-{kind}-{part}"
         made = instance(name, source, d=3, block=block(2, 4, 3), failed=failed, routes="detour")
-        path = FOLDER / "single-failures" / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made.to_json())
-        read = synth.read(path)
-        synth.solve(read, "bound", results=PUBLISHED)
-        record = synth.solve(read, "cpsat", results=PUBLISHED)
-        facts = record["verified"]["facts"]
-        rows.append(
-            {
-                "failed": kind, "part": part.replace("_", " to "), "servers": made.ranks, "phases": record.value,
-                "bound": record.bound, "gap": records.gap(record.value, record.bound), "ended": record["termination"],
-                "two-spine transfers": facts.get("two_spine_transfers"), "share of bandwidth": facts.get("share_of_bandwidth"),
-                "seconds": round(record["seconds"]["build"] + record["seconds"]["solve"], 2), "bound by": record["bound_proof"],
-            }
-        )  # fmt: skip
+        rows.append({"failed": kind, "part": part.replace("_", " to ")} | _solved(made, "single-failures"))
         print(rows[-1])
     return pd.DataFrame(rows)
+
+
+def blocks() -> pd.DataFrame:
+    """Solve every block with m > l-1 on d <= 4, by minimal routes and with detours; as :func:`failures`."""
+    rows = []
+    for d in range(1, 5):
+        for n, columns, m in np.ndindex(d, d + 1, d):
+            for routes in ("minimal", "detour") if m + 1 > columns else ():
+                name, source = f"d{d}-n{n + 1}l{columns + 1}m{m + 1}-{routes}", f"{COMMAND} blocks"
+                made = instance(name, source, d=d, block=block(n + 1, columns + 1, m + 1), routes=routes)
+                sizes = {"d": d, "n": n + 1, "l": columns + 1, "m": m + 1, "routes": routes}
+                rows.append(sizes | _solved(made, "blocks"))
+                print(rows[-1])
+    return pd.DataFrame(rows)
+
+
+def _solved(made: MLFMInstance, folder: str) -> dict[str, Any]:
+    """Write the instance, solve it by ``cpsat`` and keep the record; what the tables say about it."""
+    path = FOLDER / folder / "instances" / f"{made.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(made.to_json())
+    record = synth.solve(synth.read(path), "cpsat", time_limit=120.0, results=FOLDER / folder)
+    facts = record["verified"]["facts"]
+    return {
+        "servers": made.ranks, "phases": record.value, "bound": record.bound,
+        "gap": records.gap(record.value, record.bound), "ended": record["termination"], "verified": record.ok,
+        "two-spine transfers": facts.get("two_spine_transfers"), "share of bandwidth": facts.get("share_of_bandwidth"),
+        "seconds": round(record["seconds"]["build"] + record["seconds"]["solve"], 2), "bound by": record["bound_proof"],
+    }  # fmt: skip
 
 
 def throughputs() -> pd.DataFrame:
@@ -136,14 +151,16 @@ def throughputs() -> pd.DataFrame:
         for method in ("closed_form", "cpsat-cpsat", "shift"):
             record = records.read(FOLDER / f"d3-n{n}l{columns}m{m}" / f"{method}.json")
             found = find_instance(record)
+            assert isinstance(found, MLFMInstance)
             solution = MLFMFamily().unpack(found, record.packed or {})
             for size in (16, 64, 256):
                 sized = found.model_copy(update={"message_bytes": size * 2.0**20})
-                facts = check_phases(sized, solution).facts  # type: ignore[arg-type]
-                rows.append({
-                    "job": f"{n * columns * m} servers ({n},{columns},{m})", "method": method.split("-")[0], "MiB": size,
-                    "MiB/s": round(facts["throughput_bytes_per_s"] / 2**20, 1), "mean worst load": facts["mean_worst_link_load"],
-                })  # fmt: skip
+                facts = check_phases(sized, solution).facts
+                job = f"{n * columns * m} servers ({n},{columns},{m})"
+                throughput = round(facts["throughput_bytes_per_s"] / 2**20, 1)
+                load = facts["mean_worst_link_load"]
+                named = {"job": job, "method": method.split("-")[0], "MiB": size}
+                rows.append(named | {"MiB/s": throughput, "mean worst load": load})
     return pd.DataFrame(rows)
 
 
@@ -175,14 +192,14 @@ def draw_figure3(table: pd.DataFrame, path: Path) -> None:
 
 def gaps() -> pd.DataFrame:
     """Every published record, with the best bound of its instance."""
-    found = [records.read(path) for path in sorted(FOLDER.glob("*/*.json")) if path.parent.name != "single-failures"]
+    found = [records.read(path) for path in sorted(FOLDER.glob("*/*.json"))]
     best: dict[str, float] = {}
     for record in found:
         if record.bound is not None and record.ok:
             best[record["instance"]] = max(best.get(record["instance"], 0.0), record.bound)
     rows = []
     for record in found:
-        if record["kind"] == "bound" or "single-failures" in str(record["instance_file"]):
+        if record["kind"] == "bound":
             continue
         facts, bound = record["verified"]["facts"], best.get(record["instance"])
         rows.append(
@@ -199,7 +216,7 @@ def gaps() -> pd.DataFrame:
 
 def main(arguments: list[str]) -> int:
     """Run the parts named; 2 when a name is unknown."""
-    known = ("instances", "failures", "figure3", "gaps")
+    known = ("instances", "failures", "blocks", "figure3", "gaps")
     if not arguments or not set(arguments) <= set(known):
         print(f"usage: {COMMAND} {' | '.join(known)}", file=sys.stderr)
         return 2
@@ -212,6 +229,8 @@ def main(arguments: list[str]) -> int:
                     Path(f"instances/mlfm/{made.name}.json").write_text(made.to_json())
             case "failures":
                 failures().to_csv(FOLDER / "single-failures.csv", index=False)
+            case "blocks":
+                blocks().to_csv(FOLDER / "blocks.csv", index=False)
             case "figure3":
                 table = throughputs()
                 table.to_csv(FOLDER / "figure3.csv", index=False)
