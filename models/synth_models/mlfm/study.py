@@ -131,7 +131,7 @@ def blocks() -> pd.DataFrame:
 
 def _solved(made: MLFMInstance, folder: str) -> dict[str, Any]:
     """Write the instance, solve it by ``cpsat`` and keep the record; what the tables say about it."""
-    path = FOLDER / folder / "instances" / f"{made.name}.json"
+    path = FOLDER / folder / "instances" / f"{made.name}.instance"  # records alone end in .json here
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(made.to_json())
     record = synth.solve(synth.read(path), "cpsat", time_limit=120.0, results=FOLDER / folder)
