@@ -21,7 +21,8 @@ from synth.kernels import jit
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.phases import Phases
 
-MAX_FAULTS = 20
+KINDS = 10  # of faults in a phase, see _words
+SHOWN = 4  # faults of each kind that are put in words
 
 
 def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
@@ -40,16 +41,18 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     seen = np.zeros((ranks, ranks), dtype=np.uint8)
     total_load = np.zeros(2 * alive.size, dtype=np.int64)
     worst = np.zeros(solution.phases, dtype=np.int64)
-    log = np.zeros((MAX_FAULTS, 4), dtype=np.int64)
-    counts = np.zeros(3, dtype=np.int64)  # faults, transfers, two-spine transfers
+    log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
+    kinds = np.zeros(KINDS, dtype=np.int64)
+    counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
     for rows in solution.rows():
         _replay(
             rows.dest, rows.spine, rows.middle, rows.second, rows.first, leaf, spines, alive,
-            instance.routes == "detour", seen, total_load, worst, log, counts,
+            instance.routes == "detour", seen, total_load, worst, log, kinds, counts,
         )  # fmt: skip
-    faults = [_words(instance, *map(int, entry)) for entry in log[: counts[0]]]
-    if counts[0] > MAX_FAULTS:
-        faults.append(f"and {counts[0] - MAX_FAULTS} more faults in the phases")
+    found = [(*map(int, log[kind, n]), kind) for kind in range(KINDS) for n in range(min(SHOWN, kinds[kind]))]
+    faults = [_words(instance, kind, phase, x, y) for phase, x, y, kind in sorted(found)]
+    if kinds.sum() > len(found):
+        faults.append(f"and {kinds.sum() - len(found)} more faults in the phases")
     missing = ranks * ranks - int(np.count_nonzero(seen))
     if missing:
         x, y = divmod(int(np.argmin(seen)), ranks)
@@ -58,10 +61,10 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
             f"the first from {_server(instance, x)} to {_server(instance, y)}"
         )
     facts |= {
-        "transfers": int(counts[1]),
+        "transfers": int(counts[0]),
         "worst_link_load": int(worst.max(initial=0)),
         "mean_worst_link_load": round(float(np.maximum(worst, 1).mean()), 6) if solution.phases else 0.0,
-        "two_spine_transfers": int(counts[2]),
+        "two_spine_transfers": int(counts[1]),
         "most_flows_on_a_link": int(total_load.max(initial=0)),
     }
     if faults:
@@ -122,7 +125,7 @@ def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, p
 @jit
 def _replay(
     dest: Any, spine: Any, middle: Any, second: Any, first: int, leaf: Any, spines: Any, alive: Any, detours: bool,
-    seen: Any, total_load: Any, worst: Any, log: Any, counts: Any,
+    seen: Any, total_load: Any, worst: Any, log: Any, kinds: Any, counts: Any,
 ) -> None:  # fmt: skip
     ranks, columns = len(leaf), alive.shape[1]
     received = np.full(ranks, -1, np.int64)
@@ -165,12 +168,13 @@ def _replay(
                 received[y] = p
                 seen[x, y] = 1
             if fault:
-                if counts[0] < len(log):
-                    log[counts[0], 0], log[counts[0], 1], log[counts[0], 2], log[counts[0], 3] = fault, first + p, x, y
-                counts[0] += 1
+                n = kinds[fault]
+                if n < log.shape[1]:
+                    log[fault, n, 0], log[fault, n, 1], log[fault, n, 2] = first + p, x, y
+                kinds[fault] = n + 1
                 continue
-            counts[1] += 1
-            counts[2] += links == 4
+            counts[0] += 1
+            counts[1] += links == 4
             for i in range(links):
                 load[used[i]] += 1
         for e in range(len(load)):

@@ -23,12 +23,11 @@ def failed_links(instance: MLFMInstance, leaf: tuple[int, int], spine: frozenset
 
 def hops(instance: MLFMInstance, start: tuple[int, int], end: tuple[int, int]) -> list[list[Link]]:
     """All ways leaf -> spine -> leaf over working cables, each as its up- and its down-link."""
-    found = []
-    for pair in itertools.combinations(range(instance.d + 1), 2):
-        spine = frozenset(pair)
-        if start[1] in spine and end[1] in spine:
-            if not failed_links(instance, start, spine) and not failed_links(instance, end, spine):
-                found.append([("up", start, spine), ("down", end, spine)])
+    found: list[list[Link]] = []
+    for spine in map(frozenset, itertools.combinations(range(instance.d + 1), 2)):
+        joins = start[1] in spine and end[1] in spine
+        if joins and not failed_links(instance, start, spine) and not failed_links(instance, end, spine):
+            found.append([("up", start, spine), ("down", end, spine)])
     return found
 
 
@@ -36,7 +35,7 @@ def routes(instance: MLFMInstance, start: tuple[int, int], end: tuple[int, int])
     """All allowed routes between two leaves, as lists of links."""
     if start == end:
         return [[]]
-    found = [hop for hop in hops(instance, start, end)]
+    found = hops(instance, start, end)
     if instance.routes == "detour":
         for middle in itertools.product(range(instance.d), range(instance.d + 1)):
             if middle[1] not in (start[1], end[1]):
@@ -46,7 +45,7 @@ def routes(instance: MLFMInstance, start: tuple[int, int], end: tuple[int, int])
 
 
 def replay(instance: MLFMInstance, solution: Phases) -> tuple[bool, list[int]]:
-    """Whether all pairs are sent once over allowed routes in partial permutations, and every phase's worst link load."""
+    """Whether all pairs are sent once, by allowed routes, in partial permutations; and each phase's worst link load."""
     servers = [tuple(s) for s in instance.servers.tolist()]
     spines = list(itertools.combinations(range(instance.d + 1), 2))
     sent: set[tuple[int, int]] = set()
@@ -106,7 +105,7 @@ def _possible(instance: MLFMInstance, phases: int) -> bool:
     def search(left: frozenset[tuple[int, int]], opened: int) -> bool:
         if not left:
             return True
-        pair, found = min(((pair, options(pair, phases - 1)) for pair in left), key=lambda item: len(item[1]))
+        pair, _ = min(((pair, options(pair, phases - 1)) for pair in left), key=lambda item: len(item[1]))
         for p, use in options(pair, opened):
             busy.update((p, part) for part in use)
             if search(left - {pair}, max(opened, p + 1)):
