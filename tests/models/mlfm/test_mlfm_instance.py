@@ -54,7 +54,7 @@ def test_failed_leaves_and_servers_leave_the_job_but_failed_links_do_not() -> No
 
 
 FAULTS: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("slot out of range", {"block": None, "subset": [[0, 0, 3]]}, ["subset[0] = [0, 0, 3]: slot 3 does not exist: must"]),
+    ("slot out of range", {"block": None, "subset": [[0, 0, 3]]}, ["subset[0] = [0, 0, 3]: slot 3 does not exist"]),
     ("layer out of range", {"block": None, "subset": [[3, 0, 0]]}, ["layer 3 does not exist: must be <= 2 (d = 3)"]),
     ("column out of range", {"block": None, "subset": [[0, 4, 0]]}, ["column 4 does not exist: must be <= 3 (d = 3)"]),
     ("negative id", {"block": None, "subset": [[0, -1, 0]]}, ["subset[0][1] = -1: must be >= 0"]),
