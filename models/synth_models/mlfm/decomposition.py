@@ -20,11 +20,13 @@ from synth_models.mlfm.bound import Bound, lower_bound
 from synth_models.mlfm.colouring import balanced_phases, name_servers
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.phases import PhaseTable
+from synth_models.mlfm.references import solve_greedy
 from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 MAX_TRANSFERS = 4_000_000
 MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
+MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out
 EXTRA_PHASES = 20  # how far above the bound packing is tried
 
 
@@ -103,8 +105,12 @@ def _spread(
             break
         phases += 1
         counted = count_flows(problem, phases, options)
-    message = f"no schedule found within the limit; {phases} phases neither reached nor refuted"
-    return Outcome("time_limit", bound=float(bound.phases), bound_proof=bound.words, message=message)
+    message = f"{phases} phases neither reached nor refuted within the limit"
+    stopped = Outcome("time_limit", bound=float(bound.phases), bound_proof=bound.words, message=message)
+    if instance.ranks <= MAX_FALLBACK and not only:
+        stopped.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
+        stopped.message = f"{message}; the schedule is the greedy's"
+    return stopped
 
 
 def spread_flows(

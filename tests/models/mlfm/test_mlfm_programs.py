@@ -223,11 +223,14 @@ def test_bound_names_what_binds() -> None:
     )
 
 
-def test_a_run_out_of_time_says_so() -> None:
+def test_a_run_out_of_time_says_so_and_hands_out_the_greedy_schedule() -> None:
     record = synth.solve(synth.read("instances/mlfm/d4-n4l5m4-spine.json"), "cpsat", time_limit=0.05)
     assert record["termination"] == "time_limit"
-    assert record.value is None
+    assert record.ok
     assert record.bound is not None
+    assert record.value is not None
+    assert record.value > record.bound
+    assert "the schedule is the greedy's" in record["message"]
 
 
 @pytest.mark.slow
