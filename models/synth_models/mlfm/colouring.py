@@ -12,7 +12,8 @@ the same optimum.
 down-link and its leaf's input: two laminar families, one on either side of a bipartite multigraph. Such a 0-1 matrix
 is a network matrix, so flows split into P phases with every family member's share rounded up or down (de Werra 1971).
 So P phases suffice exactly when no link carries more than P flows and P >= N, and one phase at a time is found by
-maximum flow with the rounded shares as limits.
+maximum flow with the rounded shares as limits. (For blocks one may also fix a layer shift per phase and solve the
+columns alone; that needs phases in multiples of the layers and never fewer than this, so it is not used.)
 
 With two spines a flow uses four links, the matrix is no network matrix any more and phases are packed one at a time
 by a small program (:mod:`.packing`), with the load as a proven bound but no promise to reach it.

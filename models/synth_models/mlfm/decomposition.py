@@ -18,12 +18,11 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bound import Bound, lower_bound
 from synth_models.mlfm.colouring import balanced_phases, name_servers
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.phases import PhaseTable
 from synth_models.mlfm.references import solve_greedy
 from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
-MAX_TRANSFERS = 4_000_000
 MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
 MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out

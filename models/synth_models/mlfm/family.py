@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from synth.family import Family, Method, Objective, Verdict
 from synth.options import Parameter, read_flag, read_int
-from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
 from synth_models.mlfm.phases import Phases, PhaseTable, ProductPhases, Table
 
 if TYPE_CHECKING:
@@ -76,6 +76,15 @@ class MLFMFamily(Family):
     instance_type = MLFMInstance
     default_methods = ("bound", "closed_form", "shift", "cpsat")
     methods = MappingProxyType({method.name: method for method in _METHODS})
+
+    def defaults_for(self, instance: MLFMInstance) -> Sequence[str]:
+        """The methods to run when none is named: those that fit the job's kind and size."""
+        left_out = set()
+        if instance.block is None or instance.any_link_failed or instance.failed.servers:
+            left_out.add("closed_form")
+        if instance.ranks**2 > MAX_TRANSFERS:
+            left_out |= {"shift", "cpsat"}
+        return [name for name in self.default_methods if name not in left_out]
 
     def make(self, parameters: Mapping[str, str]) -> MLFMInstance:
         """An instance from texts: ``d=3 layers=2 columns=4 servers=3`` or ``d=4 subset=FILE``; see :mod:`.making`."""

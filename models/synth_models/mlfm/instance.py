@@ -18,6 +18,8 @@ from synth.errors import Fault
 from synth.instance import Instance, Part
 
 IntArray = npt.NDArray[np.int64]
+MAX_TRANSFERS = 4_000_000  # of a job whose every transfer is stored on its own
+
 Whole = Annotated[int, Field(ge=0)]
 Leaf = tuple[Whole, Whole]
 Spine = tuple[Whole, Whole]
@@ -50,6 +52,9 @@ class Failed(Part):
 
 class MLFMInstance(Instance):
     """One all-to-all problem.
+
+    All N x N transfers are to be made, a server's to itself among them, as in the paper's tables: N phases are the
+    least there can be, and a transfer to itself takes its server's turn in a phase but no link.
 
     The job's servers are a ``block`` or a ``subset`` (their order is the rank order), less those that failed.
     ``routes``: ``minimal`` routes cross one spine (none inside a leaf); ``detour`` also allows two spines with a leaf

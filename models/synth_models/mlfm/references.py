@@ -10,8 +10,8 @@ column j, slot k is reached through spine ``{j, j + k + 1}`` (counted over the w
 congested.
 
 ``greedy`` takes all N * N transfers in random order (seeded) and puts each into the first phase in which both servers
-and all links of one of its routes are free, trying routes shortest first. At most 2N + 4 * (flows over a link) phases
-by counting conflicts; time O(N * N * phases).
+and all links of one of its routes are free, trying routes shortest first. A transfer is kept out of at most 2N - 2
+phases by its servers and of one per other flow on its route's links, which bounds the phases; time O(N * N * phases).
 """
 
 from __future__ import annotations

@@ -256,3 +256,10 @@ def test_every_block_beyond_the_condition_is_solved(d: int) -> None:
             flows = (n + 1) * (m + 1) ** 2 if c else 0
             assert optimal(block(*sizes)) == max(ranks, flows)
             assert optimal(block(*sizes, routes="detour")) == ranks
+
+
+def test_default_methods_fit_the_job() -> None:
+    assert FAMILY.defaults_for(block(3, 2, 4, 3)) == ["bound", "closed_form", "shift", "cpsat"]
+    assert FAMILY.defaults_for(block(3, 2, 4, 3, failed={"spines": [[0, 1]]})) == ["bound", "shift", "cpsat"]
+    assert FAMILY.defaults_for(job(3, subset=[[0, 0, 0], [1, 1, 1]])) == ["bound", "shift", "cpsat"]
+    assert FAMILY.defaults_for(block(18, 18, 19, 18)) == ["bound", "closed_form"]
