@@ -1,0 +1,7 @@
+"""MLFM: congestion-free all-to-all among any servers of a multi-layer full mesh, with or without failed parts."""
+
+from synth_models.mlfm.family import MLFMFamily
+
+FAMILY = MLFMFamily()
+
+__all__ = ["FAMILY", "MLFMFamily"]

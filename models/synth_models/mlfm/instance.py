@@ -1,0 +1,241 @@
+"""Instances of the mlfm family: a machine MLFM(d), the servers of a job and the parts that have failed.
+
+Ids count from 0. A leaf switch is ``(layer, column)`` with ``layer < d`` and ``column <= d``; a server is
+``(layer, column, slot)`` with ``slot < d``; a spine switch is the unordered pair of columns it joins, in all layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from synth.errors import Fault
+from synth.instance import Instance, Part
+
+IntArray = npt.NDArray[np.int64]
+MAX_TRANSFERS = 4_000_000  # of a job whose every transfer is stored on its own
+
+Whole = Annotated[int, Field(ge=0)]
+Leaf = tuple[Whole, Whole]
+Spine = tuple[Whole, Whole]
+Server = tuple[Whole, Whole, Whole]
+
+
+class Block(Part):
+    """The servers ``(i, j, k)`` with ``i < layers``, ``j < columns``, ``k < servers``: n, l and m of the paper."""
+
+    layers: Annotated[int, Field(ge=1)]
+    columns: Annotated[int, Field(ge=1)]
+    servers: Annotated[int, Field(ge=1)]
+
+
+class FailedLink(Part):
+    """The cable between a leaf and a spine: both of its directions are gone."""
+
+    leaf: Leaf
+    spine: Spine
+
+
+class Failed(Part):
+    """Parts that do not work. A failed leaf or server takes its servers out of the job."""
+
+    links: tuple[FailedLink, ...] = ()
+    spines: tuple[Spine, ...] = ()
+    leaves: tuple[Leaf, ...] = ()
+    servers: tuple[Server, ...] = ()
+
+
+class MLFMInstance(Instance):
+    """One all-to-all problem.
+
+    All N x N transfers are to be made, a server's to itself among them, as in the paper's tables: N phases are the
+    least there can be, and a transfer to itself takes its server's turn in a phase but no link.
+
+    The job's servers are a ``block`` or a ``subset`` (their order is the rank order), less those that failed.
+    ``routes``: ``minimal`` routes cross one spine (none inside a leaf); ``detour`` also allows two spines with a leaf
+    of a third column between them, third to the columns of source and destination. ``bandwidth`` of a link in
+    bytes/s, ``message_bytes`` that a server sends to each server, ``latency`` in seconds that starting a phase takes;
+    these three only set the throughput that the check reports.
+    """
+
+    family: Literal["mlfm"] = "mlfm"
+    d: Annotated[int, Field(ge=1, le=64)]
+    block: Block | None = None
+    subset: tuple[Server, ...] | None = None
+    failed: Failed = Failed()
+    routes: Literal["minimal", "detour"] = "minimal"
+    bandwidth: Annotated[float, Field(gt=0)] = 3770.0 * 2**20
+    message_bytes: Annotated[float, Field(gt=0)] = 16.0 * 2**20
+    latency: Annotated[float, Field(ge=0)] = 0.0
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        return list(_faults(raw))
+
+    @property
+    def columns(self) -> int:
+        """Columns of the machine, d + 1."""
+        return self.d + 1
+
+    @property
+    def leaves(self) -> int:
+        """Leaf switches of the machine, d * (d + 1); leaf ``(i, j)`` has the number ``i * (d + 1) + j``."""
+        return self.d * self.columns
+
+    @cached_property
+    def spine_columns(self) -> IntArray:
+        """The two columns of every spine, smaller first, shape (spines, 2); spines are numbered in this order."""
+        return np.stack(np.triu_indices(self.columns, 1), axis=1).astype(np.int64)
+
+    @cached_property
+    def spine_number(self) -> IntArray:
+        """The number of the spine between two columns, shape (d + 1, d + 1); -1 on the diagonal."""
+        number = np.full((self.columns, self.columns), -1, dtype=np.int64)
+        a, b = self.spine_columns.T
+        number[a, b] = number[b, a] = np.arange(len(a))
+        return number
+
+    @cached_property
+    def servers(self) -> IntArray:
+        """The job's working servers in rank order, shape (N, 3): layer, column, slot."""
+        if self.block is not None:
+            sides = (self.block.layers, self.block.columns, self.block.servers)
+            listed = np.stack(np.unravel_index(np.arange(int(np.prod(sides))), sides), axis=1)
+        else:
+            listed = np.array(self.subset or (), dtype=np.int64).reshape(-1, 3)
+        keep = np.ones(len(listed), dtype=bool)
+        for layer, column in self.failed.leaves:
+            keep &= (listed[:, 0] != layer) | (listed[:, 1] != column)
+        for server in self.failed.servers:
+            keep &= (listed != np.array(server)).any(axis=1)
+        return listed[keep].astype(np.int64)
+
+    @property
+    def ranks(self) -> int:
+        """N, the number of working servers."""
+        return len(self.servers)
+
+    @cached_property
+    def server_leaf(self) -> IntArray:
+        """The number of every server's leaf, shape (N,)."""
+        return self.servers[:, 0] * self.columns + self.servers[:, 1]
+
+    @property
+    def any_link_failed(self) -> bool:
+        """Whether a link, spine or leaf has failed (failed servers only shrink the job)."""
+        return bool(self.failed.links or self.failed.spines or self.failed.leaves)
+
+
+def _whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
+    block, subset, d = raw.get("block"), raw.get("subset"), raw.get("d")
+    if block is None and subset is None:
+        yield Fault("block", "is missing: the job is a block (layers, columns, servers) or a subset (list of servers)")
+    if block is not None and subset is not None:
+        yield Fault("subset", "stands beside block: the job is one or the other")
+    if not _whole(d) or not 1 <= d <= 64:
+        return
+    if isinstance(block, dict):
+        for key, most, text in (("layers", d, "d"), ("columns", d + 1, "d + 1"), ("servers", d, "d")):
+            if _whole(block.get(key)) and block[key] > most:
+                yield Fault(f"block.{key}", f"must be <= {text} = {most}", block[key], True)
+    if isinstance(subset, (list, tuple)):
+        if not subset:
+            yield Fault("subset", "holds no server")
+        yield from _list_faults("subset", subset, "server", d)
+    failed = raw.get("failed")
+    if isinstance(failed, dict):
+        for key, kind in (("spines", "spine"), ("leaves", "leaf"), ("servers", "server"), ("links", "link")):
+            if isinstance(failed.get(key), (list, tuple)):
+                yield from _list_faults(f"failed.{key}", failed[key], kind, d)
+    yield from _empty_fault(raw, d)
+
+
+def _list_faults(path: str, items: Any, kind: str, d: int) -> Iterator[Fault]:
+    first: dict[Any, int] = {}
+    range_faults = {"server": _server_faults, "leaf": _leaf_faults, "spine": _spine_faults}.get(kind, _link_faults)
+    for index, item in enumerate(items):
+        where = f"{path}[{index}]"
+        key = _key(item, kind)
+        if key is None:
+            continue  # of the wrong shape or type
+        yield from range_faults(where, item, d)
+        if key in first:
+            yield Fault(where, f"stands twice, first as {path}[{first[key]}]", _shown(item), True)
+        first.setdefault(key, index)
+
+
+def _key(item: Any, kind: str) -> Any:
+    if kind == "link":
+        if not isinstance(item, dict):
+            return None
+        leaf, spine = _key(item.get("leaf"), "leaf"), _key(item.get("spine"), "spine")
+        return None if leaf is None or spine is None else (leaf, spine)
+    if not isinstance(item, (list, tuple)) or len(item) != (3 if kind == "server" else 2):
+        return None
+    if not all(_whole(v) and v >= 0 for v in item):
+        return None
+    return frozenset(item) if kind == "spine" else tuple(item)
+
+
+def _shown(item: Any) -> Any:
+    return item if isinstance(item, dict) else list(item)
+
+
+def _beyond(where: str, item: Any, names: tuple[str, ...], d: int) -> Iterator[Fault]:
+    for value, name in zip(item, names, strict=True):
+        most = d if name == "column" else d - 1
+        if value > most:
+            yield Fault(where, f"{name} {value} does not exist: must be <= {most} (d = {d})", _shown(item), True)
+
+
+def _server_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
+    yield from _beyond(where, item, ("layer", "column", "slot"), d)
+
+
+def _leaf_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
+    yield from _beyond(where, item, ("layer", "column"), d)
+
+
+def _spine_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
+    yield from _beyond(where, item, ("column", "column"), d)
+    if item[0] == item[1]:
+        yield Fault(where, "a spine joins two different columns", _shown(item), True)
+
+
+def _link_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
+    yield from _leaf_faults(f"{where}.leaf", item["leaf"], d)
+    yield from _spine_faults(f"{where}.spine", item["spine"], d)
+    if item["leaf"][1] not in item["spine"]:
+        message = f"does not join column {item['leaf'][1]}, so leaf {list(item['leaf'])} has no link to it"
+        yield Fault(f"{where}.spine", message, _shown(item["spine"]), True)
+
+
+def _empty_fault(raw: dict[str, Any], d: int) -> Iterator[Fault]:
+    """A fault when the failed leaves and servers leave no server of the job; needs well-formed lists."""
+    failed = raw.get("failed")
+    if not isinstance(failed, dict):
+        return
+    dead: Callable[[str, str], set[Any]] = lambda name, kind: {_key(item, kind) for item in failed.get(name) or ()}  # noqa: E731
+    try:
+        leaves, servers = dead("leaves", "leaf"), dead("servers", "server")
+        if raw.get("block") is not None:
+            sides = raw["block"]["layers"], raw["block"]["columns"], raw["block"]["servers"]
+            if max(sides) > d + 1:
+                return
+            job = [tuple(map(int, server)) for server in np.ndindex(*sides)]
+        else:
+            job = [_key(item, "server") for item in raw.get("subset") or ()]
+    except (TypeError, KeyError, ValueError):
+        return
+    if job and all(server is not None and (server in servers or server[:2] in leaves) for server in job):
+        yield Fault("failed", "leaves no server of the job")

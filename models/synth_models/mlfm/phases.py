@@ -1,0 +1,153 @@
+"""The solution type: phases of transfers between ranks, each transfer with its route.
+
+Two stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
+
+* :class:`PhaseTable`: dense arrays, one row per phase.
+* :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
+  own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
+  three per phase (31 thousand instead of 76 million for d = 18).
+
+A route is up to two spines and the leaf between them, as the numbers of :class:`MLFMInstance`: ``spine`` = -1 inside
+a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Table = npt.NDArray[np.int32]
+NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some consecutive phases from ``first`` on. All arrays have shape (phases, ranks).
+
+    ``dest`` is the rank that each rank sends to, -1 when it is idle; the others are the route's parts, -1 when absent.
+    """
+
+    first: int
+    dest: Table
+    spine: Table
+    middle: Table
+    second: Table
+
+
+class Phases(Protocol):
+    """What every stored form offers."""
+
+    @property
+    def phases(self) -> int:
+        """Number of phases."""
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks N."""
+
+    def rows(self, block: int = 64) -> Iterator[Rows]:
+        """All phases in order, ``block`` at a time."""
+
+
+@dataclass(frozen=True)
+class PhaseTable:
+    """Dense phases; the arrays of :class:`Rows`, shape (phases, ranks). ``middle`` and ``second`` may be None."""
+
+    dest: Table
+    spine: Table
+    middle: Table | None = None
+    second: Table | None = None
+
+    def __post_init__(self) -> None:
+        shape = self.dest.shape
+        if len(shape) != 2 or self.spine.shape != shape:
+            raise ValueError("dest and spine have shape (phases, ranks)")
+        if (self.middle is None) != (self.second is None):
+            raise ValueError("middle and second stand together")
+        if self.middle is not None and self.second is not None and not self.middle.shape == self.second.shape == shape:
+            raise ValueError("middle and second have shape (phases, ranks)")
+
+    @property
+    def phases(self) -> int:
+        return int(self.dest.shape[0])
+
+    @property
+    def ranks(self) -> int:
+        return int(self.dest.shape[1])
+
+    def rows(self, block: int = 64) -> Iterator[Rows]:
+        for first in range(0, self.phases, block):
+            part = slice(first, first + block)
+            none = np.full(self.dest[part].shape, NOTHING, np.int32)
+            middle = none if self.middle is None else self.middle[part]
+            second = none if self.second is None else self.second[part]
+            yield Rows(first, self.dest[part], self.spine[part], middle, second)
+
+
+@dataclass(frozen=True)
+class ProductPhases:
+    """Phases of a block whose rank ``(i * l + j) * m + k`` is server (i, j, k).
+
+    In phase ``p`` with ``t = pattern[p]`` that rank sends to layer ``(i + layer_shift[p]) mod n``, column
+    ``column[t, j, k]`` and slot ``(k + slot_shift[p]) mod m`` through ``spine[t, j, k]``; inside a leaf through none.
+    Shapes: ``pattern``, ``layer_shift``, ``slot_shift`` (phases,), ``column`` and ``spine`` (patterns, l, m).
+    """
+
+    layers: int
+    pattern: Table
+    layer_shift: Table
+    slot_shift: Table
+    column: Table
+    spine: Table
+
+    def __post_init__(self) -> None:
+        if self.column.ndim != 3 or self.spine.shape != self.column.shape or min(self.column.shape) < 1:
+            raise ValueError("column and spine have shape (patterns, columns, servers)")
+        if self.pattern.ndim != 1 or not self.pattern.shape == self.layer_shift.shape == self.slot_shift.shape:
+            raise ValueError("pattern, layer_shift and slot_shift have shape (phases,)")
+        if self.pattern.size and not 0 <= self.pattern.min() <= self.pattern.max() < len(self.column):
+            raise ValueError("pattern holds a number that is no pattern")
+        if self.layers < 1:
+            raise ValueError("there is at least one layer")
+
+    @property
+    def phases(self) -> int:
+        return int(self.pattern.size)
+
+    @property
+    def ranks(self) -> int:
+        return self.layers * int(np.prod(self.column.shape[1:]))
+
+    def rows(self, block: int = 64) -> Iterator[Rows]:
+        _, columns, slots = self.column.shape
+        n = self.layers
+        layer = np.arange(n, dtype=np.int32)[:, None, None]
+        own_column = np.arange(columns, dtype=np.int32)[None, :, None]
+        slot = np.arange(slots, dtype=np.int32)[None, None, :]
+        for first in range(0, self.phases, block):
+            part = slice(first, first + block)
+            shape = (len(self.pattern[part]), self.ranks)
+            to_layer = (layer + self.layer_shift[part, None, None, None]) % n
+            to_column = self.column[self.pattern[part]][:, None]
+            to_slot = (slot + self.slot_shift[part, None, None, None]) % slots
+            valid = (to_column >= 0) & (to_column < columns)
+            dest = np.where(valid, (to_layer * columns + to_column) * slots + to_slot, np.int32(self.ranks))
+            local = (to_layer == layer) & (to_column == own_column)
+            spine = np.where(local, np.int32(NOTHING), self.spine[self.pattern[part]][:, None])
+            none = np.full(shape, NOTHING, np.int32)
+            yield Rows(first, dest.reshape(shape), np.broadcast_to(spine, dest.shape).reshape(shape), none, none)
+
+
+def same_transfers(one: Phases, other: Phases) -> bool:
+    """Whether two solutions are the same, phase by phase."""
+    if (one.phases, one.ranks) != (other.phases, other.ranks):
+        return False
+    pairs = zip(one.rows(), other.rows(), strict=True)
+    return all(
+        all(np.array_equal(getattr(a, key), getattr(b, key)) for key in ("dest", "spine", "middle", "second"))
+        for a, b in pairs
+    )

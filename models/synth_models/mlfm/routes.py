@@ -1,0 +1,174 @@
+"""The problem between leaves, on which all methods work: how much each leaf sends to each other one, over which routes.
+
+A link is a number: ``leaf * (d + 1) + column`` is the up-link from that leaf to the spine of its own and that column,
+``leaves * (d + 1) +`` the same the down-link from that spine to the leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from synth.errors import SizeLimitError
+from synth.kernels import jit
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+
+MAX_ROUTES = 5_000_000
+
+
+@dataclass(frozen=True)
+class LeafProblem:
+    """The job between leaves.
+
+    ``leaf`` (Q,) are the leaves with servers and ``size`` (Q,) how many each has. Pair ``q * Q + r`` may use routes
+    ``start[pair]..start[pair + 1]``, cheapest first; ``spine``, ``middle``, ``second`` (R,) name a route's parts and
+    ``links`` (R, 4) its links, -1 where absent. Pairs of a leaf with itself need no link and have no routes.
+    """
+
+    ranks: int
+    columns: int
+    link_count: int
+    leaf: IntArray
+    size: IntArray
+    start: IntArray
+    spine: IntArray
+    middle: IntArray
+    second: IntArray
+    links: IntArray
+
+    @property
+    def leaves(self) -> int:
+        """Q, the number of leaves with servers."""
+        return len(self.leaf)
+
+    @property
+    def routes(self) -> int:
+        """R, the number of routes."""
+        return len(self.spine)
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """The pair of every route, shape (R,)."""
+        return np.repeat(np.arange(self.leaves**2), np.diff(self.start))
+
+    @cached_property
+    def demand(self) -> IntArray:
+        """Transfers of every pair of leaves, shape (Q * Q,)."""
+        return np.outer(self.size, self.size).ravel()
+
+    @property
+    def one_spine(self) -> bool:
+        """Whether every route crosses one spine."""
+        return bool((self.middle < 0).all())
+
+    def loads(self, flows: IntArray) -> IntArray:
+        """Flows on every link, shape (links,), of ``flows`` (R,) on the routes."""
+        used = self.links >= 0
+        weights = np.broadcast_to(flows[:, None], self.links.shape)[used]
+        return np.bincount(self.links[used], weights=weights, minlength=self.link_count).round().astype(np.int64)
+
+
+def working(instance: MLFMInstance) -> Any:
+    """Boolean ``[leaf, column]``: the cable from the leaf to the spine of its own and that column works."""
+    columns, ok = instance.columns, ~np.eye(instance.columns, dtype=bool)
+    usable = np.tile(ok, (instance.d, 1))
+    for i, j in instance.failed.leaves:
+        usable[i * columns + j] = False
+    for a, b in instance.failed.spines:
+        usable[a::columns, b] = usable[b::columns, a] = False
+    for link in instance.failed.links:
+        i, j = link.leaf
+        usable[i * columns + j, sum(link.spine) - j] = False
+    return usable
+
+
+def leaf_problem(instance: MLFMInstance) -> LeafProblem:
+    """The leaf problem of an instance. Raises :class:`SizeLimitError` beyond ``MAX_ROUTES`` routes."""
+    leaf, size = np.unique(instance.server_leaf, return_counts=True)
+    detours = instance.routes == "detour"
+    d, pairs = instance.d, len(leaf) * (len(leaf) - 1)
+    if pairs * (d * d if detours else 1) > MAX_ROUTES:
+        raise SizeLimitError(f"more than {MAX_ROUTES} routes between leaves ({pairs} pairs of leaves with detours)")
+    usable = working(instance)
+    empty = np.empty((0, 3), np.int64)
+    number, spines = instance.spine_number, np.empty((0, 4), np.int64)
+    start, _, _ = _enumerate(leaf, usable, number, detours, empty, spines)
+    parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
+    _enumerate(leaf, usable, number, detours, parts, links)
+    return LeafProblem(
+        instance.ranks, instance.columns, 2 * usable.size, leaf, size.astype(np.int64), start, parts[:, 0], parts[:, 1],
+        parts[:, 2], links,
+    )  # fmt: skip
+
+
+def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
+    """The routes through every link that has any."""
+    through: dict[int, list[int]] = {}
+    for r, links in enumerate(problem.links.tolist()):
+        for e in links:
+            if e >= 0:
+                through.setdefault(e, []).append(r)
+    return through
+
+
+@jit
+def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, links: Any) -> Any:
+    """Routes of all pairs in order: within a column cyclically from the next column on, detours last.
+
+    With empty output arrays it only counts.
+    """
+    count, columns = len(leaf), usable.shape[1]
+    write = len(parts) > 0
+    start = np.zeros(count * count + 1, np.int64)
+    down = usable.size
+    n = 0
+    for q in range(count):
+        for r in range(count):
+            x, y = leaf[q], leaf[r]
+            a, b = x % columns, y % columns
+            if x != y:
+                for turn in range(1, columns):
+                    c = (a + turn) % columns
+                    if (a == b or c == b) and usable[x, c] and usable[y, a if a != b else c]:
+                        if write:
+                            parts[n, 0], parts[n, 1], parts[n, 2] = number[a, c], -1, -1
+                            links[n, 0], links[n, 1] = x * columns + c, down + y * columns + (a if a != b else c)
+                            links[n, 2] = links[n, 3] = -1
+                        n += 1
+                for z in range(usable.shape[0] if detours else 0):
+                    c = z % columns
+                    if c != a and c != b and usable[x, c] and usable[z, a] and usable[z, b] and usable[y, c]:
+                        if write:
+                            parts[n, 0], parts[n, 1], parts[n, 2] = number[a, c], z, number[c, b]
+                            links[n, 0], links[n, 1] = x * columns + c, down + z * columns + a
+                            links[n, 2], links[n, 3] = z * columns + b, down + y * columns + c
+                        n += 1
+            start[q * count + r + 1] = n
+    return start, parts, links
+
+
+def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
+    """Why the job cannot be done: a pair of servers without an allowed route, in words; None if all have one."""
+    q, r = np.divmod(np.arange(problem.leaves**2), problem.leaves)
+    bare = np.flatnonzero((np.diff(problem.start) == 0) & (q != r))
+    if not len(bare):
+        return None
+    import networkx as nx
+
+    one, other = problem.leaf[q[bare[0]]], problem.leaf[r[bare[0]]]
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from([("leaf", int(one)), ("leaf", int(other))])
+    for x, c in np.argwhere(working(instance)):
+        graph.add_edge(("leaf", int(x)), ("spine", int(instance.spine_number[x % instance.columns, c])))
+    names = []
+    for leaf in (one, other):
+        rank = int(np.flatnonzero(instance.server_leaf == leaf)[0])
+        names.append(".".join(map(str, instance.servers[rank])))
+    text = f"server {names[0]} is cut off from server {names[1]} by the failures: "
+    if not nx.has_path(graph, ("leaf", int(one)), ("leaf", int(other))):
+        return text + "no path of working links joins their leaves"
+    hint = " (routes = detour allows more)" if instance.routes == "minimal" else ""
+    return text + f"no allowed route is left, only longer ones{hint}; {len(bare)} ordered pairs of leaves are concerned"
