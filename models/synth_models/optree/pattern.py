@@ -1,7 +1,7 @@
 """One item's way round the ring under a budget of wavelength-hops per step: the heart of ``relay``.
 
-All items follow the same way, rotated; so a step may use, per direction, as many hops of one item as wavelengths can
-be used without waste (``capacity``, see :mod:`synth_models.optree.wavelengths`). The way is mirror-symmetric, so half
+All items follow the same way, rotated, so a step may use at most as many hops of one item per direction as there are
+wavelengths (``capacities``). The way is mirror-symmetric, so half
 of it is planned: the *middle gap*, whose two ends move towards each other, and the gaps left behind the clockwise
 frontier; clockwise and counterclockwise hops of the half together are the clockwise hops of the whole.
 
@@ -44,9 +44,9 @@ def usable_hops(capacity: int, max_hops: int) -> int:
     return max(1, min(max_hops, 8 + 4 * isqrt(8 * capacity), capacity))
 
 
-def find_pattern(nodes: int, capacity: int, max_hops: int, horizon: int, options: RunOptions) -> Pattern | None:
-    """A pattern of ``horizon`` steps with at most ``capacity`` hops per step and direction, or None if none is found."""
-    reach = usable_hops(capacity, max_hops)
+def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunOptions) -> Pattern | None:
+    """A pattern with at most ``capacities[t]`` hops per direction in step ``t+1``, or None if none is found."""
+    horizon, reach = len(capacities), usable_hops(max(capacities), max_hops)
     pattern = Pattern(nodes)
     middle, start = nodes, 0  # the middle gap and the node at its clockwise end
     gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
@@ -64,12 +64,12 @@ def find_pattern(nodes: int, capacity: int, max_hops: int, horizon: int, options
                 search = Prices(counts, left + 1, reach)
                 search.best = prices / prices.sum()
                 search.settle(40 if nodes <= 2048 else 20, 0.002)
-                if search.cost > 2 * capacity * (1 + 1e-9) + 1e-6:
+                if search.cost > 2 * max(capacities) + 1e-6:
                     return None  # even a mixture of ways does not fit: this horizon is lost
                 prices = 0.97 * search.best + 0.03 / (left + 1)
         largest = max([middle] + [length for _, length in gaps])
         rest, _, _ = price(largest, prices[1:], reach) if left else price(largest, np.empty(0), reach)
-        chosen = _choose(rest[0], capacity, reach, middle, [length for _, length in gaps])
+        chosen = _choose(rest[0], capacities[step - 1], reach, middle, [length for _, length in gaps])
         if chosen is None:
             return None
         new_gaps: list[tuple[int, int]] = []
