@@ -77,7 +77,9 @@ class OpTreeFamily(Family):
                    "synth_models.optree.relay:solve"),
             Method("time_expanded", "program", "fewest steps with store-and-forward at every node (CP-SAT)",
                    "synth_models.optree.time_expanded:solve", ("cpsat",),
-                   (_HORIZON, Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"))),
+                   (_HORIZON,
+                    Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"),
+                    Parameter("workers", read_int(1, 64), 4, "search strategies side by side; 1 repeats exactly by seed"))),
         )
     }  # fmt: skip
 
