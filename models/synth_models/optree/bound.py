@@ -60,7 +60,7 @@ def refute(nodes: int, wavelengths: int, horizon: int, max_hops: int, rounds: in
         weights = _whole(search.best, scale)
         if _cost(nodes, weights, max_hops) > capacity * sum(weights) + 0.5:
             return weights
-    if quick == max_hops:
+    if quick == max_hops or nodes > 2048:
         return None
     full = Prices({nodes: 1}, horizon, max_hops)  # long circuits helped: search again with them
     full.best = search.best

@@ -41,8 +41,7 @@ class OpTreeFamily(Family):
     citation = "Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems"
     objective = Objective("steps", "steps")
     instance_type = OpTreeInstance
-    default_methods = ("bound", "formula", "ring", "neighbor_exchange", "wrht", "one_stage", "stages", "optree", "relay",
-                       "time_expanded")  # fmt: skip
+    default_methods = ("bound", "formula", "optree", "relay", "time_expanded")
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (

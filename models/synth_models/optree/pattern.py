@@ -21,7 +21,7 @@ from synth_models.optree.gaps import INFINITE, FloatArray, Prices, price
 from synth.kernels import jit
 from synth.options import RunOptions
 
-RESOLVES = 24  # how often, at most, prices are found anew on the way
+RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on the way (up to, beyond 2048 nodes)
 
 
 @dataclass
@@ -39,19 +39,20 @@ class Pattern:
         return self.rows + mirrored
 
 
-def usable_hops(capacity: int, max_hops: int) -> int:
+def usable_hops(nodes: int, capacity: int, max_hops: int) -> int:
     """Circuits worth considering: a step whose hops all go into leaps to 1, 2, 3, … reaches sqrt(8 * capacity)."""
-    return max(1, min(max_hops, 8 + 4 * isqrt(8 * capacity), capacity))
+    times = 4 if nodes <= 2048 else 2
+    return max(1, min(max_hops, 8 + times * isqrt(8 * capacity), capacity))
 
 
 def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunOptions) -> Pattern | None:
     """A pattern with at most ``capacities[t]`` hops per direction in step ``t+1``, or None if none is found."""
-    horizon, reach = len(capacities), usable_hops(max(capacities), max_hops)
+    horizon, reach = len(capacities), usable_hops(nodes, max(capacities), max_hops)
     pattern = Pattern(nodes)
     middle, start = nodes, 0  # the middle gap and the node at its clockwise end
     gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
     prices: FloatArray = np.full(horizon, 1 / horizon)
-    every = max(1, -(-horizon // RESOLVES))
+    every = max(1, -(-horizon // (RESOLVES if nodes <= 2048 else FEWER_RESOLVES)))
     for step in range(1, horizon + 1):
         left = horizon - step
         if options.out_of_time():
@@ -63,7 +64,7 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
             if counts:
                 search = Prices(counts, left + 1, reach)
                 search.best = prices / prices.sum()
-                search.settle(40 if nodes <= 2048 else 20, 0.002)
+                search.settle(40 if nodes <= 2048 else 15, 0.002)
                 if search.cost > 2 * max(capacities) + 1e-6:
                     return None  # even a mixture of ways does not fit: this horizon is lost
                 prices = 0.97 * search.best + 0.03 / (left + 1)

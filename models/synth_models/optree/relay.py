@@ -56,23 +56,35 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
     """A pattern of at most ``most`` steps and the wavelengths of its circuits, or None."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
     capacity = min(wavelengths, nodes * nodes // 8 + nodes)  # more than one step could ever use
-    reach = usable_hops(capacity, instance.max_hops)
-    horizon = -(-(nodes - 1) // (2 * capacity))
+    reach = usable_hops(nodes, capacity, instance.max_hops)
+    horizon = _first_horizon(nodes, capacity, reach, most)
     while horizon <= most and not options.out_of_time():
-        if not Prices({nodes: 1}, horizon, reach).search(2.0 * capacity, 25):
-            capacities = [capacity] * horizon
-            for _ in range(REPLANS):
-                pattern = find_pattern(nodes, capacities, instance.max_hops, options)
-                if pattern is None:
-                    break
-                colours = colour(pattern, wavelengths, options.seed)
-                failed = {step for (step, _), found in colours.items() if found is None}
-                if not failed:
-                    return pattern, {key: found for key, found in colours.items() if found is not None}
-                for step in failed:
-                    capacities[step - 1] -= 1
+        capacities = [capacity] * horizon
+        for _ in range(REPLANS):
+            pattern = find_pattern(nodes, capacities, instance.max_hops, options)
+            if pattern is None:
+                break
+            colours = colour(pattern, wavelengths, options.seed)
+            failed = {step for (step, _), found in colours.items() if found is None}
+            if not failed:
+                return pattern, {key: found for key, found in colours.items() if found is not None}
+            for step in failed:
+                capacities[step - 1] -= 1
         horizon += 1
     return None
+
+
+def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
+    """The least horizon up to ``most + 1`` that prices do not refute, by bisection (longer ones are easier)."""
+    low, high, stride = -(-(nodes - 1) // (2 * capacity)) - 1, most + 1, 1  # low is refuted, high is not tried
+    growing = True
+    while high - low > 1:
+        horizon = min(low + stride, high - 1) if growing else (low + high) // 2
+        if Prices({nodes: 1}, horizon, reach).search(2.0 * capacity, 25):
+            low, stride = horizon, stride * 2
+        else:
+            high, growing = horizon, False
+    return high
 
 
 def colour(

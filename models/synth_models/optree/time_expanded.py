@@ -108,9 +108,9 @@ def _decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Outc
         started = time.monotonic()
         model, send, lit = build(instance, horizon, period)
         build_s += time.monotonic() - started
-        remaining, share = options.remaining(), options
-        if remaining is not None and period < nodes:  # most of the time belongs to the model that can prove
-            share = replace(options, time_limit_s=max(0.01, remaining / 8), started=time.monotonic())
+        share = options
+        if period < nodes:  # most of the time belongs to the model that can prove
+            share = _share(options, 3 if period == 1 else 8)
         result, solver = run_solver(model, share)
         solve_s += result.solve_s
         if result.has_point:
