@@ -33,12 +33,12 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from synth_models.optree.gaps import FloatArray, Prices, price
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.limits import refuse_unmeetable
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.optree.gaps import FloatArray, Prices, price
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.limits import refuse_unmeetable
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the receive bound stands alone
 ROUNDS = 60

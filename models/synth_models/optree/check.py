@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+from synth.family import Verdict
+from synth.kernels import jit
 from synth_models.optree.check_bound import check_bound
 from synth_models.optree.check_count import count_steps
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import Circuits, Solution, StepCount
-
-from synth.family import Verdict
-from synth.kernels import jit
 
 __all__ = ["check_bound", "check_solution"]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from synth_models.optree.instance import OpTreeInstance
 
 from synth.kernels import jit
+from synth_models.optree.instance import OpTreeInstance
 
 MOST_WEIGHT = 10**9
 MOST_NODES = 8192

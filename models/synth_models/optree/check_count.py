@@ -95,7 +95,9 @@ def _stages(nodes: int, wavelengths: int, radices: tuple[int, ...]) -> Counted:
         if group >= nodes:
             raise ValueError("stages: the groups of stage 1 must be smaller than the ring")
     if -(-nodes // group) != radices[0]:
-        raise ValueError(f"stages: {nodes} nodes in groups of {group} make {-(-nodes // group)} groups, not {radices[0]}")
+        raise ValueError(
+            f"stages: {nodes} nodes in groups of {group} make {-(-nodes // group)} groups, not {radices[0]}"
+        )
     first = radices[0]
     needs = [-(-group * (first * first // 4) // 2)]
     longest = min(nodes - 1, (first // 2) * group)

@@ -12,13 +12,12 @@ schedules: WRHT's drops below proven bounds where ``N <= 2w + 1`` (one step).
 
 from __future__ import annotations
 
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.limits import refuse_unmeetable, require_hops
-from synth_models.optree.solution import StepCount
-
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.limits import refuse_unmeetable, require_hops
+from synth_models.optree.solution import StepCount
 
 
 def formula_steps(nodes: int, wavelengths: int, depth: int) -> int:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.solution import COLUMNS, Solution, StepCount, pack, unpack
 
 from synth.errors import Fault, InputError
 from synth.family import Family, Method, Objective, Verdict
 from synth.instance import parse
 from synth.options import Parameter, read_choice, read_flag, read_float, read_int
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.solution import COLUMNS, Solution, StepCount, pack, unpack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,5 +173,3 @@ _READERS: Mapping[str, tuple[str | None, Callable[[str], Any]]] = {
     "tx_noise_mw": ("crosstalk", read_float(0)), "other_noise_mw": ("crosstalk", read_float(0)),
     "max_ber": ("crosstalk", read_float(0, exclusive=True)),
 }  # fmt: skip
-
-

@@ -103,7 +103,10 @@ class OpTreeInstance(Instance):
             spare = self.power.laser_dbm - self.power.laser_needed_dbm(0)
             hops = self._last_allowed(self.power)
             limits.append(
-                (hops, f"power budget: {spare:g} dB after modulator loss and penalty at {self.power.pass_loss_db:g} dB per interface")
+                (
+                    hops,
+                    f"power budget: {spare:g} dB after modulator loss and penalty at {self.power.pass_loss_db:g} dB per interface",
+                )
             )
         if self.crosstalk is not None:
             hops = self._last_allowed(self.crosstalk)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.solution import EXPLICIT_NODES
-
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.solution import EXPLICIT_NODES
 
 
 def refuse_unmeetable(instance: OpTreeInstance) -> Outcome | None:
@@ -27,4 +26,6 @@ def require_hops(instance: OpTreeInstance, hops: int, what: str) -> None:
 def require_explicit_size(instance: OpTreeInstance, most: int = EXPLICIT_NODES) -> None:
     """Raise :class:`UnsupportedError` on rings too large for an explicit schedule."""
     if instance.nodes > most:
-        raise UnsupportedError(f"explicit schedules are made up to {most} nodes, not {instance.nodes}; stages counts steps")
+        raise UnsupportedError(
+            f"explicit schedules are made up to {most} nodes, not {instance.nodes}; stages counts steps"
+        )

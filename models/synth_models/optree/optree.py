@@ -11,16 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.limits import refuse_unmeetable, require_explicit_size, require_hops
-from synth_models.optree.plan import longest_hops, ring_wavelengths, segment_wavelengths
-from synth_models.optree.solution import Circuits
-from synth_models.optree.stages import best_radices
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.limits import refuse_unmeetable, require_explicit_size, require_hops
+from synth_models.optree.plan import longest_hops, ring_wavelengths, segment_wavelengths
+from synth_models.optree.solution import Circuits
+from synth_models.optree.stages import best_radices
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -74,7 +74,9 @@ def schedule(nodes: int, wavelengths: int, radices: tuple[int, ...]) -> Circuits
             needs = segment_wavelengths(nodes, radix, size)
             src, dst, direction, colour, origin = _segment_stage(nodes, radix, size)
         order = np.argsort(colour // wavelengths, kind="stable")
-        columns.append([x[order] for x in (step + 1 + colour // wavelengths, src, dst, direction, colour % wavelengths, origin)])
+        columns.append(
+            [x[order] for x in (step + 1 + colour // wavelengths, src, dst, direction, colour % wavelengths, origin)]
+        )
         step += -(-needs // wavelengths)
     return Circuits.of(*(np.concatenate(parts) for parts in zip(*columns, strict=True)))
 

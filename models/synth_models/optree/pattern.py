@@ -11,15 +11,16 @@ knapsack over all gaps chooses the new holders that leave the cheapest rest for 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from math import isqrt
 from typing import Any
 
 import numpy as np
-from synth_models.optree.gaps import INFINITE, FloatArray, Prices, price
 
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth_models.optree.gaps import INFINITE, FloatArray, Prices, price
 
 RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on the way (up to, beyond 2048 nodes)
 
@@ -81,12 +82,12 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
                 pattern.rows.append((step, (node + length) % nodes, (node + length - hops) % nodes, hops, False))
             if node == start and length == middle:
                 stops = [0, *ahead]
-                new_gaps += [(node + a, b - a) for a, b in zip(stops, stops[1:], strict=False) if b - a > 1]
+                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
                 last = stops[-1]
                 start, middle = node + last, max(0, length - 2 * last)
             else:
                 stops = [0, *ahead, *[length - hops for hops in reversed(behind)], length]
-                new_gaps += [(node + a, b - a) for a, b in zip(stops, stops[1:], strict=False) if b - a > 1]
+                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
         gaps = new_gaps
         prices = prices[1:]
     return pattern if not gaps and middle <= 1 else None

@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
 from synth_models.optree.gaps import Prices
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.limits import refuse_unmeetable, require_explicit_size
@@ -23,9 +26,6 @@ from synth_models.optree.optree import best_schedule
 from synth_models.optree.pattern import Pattern, find_pattern, usable_hops
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 from synth_models.optree.wavelengths import colour_rotations
-
-from synth.family import Outcome
-from synth.options import RunOptions
 
 REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
 Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
@@ -87,9 +87,7 @@ def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
     return high
 
 
-def colour(
-    pattern: Pattern, wavelengths: int, seed: int
-) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:
+def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:
     """Wavelengths of the circuits of every (step, clockwise), as :func:`colour_rotations` gives them; counterclockwise
     circuits are clockwise ones on the ring read backwards. Circuits stand in the order of ``pattern.whole()``."""
     hops: dict[tuple[int, bool], list[int]] = {}

@@ -31,16 +31,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.limits import refuse_unmeetable, require_hops
-from synth_models.optree.optree import schedule
-from synth_models.optree.solution import Circuits
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.status import SolverTermination
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.limits import refuse_unmeetable, require_hops
+from synth_models.optree.optree import schedule
+from synth_models.optree.solution import Circuits
 
 MOST_NODES = 64  # beyond it the program has more than a million binaries
 REFERENCE_NODES = 512
@@ -271,7 +271,14 @@ def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Sta
         termination, stage, build, solving = decide(nodes, shape, max_hops, wanted, options, hint)
         build_s, solve_s = build_s + build, solve_s + solving
         if stage is not None:
-            return Outcome("optimal", stage, float(wanted), "link load, or fewer proven impossible", build_s=build_s, solve_s=solve_s)
+            return Outcome(
+                "optimal",
+                stage,
+                float(wanted),
+                "link load, or fewer proven impossible",
+                build_s=build_s,
+                solve_s=solve_s,
+            )
         if termination != "infeasible":
             kind = "error" if termination == "error" else "time_limit"
             message = f"{wanted} wavelengths are neither reached nor excluded within the limit"
@@ -288,7 +295,9 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     hint = None
     if options.method.get("hint") and shape == "ring":
         whole = schedule(nodes, nodes * nodes, (nodes,))
-        hint = Stage(tuple(zip(*(x.tolist() for x in (whole.src, whole.dst, whole.direction, whole.wavelength)), strict=True)))
+        hint = Stage(
+            tuple(zip(*(x.tolist() for x in (whole.src, whole.dst, whole.direction, whole.wavelength)), strict=True))
+        )
     outcome = fewest(nodes, shape, instance.max_hops, options, hint)
     bound, stage = outcome.bound, outcome.solution
     outcome.bound = outcome.bound_proof = None
@@ -334,6 +343,4 @@ def _circuits(instance: OpTreeInstance, stage: Stage) -> Circuits:
     src, dst, direction, wavelength = (np.array(column) for column in zip(*stage.rows, strict=True))
     order = np.argsort(wavelength, kind="stable")
     step = 1 + wavelength // instance.wavelengths
-    return Circuits.of(
-        *(x[order] for x in (step, src, dst, direction, wavelength % instance.wavelengths, src))
-    )
+    return Circuits.of(*(x[order] for x in (step, src, dst, direction, wavelength % instance.wavelengths, src)))

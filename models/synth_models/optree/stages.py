@@ -30,15 +30,15 @@ import time
 from typing import Any
 
 import numpy as np
-from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.limits import refuse_unmeetable
-from synth_models.optree.plan import ring_wavelengths, segment_wavelengths
-from synth_models.optree.solution import StepCount
 
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.limits import refuse_unmeetable
+from synth_models.optree.plan import ring_wavelengths, segment_wavelengths
+from synth_models.optree.solution import StepCount
 
 PROGRAM_NODES = 20_000
 
@@ -176,7 +176,8 @@ def build(instance: OpTreeInstance) -> Any:
         """One plan leaves size 1; every other size it reaches it leaves."""
         leaving, entering = out.get(size, []), into.get(size, [])
         balance = LinearExpression(
-            linear_coefs=[1] * len(leaving) + [-1] * len(entering), linear_vars=[model.use[a] for a in leaving + entering]
+            linear_coefs=[1] * len(leaving) + [-1] * len(entering),
+            linear_vars=[model.use[a] for a in leaving + entering],
         )
         return balance == (1 if size == 1 else 0)
 
@@ -198,7 +199,9 @@ def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     from synth.solvers.mathprog import solve as run_solver
 
     if instance.nodes > PROGRAM_NODES:
-        raise SizeLimitError(f"the integer program takes up to {PROGRAM_NODES} nodes; the dynamic program (by=dynamic) takes all")
+        raise SizeLimitError(
+            f"the integer program takes up to {PROGRAM_NODES} nodes; the dynamic program (by=dynamic) takes all"
+        )
     if best_radices(instance.nodes, instance.wavelengths, instance.max_hops) is None:
         raise _no_plan(instance)
     started = time.monotonic()

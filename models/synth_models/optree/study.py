@@ -14,17 +14,17 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib.figure import Figure  # noqa: E402
-from synth_models.optree.bound import lower_bound  # noqa: E402
-from synth_models.optree.check import check_bound, check_solution  # noqa: E402
-from synth_models.optree.counts import best_depths, formula_steps  # noqa: E402
-from synth_models.optree.instance import OpTreeInstance  # noqa: E402
-from synth_models.optree.relay import relay  # noqa: E402
-from synth_models.optree.rwa import fewest, heuristic, load_bound, published_wavelengths  # noqa: E402
-from synth_models.optree.solution import StepCount  # noqa: E402
-from synth_models.optree.stages import best_radices  # noqa: E402
+from matplotlib.figure import Figure
 
-from synth.options import RunOptions  # noqa: E402
+from synth.options import RunOptions
+from synth_models.optree.bound import lower_bound
+from synth_models.optree.check import check_bound, check_solution
+from synth_models.optree.counts import best_depths, formula_steps
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.relay import relay
+from synth_models.optree.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.solution import StepCount
+from synth_models.optree.stages import best_radices
 
 COMMAND = "python -m synth_models.optree.study results/published/optree"
 METHODS = ("ring", "neighbor_exchange", "wrht", "one_stage", "formula", "stages", "relay", "bound")
@@ -90,7 +90,9 @@ def table_1() -> str:
     return "## Table 1: steps at N = 1024, w = 64\n\n" + table(["method", "published", "ours", "ms (4 MiB)", ""], rows)
 
 
-def _reductions(title: str, sizes: list[tuple[int, int]], heads: list[str], published: dict[str, tuple[float, ...]]) -> str:
+def _reductions(
+    title: str, sizes: list[tuple[int, int]], heads: list[str], published: dict[str, tuple[float, ...]]
+) -> str:
     steps = [[head, *[steps_of(m, n, w) for m in METHODS]] for head, (n, w) in zip(heads, sizes, strict=True)]
     parts = [f"## {title}\n\n", table(["", *METHODS], steps), "\nReduction in per cent against\n\n"]
     rows: list[list[object]] = []
@@ -117,7 +119,10 @@ def table_2() -> str:
 def table_3() -> str:
     """Reductions by number of wavelengths."""
     text = _reductions(
-        "Table 3: by wavelengths, N = 1024", [(1024, w) for w in WAVELENGTHS], [f"w={w}" for w in WAVELENGTHS], PUBLISHED_WAVELENGTHS
+        "Table 3: by wavelengths, N = 1024",
+        [(1024, w) for w in WAVELENGTHS],
+        [f"w={w}" for w in WAVELENGTHS],
+        PUBLISHED_WAVELENGTHS,
     )
     second, at_128 = steps_of("wrht", 1024, 16, 2), steps_of("formula", 1024, 128)
     return text + (
@@ -144,9 +149,13 @@ def colouring() -> str:
         rows.append(row)
     heads = ["load bound", "exact (CP-SAT)", "first fit", "longest first"]
     header = ["m", *[f"ring: {h}" for h in heads], "ceil(m^2/8)", *[f"segment: {h}" for h in heads], "floor(m^2/4)"]
-    return "## Wavelengths of one all-to-all stage (Lemma 1)\n\n" + table(header, rows) + (
-        "\n`floor(m^2/4)` on a segment holds throughout. On a ring `ceil(m^2/8)` holds for even m and is one too many for every "
-        "odd m, where (m^2-1)/8 suffice; `ceil(floor(m^2/4)/2)` is exact for every m (proof in `synth_models.optree.plan`).\n"
+    return (
+        "## Wavelengths of one all-to-all stage (Lemma 1)\n\n"
+        + table(header, rows)
+        + (
+            "\n`floor(m^2/4)` on a segment holds throughout. On a ring `ceil(m^2/8)` holds for even m and is one too many for every "
+            "odd m, where (m^2-1)/8 suffice; `ceil(floor(m^2/4)/2)` is exact for every m (proof in `synth_models.optree.plan`).\n"
+        )
     )
 
 
@@ -176,7 +185,16 @@ def figure_4(folder: Path) -> str:
     for n in NODES:
         steps, depths = best_depths(n, 64)
         radices = best_radices(n, 64) or ()
-        rows.append([n, published[n], ", ".join(map(str, depths)), steps, ", ".join(map(str, radices)), steps_of("stages", n, 64)])
+        rows.append(
+            [
+                n,
+                published[n],
+                ", ".join(map(str, depths)),
+                steps,
+                ", ".join(map(str, radices)),
+                steps_of("stages", n, 64),
+            ]
+        )
     head = ["N", "published best depth", "best depths of the formula", "steps", "`stages`: exact best radices", "steps"]
     return "## Figure 4: best depths, w = 64\n\n" + table(head, rows) + "\n![](figure-4.png)\n"
 
@@ -189,7 +207,9 @@ def _times(sizes: list[tuple[int, int]], heads: list[str], bytes_: list[float], 
         for method in METHODS:
             if method != "one_stage":
                 y = [steps_of(method, n, w) * (d / 5e9 + 25e-6) / base for d in bytes_]
-                axes.plot([d / 2**20 for d in bytes_], y, "--" if method == "bound" else "o-", label=method, markersize=3)
+                axes.plot(
+                    [d / 2**20 for d in bytes_], y, "--" if method == "bound" else "o-", label=method, markersize=3
+                )
         axes.set(xscale="log", yscale="log", title=head, xlabel="item, MiB")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
@@ -202,7 +222,13 @@ def figures(folder: Path) -> str:
     small, large = [2.0**k * 1024 for k in range(5, 11)], [4.0**k * 2**20 for k in range(1, 7)]
     middle = [2.0**k * 2**20 for k in range(2, 8)]
     _times([(1024, 64)], ["N = 1024, w = 64"], small + large, "Figure 5: by item size", folder / "figure-5.png")
-    _times([(n, 64) for n in NODES], [f"N = {n}" for n in NODES], middle, "Figure 6: by nodes, w = 64", folder / "figure-6.png")
+    _times(
+        [(n, 64) for n in NODES],
+        [f"N = {n}" for n in NODES],
+        middle,
+        "Figure 6: by nodes, w = 64",
+        folder / "figure-6.png",
+    )
     _times([(1024, w) for w in WAVELENGTHS], [f"w = {w}" for w in WAVELENGTHS], middle, "Figure 7: by wavelengths, N = 1024",
            folder / "figure-7.png")  # fmt: skip
     return (

@@ -28,16 +28,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
 from synth_models.optree.bound import lower_bound
 from synth_models.optree.gaps import Prices, price
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.limits import refuse_unmeetable
 from synth_models.optree.relay import relay
 from synth_models.optree.solution import Circuits
-
-from synth.errors import UnsupportedError
-from synth.family import Outcome
-from synth.options import RunOptions
 
 MOST_BINARIES = 300_000
 WORKERS = 4  # search strategies side by side: one alone gets stuck where four, even on one core, take a second
@@ -248,7 +248,9 @@ def _read(
         for d in (0, 1):
             for u in range(nodes):
                 for h in range(1, instance.max_hops + 1):
-                    waves = [wave for wave in range(instance.wavelengths) if solver.boolean_value(lit[t, d, u, h, wave])]
+                    waves = [
+                        wave for wave in range(instance.wavelengths) if solver.boolean_value(lit[t, d, u, h, wave])
+                    ]
                     keys = ((canonical(t, d, u, h, o, nodes, period), o) for o in range(nodes))
                     items = [o for key, o in keys if key in send and solver.boolean_value(send[key])]
                     target = (u + h if d == 0 else u - h) % nodes

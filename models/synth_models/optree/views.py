@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import Circuits, Solution, StepCount
 
@@ -18,7 +19,11 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
     """Per step its circuits as ``src>dst:item@wavelength`` (``<`` for counterclockwise); for a plan what it counts."""
     if isinstance(solution, StepCount):
         numbers = f" {', '.join(map(str, solution.numbers))}" if solution.numbers else ""
-        what = {"formula": "published formula at depth", "wrht": "published WRHT count, variant", "stages": "stages of radix"}
+        what = {
+            "formula": "published formula at depth",
+            "wrht": "published WRHT count, variant",
+            "stages": "stages of radix",
+        }
         return f"{what.get(solution.algorithm, 'published count: ' + solution.algorithm)}{numbers}; counts steps, no circuits"
     lines = []
     hops = solution.hops(instance.nodes)
@@ -31,7 +36,9 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
         more = f" … {len(now) - MAX_CIRCUITS} more" if len(now) > MAX_CIRCUITS else ""
         share = hops[now].sum() / (2 * instance.nodes * instance.wavelengths)
         longest = int(hops[now].max(initial=0))
-        lines.append(f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): {' '.join(shown)}{more}")
+        lines.append(
+            f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): {' '.join(shown)}{more}"
+        )
     if solution.steps > MAX_STEPS:
         lines.append(f"… {solution.steps - MAX_STEPS} more steps (--csv prints all)")
     return "\n".join(lines)
@@ -59,7 +66,11 @@ def _draw_plan(axes: Any, instance: OpTreeInstance, plan: StepCount) -> None:
 
     counted = count_steps(instance.nodes, instance.wavelengths, plan.algorithm, plan.numbers)
     steps = counted.facts.get("stage_steps", [counted.steps])
-    labels = [f"stage {j + 1}: {m} groups" for j, m in enumerate(plan.numbers)] if plan.algorithm == "stages" else [plan.algorithm]
+    labels = (
+        [f"stage {j + 1}: {m} groups" for j, m in enumerate(plan.numbers)]
+        if plan.algorithm == "stages"
+        else [plan.algorithm]
+    )
     axes.bar(labels, steps, color="tab:blue")
     axes.set_ylabel("steps")
     axes.set_title(f"{counted.steps} steps, circuits up to {counted.longest} hops")

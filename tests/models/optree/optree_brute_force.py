@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -16,7 +18,9 @@ def fewest_steps(nodes: int, wavelengths: int, max_hops: int, limit: int = 4) ->
     for step in range(1, limit + 1):
         if any(_completes(state, nodes, wavelengths, max_hops) for state in states):
             return step
-        states = {smallest_rotation(after, nodes) for state in states for after in _after(state, nodes, wavelengths, max_hops)}
+        states = {
+            smallest_rotation(after, nodes) for state in states for after in _after(state, nodes, wavelengths, max_hops)
+        }
         if full in states:
             raise AssertionError("completing steps are found above")
     return None
@@ -24,6 +28,7 @@ def fewest_steps(nodes: int, wavelengths: int, max_hops: int, limit: int = 4) ->
 
 def smallest_rotation(state: State, nodes: int) -> State:
     """One state per class of rotated ones."""
+
     def turned(by: int) -> State:
         turn = [(bits << by | bits >> (nodes - by)) & ((1 << nodes) - 1) for bits in state]
         return tuple(turn[(v - by) % nodes] for v in range(nodes))
@@ -55,7 +60,7 @@ def _sets(nodes: int, wavelengths: int, max_hops: int) -> Iterator[list[Circuit]
     both = []
     for direction in (0, 1):
         layers = [layer for layer in _layers(nodes, max_hops, direction) if sum(h for _, h, _ in layer) == nodes]
-        both.append([sum(pick, []) for pick in _multisets(layers, wavelengths)])
+        both.append([functools.reduce(operator.iadd, pick, []) for pick in _multisets(layers, wavelengths)])
     for clockwise in both[0]:
         for counter in both[1]:
             yield clockwise + counter
@@ -106,4 +111,6 @@ def _covers(offers: list[int], missing: int) -> bool:
     if not missing:
         return True
     item = missing & -missing
-    return any(offer & item and _covers(offers[:i] + offers[i + 1 :], missing & ~item) for i, offer in enumerate(offers))
+    return any(
+        offer & item and _covers(offers[:i] + offers[i + 1 :], missing & ~item) for i, offer in enumerate(offers)
+    )

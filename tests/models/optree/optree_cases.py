@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from synth_models.optree.instance import OpTreeInstance
-
 import synth
 from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
 
 INSTANCES = Path(__file__).parents[3] / "instances" / "optree"
 SHIPPED = sorted(INSTANCES.glob("*.json"))
 
 
 def ring(nodes: int, wavelengths: int, **more: Any) -> OpTreeInstance:
-    return OpTreeInstance(name=f"ring-{nodes}-w{wavelengths}", source="test", nodes=nodes, wavelengths=wavelengths, **more)
+    return OpTreeInstance(
+        name=f"ring-{nodes}-w{wavelengths}", source="test", nodes=nodes, wavelengths=wavelengths, **more
+    )
 
 
 def limited(nodes: int, wavelengths: int, hops: int) -> OpTreeInstance:

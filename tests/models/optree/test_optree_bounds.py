@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optree_brute_force import fewest_steps
 from optree_cases import SHIPPED, limited, options, ring
+
+import synth
 from synth_models.optree.bound import lower_bound, receive_bound
 from synth_models.optree.check import check_solution
 from synth_models.optree.check_bound import check_bound
@@ -21,8 +23,6 @@ from synth_models.optree.relay import relay
 from synth_models.optree.solution import COLUMNS, Circuits
 from synth_models.optree.time_expanded import solve
 from synth_models.optree.wavelengths import colour_rotations
-
-import synth
 
 
 def test_receive_bound_by_hand() -> None:
@@ -183,7 +183,9 @@ def test_sixteen_nodes_two_wavelengths_beat_optree() -> None:
     assert record.value <= 6
 
 
-@pytest.mark.parametrize(("nodes", "wavelengths", "hops", "horizon"), [(6, 1, 5, 2), (5, 2, 4, 1), (8, 2, 2, 2), (8, 1, 1, 3), (8, 2, 7, 2)])
+@pytest.mark.parametrize(
+    ("nodes", "wavelengths", "hops", "horizon"), [(6, 1, 5, 2), (5, 2, 4, 1), (8, 2, 2, 2), (8, 1, 1, 3), (8, 2, 7, 2)]
+)
 def test_one_step_less_is_infeasible(nodes: int, wavelengths: int, hops: int, horizon: int) -> None:
     """The constraint program itself refutes the horizon below the optimum and finds the next one."""
     instance = limited(nodes, wavelengths, hops)
@@ -217,7 +219,9 @@ def test_relabelling_and_reflection_keep_a_schedule_valid() -> None:
             return ((-nodes if mirror else nodes) + turn) % 12
 
         direction = 1 - circuits.direction if mirror else circuits.direction
-        return Circuits.of(circuits.step, move(circuits.src), move(circuits.dst), direction, circuits.wavelength, move(circuits.origin))
+        return Circuits.of(
+            circuits.step, move(circuits.src), move(circuits.dst), direction, circuits.wavelength, move(circuits.origin)
+        )
 
     for turn in range(12):
         assert check_solution(instance, moved(turn, False)).value == circuits.steps

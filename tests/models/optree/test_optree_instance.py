@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from optree_cases import limited, ring
-from synth_models.optree import FAMILY
-from synth_models.optree.check import check_solution
-from synth_models.optree.instance import Crosstalk, Power
-from synth_models.optree.solution import StepCount
 from typer.testing import CliRunner
 
 import synth
 from synth.errors import InputError
+from synth_models.optree import FAMILY
+from synth_models.optree.check import check_solution
+from synth_models.optree.instance import Crosstalk, Power
+from synth_models.optree.solution import StepCount
 
 GOOD = {"format": "synth-instance/1", "family": "optree", "name": "x", "source": "test", "nodes": 8, "wavelengths": 2}
 
@@ -63,7 +63,10 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
         ({"nodes": "8", "wavelengths": "0"}, "wavelengths = '0': must be >= 1"),
         ({"nodes": "8"}, "wavelengths: is missing"),
         ({"nodes": "8", "wavelengths": "2", "speed": "1"}, "speed = '1': unknown parameter"),
-        ({"nodes": "8", "wavelengths": "2", "laser_dbm": "x", "pass_loss_db": "1"}, "laser_dbm = 'x': must be a number"),
+        (
+            {"nodes": "8", "wavelengths": "2", "laser_dbm": "x", "pass_loss_db": "1"},
+            "laser_dbm = 'x': must be a number",
+        ),
         ({"nodes": "8", "wavelengths": "2", "laser_dbm": "nan"}, "laser_dbm = 'nan': must be finite"),
         ({"nodes": "8", "wavelengths": "2", "laser_dbm": "1"}, "power.pass_loss_db: is missing"),
     ],

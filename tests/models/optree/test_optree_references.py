@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optree_cases import limited, options, ring
+
+import synth
+from synth.errors import UnsupportedError
 from synth_models.optree import FAMILY
 from synth_models.optree.check import check_solution
 from synth_models.optree.check_count import count_steps
@@ -14,9 +17,6 @@ from synth_models.optree.optree import fitted, schedule
 from synth_models.optree.plan import longest_hops
 from synth_models.optree.solution import StepCount
 from synth_models.optree.stages import best_radices, solve
-
-import synth
-from synth.errors import UnsupportedError
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,9 @@ def test_circuits_have_the_counted_steps(nodes: int, wavelengths: int, later: li
     verdict = check_solution(ring(nodes, wavelengths), schedule(nodes, wavelengths, radices))
     assert verdict.ok, verdict.faults
     assert verdict.value == counted.value
-    assert verdict.facts["longest_circuit_hops"] <= longest_hops(nodes, radices) == counted.facts["longest_circuit_hops"]
+    assert (
+        verdict.facts["longest_circuit_hops"] <= longest_hops(nodes, radices) == counted.facts["longest_circuit_hops"]
+    )
 
 
 def _product(numbers: list[int]) -> int:
@@ -162,7 +164,9 @@ def test_stages_never_need_more_than_the_formula(nodes: int, wavelengths: int) -
     assert synth.solve(ring(nodes, wavelengths), "stages").value <= best_depths(nodes, wavelengths)[0]
 
 
-@pytest.mark.parametrize(("text", "message"), [("4,x", "must be whole numbers with commas"), ("1,4", "every radix must be >= 2")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("4,x", "must be whole numbers with commas"), ("1,4", "every radix must be >= 2")]
+)
 def test_bad_radices(text: str, message: str) -> None:
     with pytest.raises(synth.InputError, match=message):
         synth.solve(ring(16, 2), "optree", options={"radices": text})
@@ -176,7 +180,9 @@ def test_radices_that_do_not_fit() -> None:
     assert fitted(16, (9, 2)) == (8, 2)
 
 
-@pytest.mark.parametrize("method", ["optree", "stages", "one_stage", "formula", "wrht", "rwa", "first_fit", "longest_first"])
+@pytest.mark.parametrize(
+    "method", ["optree", "stages", "one_stage", "formula", "wrht", "rwa", "first_fit", "longest_first"]
+)
 def test_methods_that_need_long_circuits_say_so(method: str) -> None:
     record = synth.solve(limited(64, 2, 3), method)
     assert record["termination"] == "unsupported"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from optree_cases import options, ring
+
+import synth
 from synth_models.optree.check import check_solution
 from synth_models.optree.optree import schedule
 from synth_models.optree.rwa import fewest, heuristic, load_bound, published_wavelengths
-
-import synth
 
 
 def test_closed_forms_by_hand() -> None:
