@@ -60,7 +60,8 @@ def _limit(instance: OpTreeInstance) -> str:
 
 
 def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
-    nodes, facts = instance.nodes, {"steps": circuits.steps, "circuits": len(circuits)}
+    nodes = instance.nodes
+    facts: dict[str, Any] = {"steps": circuits.steps, "circuits": len(circuits)}
     if nodes > 20_000:
         return Verdict(None, facts, ["explicit circuits are replayed up to 20000 nodes"])
     columns = [circuits.step, circuits.src, circuits.dst, circuits.direction, circuits.wavelength, circuits.origin]
@@ -70,7 +71,17 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     used = min(instance.wavelengths, int(circuits.wavelength.max(initial=0)) + 1)
     max_hops = instance.max_hops
     kinds, rows, details, count, held, longest, hops_sum = _replay(
-        nodes, instance.wavelengths, max(1, used), max_hops, *columns, MAX_FAULTS
+        nodes,
+        instance.wavelengths,
+        max(1, used),
+        max_hops,
+        columns[0],
+        columns[1],
+        columns[2],
+        columns[3],
+        columns[4],
+        columns[5],
+        MAX_FAULTS,
     )
     faults = [
         _words(instance, int(kind), [int(column[row]) for column in columns], int(detail))

@@ -46,7 +46,7 @@ def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str
 
 
 @jit
-def _least_cost(nodes: int, weights: Any, max_hops: int) -> int:
+def _least_cost(nodes: int, weights: Any, max_hops: int) -> Any:
     """Least weighted wavelength-hops with which one item reaches the whole ring in ``len(weights)`` steps.
 
     ``rest[g]`` is the cost of filling a gap of ``g`` links between two holders in the steps still to come. ``one[x]``

@@ -43,17 +43,21 @@ def count_steps(nodes: int, wavelengths: int, algorithm: str, numbers: tuple[int
             # all steps but the first exchange two items, which takes two wavelengths or, with one, two steps
             return Counted(1 + (nodes // 2 - 1) * -(-2 // wavelengths), 1)
         case "one_stage":
-            return Counted(-(-(-(-nodes * nodes // 8)) // wavelengths), nodes // 2)
+            return Counted(_ceil(_ceil(nodes * nodes, 8), wavelengths), nodes // 2)
         case "wrht":
             return _wrht(nodes, wavelengths, numbers[0])
         case _:
             return _stages(nodes, wavelengths, numbers)
 
 
+def _ceil(number: int, by: int) -> int:
+    return -(-number // by)
+
+
 def _formula(nodes: int, wavelengths: int, depth: int) -> Counted:
     """Theorem 1: the least S with ``(8 w S)^k >= (2k-1)^k N^(k+1)``; depth 1 is the one-stage count."""
     if depth == 1:
-        return Counted(-(-(-(-nodes * nodes // 8)) // wavelengths), nodes // 2, {"depth": 1})
+        return Counted(_ceil(_ceil(nodes * nodes, 8), wavelengths), nodes // 2, {"depth": 1})
     if depth > 64:
         raise ValueError("formula: a depth beyond 64 makes no sense")
     goal = (2 * depth - 1) ** depth * nodes ** (depth + 1)

@@ -46,7 +46,8 @@ def best_depths(nodes: int, wavelengths: int) -> tuple[int, list[int]]:
 
 def one_stage_steps(nodes: int, wavelengths: int) -> int:
     """``ceil(ceil(N^2/8) / w)``."""
-    return -(-(-(-nodes * nodes // 8)) // wavelengths)
+    circles = (nodes * nodes + 7) // 8
+    return -(-circles // wavelengths)
 
 
 def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:

@@ -42,7 +42,7 @@ class OpTreeFamily(Family):
     objective = Objective("steps", "steps")
     instance_type = OpTreeInstance
     default_methods = ("bound", "formula", "optree", "relay", "time_expanded")
-    methods: ClassVar[Mapping[str, Method]] = {
+    methods: ClassVar[Mapping[str, Method]] = {  # type: ignore[misc]  # the base declares it per instance
         method.name: method
         for method in (
             Method("bound", "bound", "receive bound and reach bound (prices on the steps, an LP's dual)",
@@ -68,7 +68,7 @@ class OpTreeFamily(Family):
                    (_SHAPE, Parameter("hint", read_flag, False, "start from the closed-form colouring"))),
             Method("stages", "program", "radices of OpTree's stages by exact dynamic program or integer program",
                    "synth_models.optree.stages:solve", ("highs", "gurobi", "scip"),
-                   (Parameter("by", read_choice("program", "dynamic"), "dynamic", "dynamic program or integer program"),)),
+                   (Parameter("by", read_choice("program", "dynamic"), "dynamic", "which of the two"),)),
             Method("optree", "reference", "OpTree's explicit circuits for the best (or given) radices",
                    "synth_models.optree.optree:solve", (),
                    (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4"),)),
@@ -78,7 +78,7 @@ class OpTreeFamily(Family):
                    "synth_models.optree.time_expanded:solve", ("cpsat",),
                    (_HORIZON,
                     Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"),
-                    Parameter("workers", read_int(1, 64), 4, "search strategies side by side; 1 repeats exactly by seed"))),
+                    Parameter("workers", read_int(1, 64), 4, "strategies side by side; 1: repeatable by seed"))),
         )
     }  # fmt: skip
 

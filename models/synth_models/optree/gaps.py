@@ -145,6 +145,7 @@ class Prices:
             A_eq=np.r_[np.ones(horizon), 0.0][None, :], b_eq=[1.0],
             bounds=[(0, None)] * horizon + [(None, None)],
         )  # fmt: skip
+        assert result.x is not None  # bounded and feasible: prices form a simplex
         self.upper = float(result.x[-1])
         weight = 0.5 if count % 2 else 0.3
         mixed: FloatArray = weight * result.x[:-1] + (1 - weight) * self.best

@@ -102,12 +102,9 @@ class OpTreeInstance(Instance):
         if self.power is not None:
             spare = self.power.laser_dbm - self.power.laser_needed_dbm(0)
             hops = self._last_allowed(self.power)
-            limits.append(
-                (
-                    hops,
-                    f"power budget: {spare:g} dB after modulator loss and penalty at {self.power.pass_loss_db:g} dB per interface",
-                )
-            )
+            per_interface = self.power.pass_loss_db
+            words = f"power budget: {spare:g} dB after modulator loss and penalty, {per_interface:g} dB per interface"
+            limits.append((hops, words))
         if self.crosstalk is not None:
             hops = self._last_allowed(self.crosstalk)
             limits.append((hops, f"crosstalk budget: bit error rate below {self.crosstalk.max_ber:g}"))

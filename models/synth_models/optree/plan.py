@@ -17,8 +17,8 @@ one of them. Clamping contracts the links between the last node and the missing 
 grows, and circuits between clamped positions vanish. So the last group needs no more than a full one.
 For ``n = c`` everywhere the maximum is the paper's ``floor(m^2/4) * s * c``.
 
-**Stage 1** is an all-to-all of ``m`` groups round the ring, once for each of ``s`` places. One place is an all-to-all of
-``m`` nodes on a ring; spacing does not matter. Let ``h = floor(m/2)`` and pair the nodes ``x, x'`` that are ``h``
+**Stage 1** is an all-to-all of ``m`` groups round the ring, once for each of ``s`` places. One place is an all-to-all
+of ``m`` nodes on a ring; spacing does not matter. Let ``h = floor(m/2)`` and pair the nodes ``x, x'`` that are ``h``
 apart (for odd ``m`` after leaving out one node ``z``). Two pairs alternate round the ring, so ``x->y->x'->y'->x`` is
 one full circle: one wavelength clockwise and its reverse one counterclockwise, ``h(h-1)/2`` each. For odd ``m``,
 ``z->x->x'->z`` and its reverse are circles too: ``h`` more of each. For even ``m``, ``x->x'->x`` is a circle in one

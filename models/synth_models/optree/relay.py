@@ -111,8 +111,8 @@ def expand(pattern: Pattern, colours: Colours) -> Circuits:
         clockwise = direction == CLOCKWISE
         start = (src + turn) % nodes if clockwise else -(src + turn) % nodes
         wavelength[i] = colours[step, clockwise][number][start]
-    src, dst = ((table[:, k][:, None] + turn) % nodes for k in (1, 2))
+    sources, targets = ((table[:, k][:, None] + turn) % nodes for k in (1, 2))
     return Circuits.of(
-        np.repeat(table[:, 0], nodes), src.ravel(), dst.ravel(), np.repeat(table[:, 3], nodes), wavelength.ravel(),
-        np.tile(turn, len(rows)),
+        np.repeat(table[:, 0], nodes), sources.ravel(), targets.ravel(), np.repeat(table[:, 3], nodes),
+        wavelength.ravel(), np.tile(turn, len(rows)),
     )  # fmt: skip

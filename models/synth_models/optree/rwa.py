@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.family import Outcome, Termination
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.status import SolverTermination
@@ -163,15 +163,17 @@ def _decide_cpsat(
     started = time.monotonic()
     model = cp_model.CpModel()
     use = {
-        (u, v, d, l): model.new_bool_var("")
-        for u, v in _pairs(nodes) for d in short_routes(nodes, u, v, shape, max_hops, wavelengths) for l in range(wavelengths)
+        (u, v, d, wave): model.new_bool_var("")
+        for u, v in _pairs(nodes)
+        for d in short_routes(nodes, u, v, shape, max_hops, wavelengths)
+        for wave in range(wavelengths)
     }  # fmt: skip
     on_link: dict[tuple[int, int, int], list[Any]] = {}
     of_pair: dict[tuple[int, int], list[Any]] = {}
-    for (u, v, d, l), variable in use.items():
+    for (u, v, d, wave), variable in use.items():
         of_pair.setdefault((u, v), []).append(variable)
         for link in links_of(nodes, u, v, d):
-            on_link.setdefault((d, link, l), []).append(variable)
+            on_link.setdefault((d, link, wave), []).append(variable)
     for variables in of_pair.values():
         model.add_exactly_one(variables)
     for variables in on_link.values():
@@ -202,7 +204,7 @@ def _fixed(nodes: int, shape: str, max_hops: int, wavelengths: int) -> list[tupl
             (u, v) for u, v in _pairs(nodes)
             if short_routes(nodes, u, v, shape, max_hops, wavelengths) == [d] and middle in links_of(nodes, u, v, d)
         ]  # fmt: skip
-        fixed += [(u, v, d, l) for l, (u, v) in enumerate(forced[:wavelengths])]
+        fixed += [(u, v, d, wave) for wave, (u, v) in enumerate(forced[:wavelengths])]
     return fixed
 
 
@@ -212,8 +214,10 @@ def build(nodes: int, shape: str, max_hops: int, wavelengths: int) -> Any:
     from pyomo.core.expr.numeric_expr import LinearExpression
 
     keys = [
-        (u, v, d, l)
-        for u, v in _pairs(nodes) for d in short_routes(nodes, u, v, shape, max_hops, wavelengths) for l in range(wavelengths)
+        (u, v, d, wave)
+        for u, v in _pairs(nodes)
+        for d in short_routes(nodes, u, v, shape, max_hops, wavelengths)
+        for wave in range(wavelengths)
     ]  # fmt: skip
     model = pyo.ConcreteModel()
     model.K = pyo.RangeSet(0, len(keys) - 1)
@@ -221,10 +225,10 @@ def build(nodes: int, shape: str, max_hops: int, wavelengths: int) -> Any:
     model.keys = keys
     on_link: dict[tuple[int, int, int], list[Any]] = {}
     of_pair: dict[tuple[int, int], list[Any]] = {}
-    for k, (u, v, d, l) in enumerate(keys):
+    for k, (u, v, d, wave) in enumerate(keys):
         of_pair.setdefault((u, v), []).append(model.use[k])
         for link in links_of(nodes, u, v, d):
-            on_link.setdefault((d, link, l), []).append(model.use[k])
+            on_link.setdefault((d, link, wave), []).append(model.use[k])
 
     def routed(_: Any, u: int, v: int) -> Any:
         """Lemma 1's all-to-all: every circuit once."""
@@ -264,7 +268,7 @@ def _decide_ilp(
 
 
 def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Stage | None = None) -> Outcome:
-    """The fewest wavelengths: an outcome whose ``solution`` is a :class:`Stage` and whose ``bound`` counts wavelengths."""
+    """The fewest wavelengths: ``solution`` of the outcome is a :class:`Stage`, ``bound`` counts wavelengths."""
     build_s = solve_s = 0.0
     wanted = load_bound(nodes, shape)
     while True:
@@ -280,9 +284,9 @@ def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Sta
                 solve_s=solve_s,
             )
         if termination != "infeasible":
-            kind = "error" if termination == "error" else "time_limit"
+            kind: Termination = "error" if termination == "error" else "time_limit"
             message = f"{wanted} wavelengths are neither reached nor excluded within the limit"
-            return Outcome(kind, None, float(wanted), message=message, build_s=build_s, solve_s=solve_s)  # type: ignore[arg-type]
+            return Outcome(kind, None, float(wanted), message=message, build_s=build_s, solve_s=solve_s)
         wanted += 1
 
 
@@ -305,8 +309,8 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         return outcome
     outcome.termination = "finished"
     outcome.message = (
-        f"{stage.wavelengths} wavelengths are the fewest for one stage (load bound {load_bound(nodes, shape)}, proven {bound:g}, "
-        f"published {published_wavelengths(nodes, shape)})"
+        f"{stage.wavelengths} wavelengths are the fewest for one stage (load bound {load_bound(nodes, shape)}, "
+        f"proven {bound:g}, published {published_wavelengths(nodes, shape)})"
     )
     outcome.solution = _circuits(instance, stage)
     return outcome

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.family import Outcome, Termination
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
@@ -61,8 +61,8 @@ def _best_words(by: str) -> str:
 
 def _no_plan(instance: OpTreeInstance) -> UnsupportedError:
     return UnsupportedError(
-        f"every OpTree plan needs longer circuits than the {instance.limiting_budget} allows ({instance.max_hops} hops); "
-        "relay keeps to any length"
+        f"every OpTree plan needs circuits of more than {instance.max_hops} hops, all that the "
+        f"{instance.limiting_budget} allows; relay keeps to any length"
     )
 
 
@@ -118,7 +118,7 @@ def _dynamic(nodes: int, wavelengths: int, max_hops: int) -> Any:
 
 
 @jit
-def _uniform_plans(nodes: int, wavelengths: int, max_hops: int) -> int:
+def _uniform_plans(nodes: int, wavelengths: int, max_hops: int) -> Any:
     """Fewest steps of the plans whose later stages all have radix 2, 3 or 4 (or that have none): stages that alone
     take as many belong to no better plan."""
     fewest = np.int64(2**62)
@@ -210,7 +210,7 @@ def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     build_s = time.monotonic() - started
     result = run_solver(model, options, bounded=True)
     if not result.has_point:
-        kind = "error" if result.termination == "error" else "time_limit"
+        kind: Termination = "error" if result.termination == "error" else "time_limit"
         return Outcome(kind, message=result.message or "no plan found in time", build_s=build_s, solve_s=result.solve_s)
     taken = {size: radix for a, (size, radix, _) in enumerate(model.arcs) if model.use[a].value > 0.5}
     size, radices = 1, []

@@ -91,8 +91,8 @@ def _require_size(instance: OpTreeInstance, horizon: int) -> None:
     binaries = 2 * horizon * instance.nodes**2 * instance.max_hops
     if binaries > MOST_BINARIES:
         raise UnsupportedError(
-            f"the time-expanded program takes up to {MOST_BINARIES} binaries; {horizon} steps on {instance.nodes} nodes "
-            f"need {binaries}; use relay and bound"
+            f"the time-expanded program takes up to {MOST_BINARIES} binaries; {horizon} steps on {instance.nodes} "
+            f"nodes need {binaries}; use relay and bound"
         )
 
 

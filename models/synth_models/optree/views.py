@@ -24,20 +24,23 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
             "wrht": "published WRHT count, variant",
             "stages": "stages of radix",
         }
-        return f"{what.get(solution.algorithm, 'published count: ' + solution.algorithm)}{numbers}; counts steps, no circuits"
+        title = what.get(solution.algorithm, f"published count: {solution.algorithm}")
+        return f"{title}{numbers}; counts steps, no circuits"
     lines = []
     hops = solution.hops(instance.nodes)
     for step in range(1, min(solution.steps, MAX_STEPS) + 1):
         now = np.flatnonzero(solution.step == step)
         shown = [
-            f"{solution.src[i]}{'<' if solution.direction[i] else '>'}{solution.dst[i]}:{solution.origin[i]}@{solution.wavelength[i]}"
+            f"{solution.src[i]}{'<' if solution.direction[i] else '>'}{solution.dst[i]}"
+            f":{solution.origin[i]}@{solution.wavelength[i]}"
             for i in now[:MAX_CIRCUITS]
         ]
         more = f" … {len(now) - MAX_CIRCUITS} more" if len(now) > MAX_CIRCUITS else ""
         share = hops[now].sum() / (2 * instance.nodes * instance.wavelengths)
         longest = int(hops[now].max(initial=0))
         lines.append(
-            f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): {' '.join(shown)}{more}"
+            f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): "
+            f"{' '.join(shown)}{more}"
         )
     if solution.steps > MAX_STEPS:
         lines.append(f"… {solution.steps - MAX_STEPS} more steps (--csv prints all)")
@@ -125,7 +128,8 @@ def _draw_use(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Cir
         chart[circuits.direction[i], links, circuits.wavelength[i], circuits.step[i] - 1] = circuits.origin[i]
     rows = 2 * nodes * wavelengths
     image = axes.imshow(
-        chart.reshape(rows, circuits.steps), aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, vmax=nodes - 1,
+        chart.reshape(rows, circuits.steps), aspect="auto", interpolation="nearest", cmap="turbo", vmin=0,
+        vmax=nodes - 1,
         extent=(0.5, circuits.steps + 0.5, rows - 0.5, -0.5),
     )  # fmt: skip
     axes.axhline(rows / 2 - 0.5, color="black", linewidth=1)

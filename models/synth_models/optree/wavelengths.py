@@ -3,8 +3,8 @@
 For one step and direction let circuits of ``a_1 .. a_p`` hops start at every node, ``a = a_1 + .. + a_p`` in sum; all
 ``N`` rotations together load every link with ``a`` circuits.
 
-**In blocks.** Lay the ``p`` circuits end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks of
-``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its block wavelength ``y``. Two
+**In blocks.** Lay the ``p`` circuits end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks
+of ``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its block wavelength ``y``. Two
 arcs of one wavelength start at least ``floor(N/q) >= a`` links apart, so they never share a link. This takes
 ``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``.
 
@@ -58,7 +58,7 @@ def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
 @jit
 def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
     """Colours of shape (circuits, nodes) and whether they close round the ring."""
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (numba's own generator)
     count, width = len(lengths), lengths.sum()
     strand = np.empty((count, nodes), np.int32)  # strand of every circuit
     ends = np.zeros(width, np.int64)  # node at which the strand's circuit ends
@@ -78,7 +78,7 @@ def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
             if ends[s] == v:
                 breaking[v, found] = s
                 found += 1
-        order = np.random.permutation(count)
+        order = np.random.permutation(count)  # noqa: NPY002
         for j in range(count):
             i = order[j]
             s = breaking[v, j]

@@ -12,7 +12,7 @@ Circuit = tuple[int, int, int]  # source, hops, direction
 
 
 def fewest_steps(nodes: int, wavelengths: int, max_hops: int, limit: int = 4) -> int | None:
-    """The fewest steps of any allgather, by breadth-first search over all that nodes can hold; None beyond ``limit``."""
+    """The fewest steps of any allgather, by breadth-first search over what nodes hold; None beyond ``limit``."""
     full = tuple((1 << nodes) - 1 for _ in range(nodes))
     states: set[State] = {tuple(1 << v for v in range(nodes))}
     for step in range(1, limit + 1):

@@ -32,8 +32,8 @@ def test_receive_bound_by_hand() -> None:
 
 
 def test_prices_of_a_small_gap_by_hand() -> None:
-    """Gap of 4 links, three nodes to reach. In one step: 1 + 2 + 1 = 4 hops. In two steps at price 1 each: first the two
-    nodes next to the ends (1 + 1), then the middle one (1), or first the middle (2), then two (1 + 1): 3 at least.
+    """Gap of 4 links, three nodes to reach. In one step: 1 + 2 + 1 = 4 hops. In two steps at price 1 each: first the
+    two nodes next to the ends (1 + 1), then the middle one (1), or first the middle (2), then two (1 + 1): 3 at least.
     With prices 1 and 3: all at once costs 4; two hops first leave 3: 5. With prices 3 and 1, waiting costs 4."""
     assert price(4, np.array([1.0]), 3)[0][0, 4] == 4
     assert price(4, np.array([1.0, 1.0]), 3)[0][0, 4] == 3

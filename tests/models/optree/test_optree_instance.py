@@ -87,7 +87,8 @@ def test_make_round_trip(tmp_path: Path) -> None:
 
 
 def test_power_by_hand() -> None:
-    """Laser 10 dBm, modulator 4 dB, penalty 1 dB: 5 dB are left, 10 interfaces at 0.5 dB, so 9 hops; loss 4 + 5 = 9 dB."""
+    """Laser 10 dBm, modulator 4 dB, penalty 1 dB: 5 dB are left, 10 interfaces at 0.5 dB, so 9 hops;
+    the loss is 4 + 5 = 9 dB."""
     power = Power(laser_dbm=10, modulator_loss_db=4, pass_loss_db=0.5, penalty_db=1)
     assert power.loss_db(10) == 9
     assert power.laser_needed_dbm(10) == 10

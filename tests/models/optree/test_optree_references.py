@@ -80,7 +80,7 @@ def test_worked_example() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(2, 70), st.integers(1, 8), st.lists(st.integers(2, 6), max_size=4))
 def test_circuits_have_the_counted_steps(nodes: int, wavelengths: int, later: list[int]) -> None:
-    """Any radices on any number of nodes: the explicit schedule replays and has exactly the steps counted link by link."""
+    """Any radices on any number of nodes: the schedule replays and has exactly the steps counted link by link."""
     while later and _product(later) >= nodes:
         later = later[1:]
     radices = (-(-nodes // _product(later)), *later)
