@@ -1,4 +1,4 @@
-"""Benchmarks of the optree family: ``pytest tests/benchmarks/bench_optree.py -o addopts= -o python_files='bench_*.py'``.
+"""Benchmarks of optree: ``pytest tests/benchmarks/bench_optree.py -o addopts= -o python_files="bench_*.py"``.
 
 Each reports the peak memory of the process in ``extra_info``; no benchmark asserts a time.
 """

@@ -41,7 +41,7 @@ class OpTreeFamily(Family):
     citation = "Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems"
     objective = Objective("steps", "steps")
     instance_type = OpTreeInstance
-    default_methods = ("bound", "formula", "optree", "relay", "time_expanded")
+    default_methods = ("bound", "optree", "relay", "time_expanded")
     methods: ClassVar[Mapping[str, Method]] = {  # type: ignore[misc]  # the base declares it per instance
         method.name: method
         for method in (
