@@ -64,14 +64,15 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
                 counts[length] = counts.get(length, 0) + 2
             if counts:
                 search = Prices(counts, left + 1, reach)
-                search.best = prices / prices.sum()
+                search.best = prices[-left - 1 :] / prices[-left - 1 :].sum()
                 search.settle(40 if nodes <= 2048 else 15, 0.002)
                 if search.cost > 2 * max(capacities) + 1e-6:
                     return None  # even a mixture of ways does not fit: this horizon is lost
                 prices = 0.97 * search.best + 0.03 / (left + 1)
-        largest = max([middle] + [length for _, length in gaps])
-        rest, _, _ = price(largest, prices[1:], reach) if left else price(largest, np.empty(0), reach)
-        chosen = _choose(rest[0], capacities[step - 1], reach, middle, [length for _, length in gaps])
+                rest, _, _ = price(max(counts), prices, reach)
+                resolved = step
+        later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are found anew
+        chosen = _choose(later, capacities[step - 1], reach, middle, [length for _, length in gaps])
         if chosen is None:
             return None
         new_gaps: list[tuple[int, int]] = []
@@ -89,7 +90,6 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
                 stops = [0, *ahead, *[length - hops for hops in reversed(behind)], length]
                 new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
         gaps = new_gaps
-        prices = prices[1:]
     return pattern if not gaps and middle <= 1 else None
 
 

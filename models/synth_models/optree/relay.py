@@ -6,8 +6,9 @@
    wavelengths (:mod:`synth_models.optree.wavelengths`). Where that fails the step gets one hop less and the way is
    planned anew.
 
-If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, that
-one is returned. So ``relay`` never needs more steps than ``optree``; it has no other guarantee, but it meets the
+If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, or if
+time runs out, that one or the ring algorithm in both directions is returned. So ``relay`` never needs more steps than
+``optree`` nor than ``floor(N/2)``; it has no other guarantee, but it meets the
 lower bound on many rings. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time
 O(T * N * reach) per horizon tried plus O(N^2).
 """
@@ -27,6 +28,7 @@ from synth_models.optree.pattern import Pattern, find_pattern, usable_hops
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 from synth_models.optree.wavelengths import colour_rotations
 
+MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
 REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
 Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
 
@@ -36,26 +38,31 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     require_explicit_size(instance)
-    circuits = relay(instance, options)
-    if circuits is None:
-        return Outcome("time_limit", message="no way round the ring was planned within the limit")
-    return Outcome("finished", solution=circuits)
+    return Outcome("finished", solution=relay(instance, options))
 
 
-def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits | None:
-    """The better of our schedule and OpTree's; None only when time ran out before either."""
+def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
+    """The best of our schedule, OpTree's and the ring algorithm in both directions."""
     other = best_schedule(instance)
-    most = other.steps - 1 if other is not None else instance.nodes
-    if most < 1:
-        return other
-    ours = plan_steps(instance, options, most)
+    if other is None or other.steps > instance.nodes // 2:
+        other = expand(*both_ways(instance.nodes))
+    ours = plan_steps(instance, options, other.steps - 1)
     return other if ours is None else expand(*ours)
+
+
+def both_ways(nodes: int) -> tuple[Pattern, Colours]:
+    """The ring algorithm in both directions at once, ``floor(N/2)`` steps with one wavelength and one hop."""
+    steps = range(1, nodes // 2 + 1)
+    colours = {(step, clockwise): np.zeros((1, nodes), np.int32) for step in steps for clockwise in (True, False)}
+    if nodes % 2 == 0:
+        del colours[nodes // 2, False]
+    return Pattern(nodes, [(step, step - 1, step, 1, True) for step in steps]), colours
 
 
 def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tuple[Pattern, Colours] | None:
     """A pattern of at most ``most`` steps and the wavelengths of its circuits, or None."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
-    capacity = min(wavelengths, nodes * nodes // 8 + nodes)  # more than one step could ever use
+    capacity = min(wavelengths, MOST_CAPACITY)
     reach = usable_hops(nodes, capacity, instance.max_hops)
     horizon = _first_horizon(nodes, capacity, reach, most)
     while horizon <= most and not options.out_of_time():
