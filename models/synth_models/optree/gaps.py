@@ -1,0 +1,173 @@
+"""What it costs to carry one item round the ring: a dynamic program over gaps, and prices of the steps.
+
+Seen from one item, the nodes that hold it cut the ring into *gaps*; before the first step there is a single gap of
+``N`` links from its origin round to its origin. A circuit that brings the item to a new node inside a gap enters it
+at one of its two ends and runs at least to the node, so it uses as many wavelength-hops inside the gap as the node is
+away from that end, and new holders cut the gap into smaller ones that are filled independently of each other.
+
+With prices ``y[t]`` per wavelength-hop in step ``t``, the cheapest way to fill a gap of ``g`` links in steps ``t..T``
+(arrays below, one row per step, ``T`` rows and a last one after the end)::
+
+    rest[t, g] = min over s of  two[t, s] + rest[t+1, g-s]          (the middle gap of g-s links is left over)
+    two[t, s]  = min over a+b=s of one[t, a] + one[t, b]            (new holders up to a from one end, b from the other)
+    one[t, x]  = y[t]*x + min over p<x of one[t, p] + rest[t+1, x-p], one[t, 0] = 0
+    rest[T, g] = 0 for g <= 1, else infinite
+
+Only circuits of at most ``longest`` hops are priced. Time O(T * (longest^2 + N * longest)), memory O(T * N).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linprog
+
+from synth.kernels import jit
+
+FloatArray = npt.NDArray[np.float64]
+INFINITE = 1e18
+
+
+@jit
+def price(gap: int, prices: Any, longest: int) -> Any:
+    """``rest`` (shape (T+1, gap+1)), ``one`` (shape (T, longest+1)) and ``two`` (shape (T, 2*longest+1))."""
+    horizon = len(prices)
+    reach = max(0, min(longest, gap - 1))
+    rest = np.full((horizon + 1, gap + 1), INFINITE)
+    one = np.full((horizon, reach + 1), INFINITE)
+    two = np.full((horizon, 2 * reach + 1), INFINITE)
+    rest[horizon, : min(2, gap + 1)] = 0.0
+    for t in range(horizon - 1, -1, -1):
+        later = rest[t + 1]
+        one[t, 0] = 0.0
+        for x in range(1, reach + 1):
+            least = INFINITE
+            for p in range(x):
+                cost = one[t, p] + later[x - p]
+                if cost < least:
+                    least = cost
+            one[t, x] = min(INFINITE, least + prices[t] * x)
+        for s in range(2 * reach + 1):
+            least = INFINITE
+            for a in range(max(0, s - reach), s // 2 + 1):
+                cost = one[t, a] + one[t, s - a]
+                if cost < least:
+                    least = cost
+            two[t, s] = least
+        rest[t, : min(2, gap + 1)] = 0.0
+        for g in range(2, gap + 1):
+            least = INFINITE
+            for s in range(min(2 * reach, g - 1) + 1):
+                cost = two[t, s] + later[g - s]
+                if cost < least:
+                    least = cost
+            rest[t, g] = least
+    return rest, one, two
+
+
+@jit
+def hops_used(gap: int, prices: Any, rest: Any, one: Any, two: Any) -> Any:
+    """Wavelength-hops per step, shape (T,), of a cheapest way to fill the gap."""
+    horizon = len(prices)
+    hops = np.zeros(horizon)
+    todo = np.empty(2 * gap + 2, np.int64)
+    when = np.empty(2 * gap + 2, np.int64)
+    todo[0], when[0], count = gap, 0, 1
+    while count > 0:
+        count -= 1
+        g, t = todo[count], when[count]
+        if g <= 1 or t == horizon:
+            continue
+        later = rest[t + 1]
+        both, least = 0, INFINITE * 2
+        for s in range(min(two.shape[1], g)):
+            cost = two[t, s] + later[g - s]
+            if cost < least:
+                both, least = s, cost
+        left, least = 0, INFINITE * 2
+        for a in range(max(0, both - one.shape[1] + 1), both // 2 + 1):
+            cost = one[t, a] + one[t, both - a]
+            if cost < least:
+                left, least = a, cost
+        todo[count], when[count] = g - both, t + 1
+        count += 1
+        for far in (left, both - left):
+            x = far
+            while x > 0:
+                hops[t] += x
+                before, least = 0, INFINITE * 2
+                for p in range(x):
+                    cost = one[t, p] + later[x - p]
+                    if cost < least:
+                        before, least = p, cost
+                todo[count], when[count] = x - before, t + 1
+                count += 1
+                x = before
+    return hops
+
+
+class Prices:
+    """Find prices of ``horizon`` steps at which filling ``gaps`` is as dear as possible (Kelley's cutting planes).
+
+    ``gaps`` maps a gap's length to how many of them there are. The maximum over prices that sum to 1 of the least
+    cost is, by linear-programming duality, the least capacity per step with which a mixture of ways fills the gaps.
+    """
+
+    def __init__(self, gaps: dict[int, int], horizon: int, longest: int) -> None:
+        self.gaps, self.horizon, self.longest = gaps, horizon, longest
+        self.best: FloatArray = np.full(horizon, 1 / horizon)
+        self.cost = -1.0  # least cost at the best prices found: a lower bound of the maximum
+        self.upper = INFINITE  # of the cutting-plane model: an upper bound of the maximum
+        self._ways: list[FloatArray] = []
+
+    def evaluate(self, prices: FloatArray) -> float:
+        """Least cost at these prices; a cheapest way is added to the model."""
+        largest = max(self.gaps)
+        rest, one, two = price(largest, prices, self.longest)
+        cost = sum(count * float(rest[0, gap]) for gap, count in self.gaps.items())
+        if cost > self.cost:
+            self.cost, self.best = cost, prices
+        if cost < INFINITE / 2:
+            self._ways.append(
+                np.sum([count * hops_used(gap, prices, rest, one, two) for gap, count in self.gaps.items()], axis=0)
+            )
+        return cost
+
+    def next_prices(self) -> FloatArray:
+        """Between the model's optimum and the best prices so far (plain cutting planes would oscillate)."""
+        ways = np.array(self._ways)
+        count, horizon = ways.shape
+        result = linprog(
+            np.r_[np.zeros(horizon), -1.0],
+            A_ub=np.c_[-ways, np.ones(count)], b_ub=np.zeros(count),
+            A_eq=np.r_[np.ones(horizon), 0.0][None, :], b_eq=[1.0],
+            bounds=[(0, None)] * horizon + [(None, None)],
+        )  # fmt: skip
+        assert result.x is not None  # bounded and feasible: prices form a simplex
+        self.upper = float(result.x[-1])
+        weight = 0.5 if count % 2 else 0.3
+        mixed: FloatArray = weight * result.x[:-1] + (1 - weight) * self.best
+        return mixed
+
+    def search(self, enough: float, rounds: int, tolerance: float = 1e-9) -> bool | None:
+        """True when prices with a cost above ``enough`` are found, False when there are none, None when undecided."""
+        prices = self.best
+        for _ in range(rounds):
+            if self.evaluate(prices) > enough + tolerance:
+                return True
+            prices = self.next_prices()
+            if self.upper <= enough + tolerance:
+                return False
+        return None
+
+    def settle(self, rounds: int, tolerance: float) -> None:
+        """Search until the best prices are within ``tolerance`` (relative) of the maximum, or rounds run out."""
+        prices = self.best
+        for _ in range(rounds):
+            if self.evaluate(prices) > INFINITE / 2:
+                return
+            prices = self.next_prices()
+            if self.upper - self.cost <= tolerance * self.upper:
+                return

@@ -1,0 +1,99 @@
+"""The two forms of a solution: explicit circuits, and a plan whose steps are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+
+CLOCKWISE, COUNTERCLOCKWISE = 0, 1
+COLUMNS = ("step", "src", "dst", "direction", "wavelength", "origin")
+EXPLICIT_NODES = 4096
+"""Rings up to this size get explicit schedules (16.8 million circuits); beyond it methods count steps only."""
+
+
+@dataclass(frozen=True)
+class Circuits:
+    """An explicit schedule: one row per circuit, arrays of shape (circuits,).
+
+    In ``step`` (from 1) the item of node ``origin`` goes from ``src`` to ``dst``, clockwise (0: towards higher
+    numbers) or counterclockwise (1), on ``wavelength`` (from 0) of every link in between.
+    """
+
+    step: IntArray
+    src: IntArray
+    dst: IntArray
+    direction: IntArray
+    wavelength: IntArray
+    origin: IntArray
+
+    @classmethod
+    def of(cls, *columns: Any) -> Circuits:
+        """From six array-likes in the order of ``COLUMNS``. Raises ``ValueError`` when their lengths differ."""
+        arrays = [np.ascontiguousarray(column, dtype=np.int32) for column in columns]
+        if len(arrays) != len(COLUMNS) or any(a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):
+            raise ValueError("six columns of the same length")
+        return cls(*arrays)
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @property
+    def steps(self) -> int:
+        """Number of the last step."""
+        return int(self.step.max()) if len(self) else 0
+
+    def hops(self, nodes: int) -> IntArray:
+        """Links each circuit runs over on a ring of ``nodes`` nodes, shape (circuits,)."""
+        forward = (self.dst - self.src) % nodes
+        result: IntArray = np.where(self.direction == CLOCKWISE, forward, (nodes - forward) % nodes).astype(np.int32)
+        return result
+
+
+@dataclass(frozen=True)
+class StepCount:
+    """A plan without its circuits: the check counts its steps anew.
+
+    ``algorithm`` is ``formula`` (``numbers`` = the depth k), ``ring``, ``neighbor_exchange``, ``wrht`` (``numbers`` =
+    the variant, 1 or 2), ``one_stage`` or ``stages`` (``numbers`` = the radices of stages 1..k).
+    """
+
+    algorithm: str
+    numbers: tuple[int, ...] = ()
+
+
+Solution = Circuits | StepCount
+
+
+def pack(solution: Solution) -> dict[str, Any]:
+    """Plain values and arrays, the arrays as narrow as their numbers allow."""
+    if isinstance(solution, StepCount):
+        return {"algorithm": solution.algorithm, "numbers": list(solution.numbers)}
+    return {name: _narrow(getattr(solution, name)) for name in COLUMNS}
+
+
+def _narrow(values: IntArray) -> Any:
+    if not len(values) or (values.min() >= 0 and values.max() < 128):
+        return values.astype(np.int8)
+    return values.astype(np.int16) if values.min() >= 0 and values.max() < 2**15 else values
+
+
+def unpack(packed: Mapping[str, Any]) -> Solution:
+    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no solution."""
+    if "algorithm" in packed:
+        numbers = packed["numbers"]
+        if not isinstance(packed["algorithm"], str) or not all(type(number) is int for number in numbers):
+            raise ValueError("algorithm must be a text and numbers whole numbers")
+        return StepCount(packed["algorithm"], tuple(numbers))
+    arrays = [np.asarray(packed[name]) for name in COLUMNS]
+    for name, array in zip(COLUMNS, arrays, strict=True):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise ValueError(f"{name} is not a list of whole numbers")
+        if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
+            raise ValueError(f"{name} holds a number beyond 32 bits")
+    return Circuits.of(*arrays)

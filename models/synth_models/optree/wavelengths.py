@@ -1,0 +1,124 @@
+"""Wavelengths for circuits that are all rotations of a few, with as many hops per step as there are wavelengths.
+
+For one step and direction let circuits of ``a_1 .. a_p`` hops start at every node, ``a = a_1 + .. + a_p`` in sum; all
+``N`` rotations together load every link with ``a`` circuits.
+
+**In blocks.** Lay the ``p`` circuits end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks
+of ``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its block wavelength ``y``. Two
+arcs of one wavelength start at least ``floor(N/q) >= a`` links apart, so they never share a link. This takes
+``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``.
+
+**By strands.** Otherwise fill up with one-hop dummies to ``a = w`` and follow ``w`` strands round the ring: at every
+node ``p`` strands end and ``p`` circuits start, in any pairing. What must come out is that the circuits across node 0
+get the wavelength they began with. Strands are paired at random (by the seed); wavelengths may change places among
+strands that end at the same node, and each moves home, to the strand that crosses node 0 with it, as soon as the two
+meet. A few attempts are made. With ``p = 1`` there is nothing to choose, and only divisors of ``N`` succeed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+
+ATTEMPTS = 30
+
+
+def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -> npt.NDArray[np.int32] | None:
+    """Wavelength of the ``i``-th circuit that starts at node ``v`` and runs clockwise, shape (circuits, nodes).
+
+    None when the load exceeds ``wavelengths`` or no colouring is found.
+    """
+    load = sum(hops)
+    if load > wavelengths:
+        return None
+    if load <= nodes and -(-nodes // (nodes // load)) <= wavelengths:
+        return _by_blocks(nodes, hops)
+    lengths = np.array(hops + [1] * (wavelengths - load), dtype=np.int64)
+    for attempt in range(ATTEMPTS):
+        colours, done = _by_strands(nodes, lengths, seed + attempt)
+        if done:
+            result: npt.NDArray[np.int32] = colours[: len(hops)]
+            return result
+    return None
+
+
+def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
+    blocks = nodes // sum(hops)
+    starts = np.arange(nodes)
+    first = (np.arange(blocks) * nodes) // blocks
+    place = starts - first[np.searchsorted(first, starts, side="right") - 1]
+    offsets = np.cumsum([0, *hops[:-1]])
+    return np.stack([place[(starts - offset) % nodes] for offset in offsets]).astype(np.int32)
+
+
+@jit
+def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
+    """Colours of shape (circuits, nodes) and whether they close round the ring."""
+    np.random.seed(seed)  # noqa: NPY002  (numba's own generator)
+    count, width = len(lengths), lengths.sum()
+    strand = np.empty((count, nodes), np.int32)  # strand of every circuit
+    ends = np.zeros(width, np.int64)  # node at which the strand's circuit ends
+    home = np.full(width, -1, np.int64)  # of the wavelength with which the strand begins: the strand it must end on
+    crossing = np.full((count, lengths.max() + 1), -1, np.int64)  # strand that begins with circuit i started at -back
+    k = 0
+    for i in range(count):
+        for back in range(1, lengths[i]):
+            ends[k] = lengths[i] - back
+            crossing[i, back] = k
+            k += 1
+    # pass 1: strands
+    breaking = np.empty((nodes, count), np.int32)
+    for v in range(nodes):
+        found = 0
+        for s in range(width):
+            if ends[s] == v:
+                breaking[v, found] = s
+                found += 1
+        order = np.random.permutation(count)  # noqa: NPY002
+        for j in range(count):
+            i = order[j]
+            s = breaking[v, j]
+            strand[i, v] = s
+            ends[s] = v + lengths[i]
+            back = nodes - v
+            if back < lengths[i]:
+                home[crossing[i, back]] = s
+    # pass 2: wavelengths move home where strands meet
+    token = np.arange(width)
+    colours = np.empty((count, nodes), np.int32)
+    waiting = np.empty(count, np.int64)
+    here = np.full(width, -1, np.int64)
+    for v in range(nodes):
+        for j in range(count):
+            here[breaking[v, j]] = v
+        left = 0
+        for j in range(count):  # lift every wavelength whose home is not here
+            t = token[breaking[v, j]]
+            if home[t] < 0 or here[home[t]] != v:
+                waiting[left] = t
+                left += 1
+        settled = np.full(count, -1, np.int64)
+        for j in range(count):
+            t = token[breaking[v, j]]
+            if home[t] >= 0 and here[home[t]] == v:
+                for m in range(count):
+                    if breaking[v, m] == home[t]:
+                        settled[m] = t
+                        break
+        for j in range(count):
+            if settled[j] < 0:
+                left -= 1
+                settled[j] = waiting[left]
+        for j in range(count):
+            token[breaking[v, j]] = settled[j]
+        for i in range(count):
+            colours[i, v] = token[strand[i, v]]
+    for i in range(count):
+        for back in range(1, lengths[i]):
+            if colours[i, nodes - back] != crossing[i, back]:
+                return colours, False
+    return colours, True
