@@ -40,7 +40,8 @@ def check(
             for fault in [*verdict.faults, *stated]:
                 console.print(f"  {fault}", markup=False, soft_wrap=True)
         elif verdict.value is not None:
-            facts = "replayed" if record.bound is None else f"replayed, bound {number(record.bound)}"
+            word = "replayed" if verdict.facts.get("replayed", True) else "counted"
+            facts = word if record.bound is None else f"{word}, bound {number(record.bound)}"
             console.print(
                 f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False
             )

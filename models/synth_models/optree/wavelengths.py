@@ -58,7 +58,7 @@ def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
 @jit
 def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
     """Colours of shape (circuits, nodes) and whether they close round the ring."""
-    np.random.seed(seed)  # noqa: NPY002  (numba's own generator)
+    np.random.seed(seed)
     count, width = len(lengths), lengths.sum()
     strand = np.empty((count, nodes), np.int32)  # strand of every circuit
     ends = np.zeros(width, np.int64)  # node at which the strand's circuit ends
@@ -78,7 +78,7 @@ def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
             if ends[s] == v:
                 breaking[v, found] = s
                 found += 1
-        order = np.random.permutation(count)  # noqa: NPY002
+        order = np.random.permutation(count)
         for j in range(count):
             i = order[j]
             s = breaking[v, j]
