@@ -42,7 +42,7 @@ class OpTreeFamily(Family):
     objective = Objective("steps", "steps")
     instance_type = OpTreeInstance
     default_methods = ("bound", "optree", "relay", "time_expanded")
-    methods: ClassVar[Mapping[str, Method]] = {  # type: ignore[misc]  # the base declares it per instance
+    methods: ClassVar[Mapping[str, Method]] = {  # the base declares it per instance
         method.name: method
         for method in (
             Method("bound", "bound", "receive bound and reach bound (prices on the steps, an LP's dual)",
