@@ -48,11 +48,32 @@ def torus_partners(torus: list[int], first: int, mirrored: bool) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(ranks))
 
 
-def positions(pairing: Ints) -> Ints:
-    """Place of every unit in an order where the units that meet in steps i, i+1, … are always neighbours.
+def classes(pairing: Ints) -> tuple[Ints, Ints]:
+    """Places of the units, shape (2**bits,), and where the class of a unit begins, shape (bits+1, 2**bits).
 
-    Shape (2**bits,). The classes of the last bits-i steps are the aligned intervals of length 2**(bits-i).
+    The class of a unit in step i is what it reaches by taking or leaving steps i, i+1, … in turn, 2**(bits-i) units. In
+    that order of places every class is an interval, possibly around the end. Two cases: the classes of a step are
+    disjoint (binomial; Bine doubling) and get aligned intervals; or they overlap but are runs of units (Bine halving).
     """
+    bits, size = pairing.shape
+    units = np.arange(size)
+    place = _aligned(pairing)
+    low = np.empty((bits + 1, size), dtype=np.int64)
+    if np.array_equal(np.sort(place), units):
+        for i in range(bits + 1):
+            low[i] = place >> (bits - i) << (bits - i)
+        return place, low
+    low[bits] = units
+    for i in range(bits - 1, -1, -1):
+        mine, other, width = low[i + 1], low[i + 1][pairing[i]], 1 << (bits - i - 1)
+        before = (other + width) % size == mine
+        assert np.all(before | ((mine + width) % size == other)), "the classes are no runs of units"
+        low[i] = np.where(before & (i > 0), other, mine)
+    return units, low
+
+
+def _aligned(pairing: Ints) -> Ints:
+    """Places that put units together that the last steps connect; no permutation if these steps connect too many."""
     bits, size = pairing.shape
     least = np.arange(size)
     place = np.zeros(size, dtype=np.int64)

@@ -3,14 +3,14 @@
 ``pairing`` is the sequence of pairings of the reduce-scatter (:func:`butterfly.partners`); in step i a unit sends away
 all blocks of the units that its partner still reaches in later steps (half of what is left). The allgather is its
 reverse, so that for a doubling order the large volumes travel short distances in both halves. Every class is an
-interval of the layout, so permuted blocks make one piece (De Sensi et al., section 4.3.1).
+interval of the layout, so permuted blocks make one piece (De Sensi et al., section 4.3.1), or two if it wraps around.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from synth_models.bine.butterfly import Folding, fold, positions
+from synth_models.bine.butterfly import Folding, classes, fold
 from synth_models.bine.plan import Ints, Steps
 from synth_models.bine.rows import Rows
 
@@ -22,29 +22,36 @@ class Exchange:
         self.pairing, self.bits = pairing, len(pairing)
         total = ranks or len(folding.rep) + len(folding.partner)
         self.rep, self.partner = (folding.rep + rotation) % total, (folding.partner + rotation) % total
-        self.place = positions(pairing)
+        self.place, self.low = classes(pairing)
         self.order, self.begins = Folding(self.rep, self.partner).layout(self.place)
         self.total = total
         self.rows = Rows()
 
-    def interval(self, units: Ints, step: int) -> tuple[Ints, Ints]:
-        """First position and number of blocks of the classes that ``units`` reach in steps ``step``, step+1, …"""
-        width = 1 << (self.bits - step)
-        low = self.place[units] // width * width
-        return self.begins[low], self.begins[low + width] - self.begins[low]
+    def send(self, when: int, src: Ints, dst: Ints, units: Ints, step: int, adds: bool = False) -> None:
+        """Rows that carry the blocks of the classes that ``units`` reach in steps ``step``, step+1, …"""
+        for first, count in self.intervals(units, step):
+            self.rows.add(when, src, dst, first, count, adds)
+
+    def intervals(self, units: Ints, step: int) -> list[tuple[Ints, Ints]]:
+        """First position and number of blocks of those classes; what passes the last position goes on at the first."""
+        size = 1 << self.bits
+        low = self.low[step][units]
+        high = low + (1 << (self.bits - step))
+        head, tail = self.begins[np.minimum(high, size)], self.begins[np.maximum(high - size, 0)]
+        return [(self.begins[low], head - self.begins[low]), (np.zeros_like(low), tail)]
 
     def reduce_scatter(self, start: int, adds: bool = True) -> int:
         """Every unit ends with the blocks of its own ranks."""
         for i in range(self.bits):
             partner = self.pairing[i]
-            self.rows.add(start + i, self.rep, self.rep[partner], *self.interval(partner, i + 1), adds)
+            self.send(start + i, self.rep, self.rep[partner], partner, i + 1, adds)
         return start + self.bits
 
     def allgather(self, start: int) -> int:
         """Every unit begins with the blocks of its own ranks and ends with all."""
         for done, i in enumerate(range(self.bits - 1, -1, -1)):
             own = np.arange(1 << self.bits)
-            self.rows.add(start + done, self.rep, self.rep[self.pairing[i]], *self.interval(own, i + 1))
+            self.send(start + done, self.rep, self.rep[self.pairing[i]], own, i + 1)
         return start + self.bits
 
     def fold_in(self, start: int) -> int:
@@ -101,8 +108,7 @@ def _restricted(exchange: Exchange, start: int, scatter: bool) -> int:
         reached = exchange.pairing[i][informed]
         step = start + i if scatter else start + exchange.bits - 1 - i
         ends = (informed, reached) if scatter else (reached, informed)
-        src, dst = exchange.rep[ends[0]], exchange.rep[ends[1]]
-        exchange.rows.add(step, src, dst, *exchange.interval(reached, i + 1))
+        exchange.send(step, exchange.rep[ends[0]], exchange.rep[ends[1]], reached, i + 1)
         informed = np.concatenate([informed, reached])
     return start + exchange.bits
 
@@ -132,10 +138,11 @@ def _alltoall(exchange: Exchange, ranks: int) -> Steps:
         members[u].append(int(exchange.partner[u]))
     for i in range(exchange.bits):
         partner = exchange.pairing[i]
-        first, count = exchange.interval(partner, i + 1)
+        pieces = exchange.intervals(partner, i + 1)
         for u in range(len(held)):
             origins = seat[np.array([r for o in held[u] for r in members[o]], dtype=np.int64)]
-            rows.add(step + i, exchange.rep[u], exchange.rep[partner[u]], origins * ranks + first[u], count[u])
+            for first, count in pieces:
+                rows.add(step + i, exchange.rep[u], exchange.rep[partner[u]], origins * ranks + first[u], count[u])
         held = [held[u] + held[int(partner[u])] for u in range(len(held))]
     step += exchange.bits
     for u in range(pairs):

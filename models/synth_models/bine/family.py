@@ -34,7 +34,7 @@ class BineFamily(Family):
     objective = Objective("bytes on global links", "bytes")
     instance_type = BineInstance
     default_methods = (
-        "bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "swing", "sparbit", "bucket",
+        "bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket",
         "bine", "bine_torus", "placement_greedy", "placement", "tree_ilp",
     )  # fmt: skip
     methods: ClassVar[Mapping[str, Method]] = {
@@ -80,7 +80,7 @@ class BineFamily(Family):
         usable = {
             "bound": True, "bine": instance.problem != "butterfly", "tree_ilp": tree,
             "binomial_halving": rooted, "binomial_doubling": rooted, "recursive": not rooted,
-            "swing": not rooted and free, "ring": free and (halves or instance.collective == "alltoall"),
+            "ring": free and (halves or instance.collective == "alltoall"),
             "bruck": free and instance.collective in ("allgather", "alltoall"),
             "sparbit": free and instance.collective == "allgather", "bucket": instance.torus is not None and halves,
             "bine_torus": instance.torus is not None and halves and all(s & (s - 1) == 0 for s in instance.torus),
