@@ -131,7 +131,7 @@ class BineFamily(Family):
                 "bytes": solution.count * unit[solution.job],
             }
         )  # fmt: skip
-        frame = frame.groupby(["job", "round", "src", "dst"], as_index=False)["bytes"].sum()
+        frame = frame.groupby(["job", "round", "src", "dst"])["bytes"].sum().reset_index()
         return frame if len(instance.allocations) > 1 else frame.drop(columns="job")
 
     def describe(self, instance: BineInstance, solution: Plan) -> str:

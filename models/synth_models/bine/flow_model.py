@@ -87,7 +87,9 @@ def one_port(model: Any) -> None:
     """(2): every informed rank sends at most one message a round."""
 
     def rule(m: Any, g: int, depth: int, t: int) -> Any:
-        return _linear([(1, m.inside[g, depth, t]), (1, m.leaving[g, depth, t]), (-1, m.informed[g, depth, t - 1])]) <= 0
+        return (
+            _linear([(1, m.inside[g, depth, t]), (1, m.leaving[g, depth, t]), (-1, m.informed[g, depth, t - 1])]) <= 0
+        )
 
     model.one_port = pyo.Constraint(_cells(model), rule=rule)
 

@@ -37,9 +37,7 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", plan_of(instance, placements))
 
 
-def best_placement(
-    groups: Any, weights: Any, seed: int, restarts: int, options: RunOptions | None = None
-) -> Ints:
+def best_placement(groups: Any, weights: Any, seed: int, restarts: int, options: RunOptions | None = None) -> Ints:
     """Group of every position, shape (p,), of the best local optimum found."""
     ranks = len(groups)
     sizes = np.bincount(groups)

@@ -144,7 +144,8 @@ class BineInstance(Instance):
         """Global links that messages from ``src`` to ``dst`` cross: 0 or 1 by groups, hops on a torus."""
         if self.torus is None:
             groups = self.allocations[job]
-            return (groups[src] != groups[dst]).astype(np.int64)
+            differ: npt.NDArray[np.int64] = (groups[src] != groups[dst]).astype(np.int64)
+            return differ
         hops = np.zeros(len(src), dtype=np.int64)
         for side, a, b in zip(
             self.torus, np.unravel_index(src, self.torus), np.unravel_index(dst, self.torus), strict=True

@@ -49,10 +49,19 @@ def make(parameters: Mapping[str, str]) -> BineInstance:
         try:
             label = _allocation(given[0], parameters, raw)
         except InputError as error:
-            faults += [
-                Fault(f"{given[0]} ({error.source})" + (f", {f.path}" if f.path else ""), f.message, f.value, f.has_value)
-                for f in error.faults
-            ] if error.source else list(error.faults)
+            faults += (
+                [
+                    Fault(
+                        f"{given[0]} ({error.source})" + (f", {f.path}" if f.path else ""),
+                        f.message,
+                        f.value,
+                        f.has_value,
+                    )
+                    for f in error.faults
+                ]
+                if error.source
+                else list(error.faults)
+            )
     _fabric(parameters, raw, faults)
     if faults:
         raise InputError(faults, "synth make bine")

@@ -45,7 +45,9 @@ def build(sizes: list[int], weights: list[int], most: list[int]) -> pyo.Concrete
     model.one_group = pyo.Constraint(range(ranks), rule=lambda _, v: sum(at[v, g] for g in groups) == 1)
     model.group_size = pyo.Constraint(groups, rule=lambda _, g: sum(at[v, g] for v in range(ranks)) == sizes[g])
     ends = [(e, pairs[e][i], g) for e in range(len(pairs)) for i in (0, 1) for g in groups]
-    model.both_ends = pyo.Constraint(range(len(ends)), rule=lambda _, i: same[ends[i][0], ends[i][2]] <= at[ends[i][1:]])
+    model.both_ends = pyo.Constraint(
+        range(len(ends)), rule=lambda _, i: same[ends[i][0], ends[i][2]] <= at[ends[i][1:]]
+    )
     model.isoperimetric = pyo.Constraint(
         groups, rule=lambda _, g: sum(weights[b] * same[e, g] for e, (_, _, b) in enumerate(pairs)) <= most[g]
     )

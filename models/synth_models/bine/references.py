@@ -95,7 +95,8 @@ def _exchanged(steps: Steps, collective: str) -> Steps:
     extra = (np.full(size, last), src, dst, at, np.ones(size, dtype=np.int64), np.zeros(size, dtype=bool))
     main = (steps.round + before, steps.src, steps.dst, steps.first, steps.count, steps.adds)
     parts = [tuple(c[move] for c in extra), main] if before else [main, tuple(c[move] for c in extra)]
-    return Steps(*(np.concatenate(pair) for pair in zip(*parts, strict=True)), layout=at, shares=1)
+    step, begin, end, first, count, adds = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+    return Steps(step, begin, end, first, count, adds, at)
 
 
 def _on_torus(torus: list[int] | None, collective: str, vector: str) -> Steps:
@@ -138,7 +139,9 @@ def _solve(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
             )
         rows += len(known[ranks].round)
         if rows > MAX_ROWS:
-            raise UnsupportedError(f"more than {MAX_ROWS} rows; synth_models.bine.traffic counts without writing them down")
+            raise UnsupportedError(
+                f"more than {MAX_ROWS} rows; synth_models.bine.traffic counts without writing them down"
+            )
         parts.append(known[ranks])
     plan = join(parts)
     _fits(method, instance, parts)

@@ -25,7 +25,8 @@ class Rows:
         columns = [np.concatenate([part[i] for part in self.parts]) for i in range(6)]
         order = np.argsort(columns[0], kind="stable")
         order = order[columns[4][order] > 0]
-        return Steps(*(c[order] for c in columns), layout=np.asarray(layout, dtype=np.int64), shares=shares)
+        step, src, dst, first, count, adds = (c[order] for c in columns)
+        return Steps(step, src, dst, first, count, adds, np.asarray(layout, dtype=np.int64), shares)
 
 
 def in_pieces(steps: Steps) -> Steps:

@@ -101,9 +101,7 @@ def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions)
         depth += 2
 
 
-def _solve_depth(
-    sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int
-) -> Flow:
+def _solve_depth(sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int) -> Flow:
     started = time.monotonic()
     with mathprog.building():
         model = flow_model.build(sizes, 0, rounds, depth if volumes else None)
@@ -120,7 +118,8 @@ def _solve_depth(
     tables = [np.array([round(v.value or 0) for v in block.values()]).reshape(shape)
               for block in (model.inside, model.leaving, model.entering)]  # fmt: skip
     value = round(result.objective or 0.0)
-    return Flow(value, min(bound, value), *tables, build_s=built)
+    inside, leaving, entering = tables
+    return Flow(value, min(bound, value), inside, leaving, entering, built)
 
 
 def decode(groups: npt.NDArray[Any], ordered: list[int], flow: Flow, root: int) -> Tree:

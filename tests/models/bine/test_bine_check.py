@@ -45,7 +45,14 @@ def test_mutations_are_caught(method, parameters):
     instance, plan = made(method, **parameters)
     ranks = len(instance.allocations[0])
     last = len(plan) - 1
-    for name, value in [("src", ranks), ("dst", -1), ("first", 10**6), ("count", 0), ("round", -1), ("src", plan.dst[0])]:
+    for name, value in [
+        ("src", ranks),
+        ("dst", -1),
+        ("first", 10**6),
+        ("count", 0),
+        ("round", -1),
+        ("src", plan.dst[0]),
+    ]:
         column = getattr(plan, name).copy()
         column[0] = value
         assert not check_plan(instance, replace(plan, **{name: column})).ok, name
