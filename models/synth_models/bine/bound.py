@@ -2,7 +2,7 @@
 
 * **receive** (any schedule): a byte that exists on one side of a group's border and is wanted on the other must cross,
   and a message enters exactly one group. Broadcast: every group but the root's receives m. Scatter: every rank outside
-  the root's group receives its block. Allgather: group g receives the p - n_g blocks from outside. Alltoall: n_g(p - n_g)
+  the root's group receives its block. Allgather: group g receives p - n_g blocks from outside. Alltoall: n_g(p - n_g)
   blocks enter g. Reduce, gather and reduce-scatter are these backwards. Allreduce: shrink groups to points; for
   each byte position G - 1 transfers happen before a group first has the sum (they connect all groups), and every other
   group is completed by a later transfer into it: 2(G-1)m. On a torus every rank is a group of its own.
@@ -13,7 +13,7 @@
   h(j) = sum_{i<j} popcount(i) internal edges (Harper 1964, Hart 1976: split along a dimension and use
   h(a) + h(b) + min(a,b) <= h(a+b)); shifting chosen vertices from one cube to another until all but one are full or
   empty never lowers sum h(j), since h(a+b) >= h(a) + h(b) while they fit one cube, and by complement
-  (h(2^n - c) = h(2^n) - nc + h(c)) also when they do not. So e_t <= sum_{i<k} popcount(i mod 2^(t+1)), and summing over t
+  (h(2^n - c) = h(2^n) - nc + h(c)) also when they do not. So e_t <= sum_{i<k} popcount(i mod 2^(t+1)); summing over t
   gives f(k). Groups are disjoint, hence the cut weight is at least the total minus sum_g f(n_g); an edge carries two
   messages.
 """

@@ -32,8 +32,8 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
     """Replay every job; the value is the sum over jobs of bytes on global links.
 
     Facts: ``messages``, ``pieces`` (contiguous runs of blocks sent), ``rounds`` (most of any job), ``total_bytes``,
-    ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart) and,
-    where there are several jobs, ``global_bytes_by_job``. The reduction against a baseline takes two records: see
+    ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart)
+    and, where there are several jobs, ``global_bytes_by_job``. The reduction against a baseline takes two records: see
     :func:`synth_models.bine.study.reduction`.
     """
     allocations = instance.allocations

@@ -78,7 +78,7 @@ class BineInstance(Instance):
     """
 
     family: Literal["bine"] = "bine"
-    jobs: list[Job] = []
+    jobs: list[Job] = Field(default_factory=list)
     torus: list[Annotated[int, Field(ge=1)]] | None = None
     collective: Collective = "broadcast"
     vector: Literal["small", "large"] = "small"

@@ -1,9 +1,9 @@
 """Bytes per global link: on a dragonfly, on a fat-tree with tapered uplinks, on a torus. Imports no method.
 
 Each direction of a link counts apart. Traffic of a group pair spreads uniformly over the links between them; without a
-``fabric`` there is one link between any two groups. Where a given dragonfly has no link between two groups, traffic takes
-a shortest route over other groups (ties to the lower group number). On a torus it takes dimension order, the shorter way
-round, ties upwards.
+``fabric`` there is one link between any two groups. Where a given dragonfly has no link between two groups, it takes
+a shortest route over other groups (ties to the lower group number). On a torus it takes dimension order, the shorter
+way round, ties upwards.
 """
 
 from __future__ import annotations

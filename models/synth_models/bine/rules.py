@@ -46,7 +46,7 @@ def _tree_faults(instance: BineInstance, ranks: int, step: Ints, src: Ints, dst:
 
 
 def _butterfly_faults(instance: BineInstance, ranks: int, step: Ints, src: Ints, dst: Ints, count: Ints) -> list[str]:
-    """Every round pairs all ranks; pairings commute, so that with a correct replay they are the dimensions of a hypercube;
+    """Every round pairs all ranks; pairings commute, so that with a correct replay they are a hypercube's dimensions;
     every message of a round has the volume of the pattern. (Bine's pairings do not commute for p >= 8.)"""
     bits = ranks.bit_length() - 1
     volumes = volumes_by_round(instance, ranks)

@@ -36,8 +36,10 @@ PUBLISHED = {
 # collective, its form, the baseline the paper names, and Bine's own parameters
 COMPARED = (
     ("allreduce", "large", "recursive"), ("allgather", "large", "recursive"), ("reduce_scatter", "large", "recursive"),
-    ("alltoall", "large", "bruck"), ("broadcast", "large", "binomial_halving"), ("broadcast", "small", "binomial_halving"),
-    ("reduce", "small", "binomial_halving"), ("reduce", "large", "binomial_halving"), ("reduce", "large", "binomial_doubling"),
+    ("alltoall", "large", "bruck"), ("broadcast", "large", "binomial_halving"),
+    ("broadcast", "small", "binomial_halving"),
+    ("reduce", "small", "binomial_halving"), ("reduce", "large", "binomial_halving"),
+    ("reduce", "large", "binomial_doubling"),
     ("gather", "small", "binomial_halving"), ("scatter", "small", "binomial_halving"),
 )  # fmt: skip
 

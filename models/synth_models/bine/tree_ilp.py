@@ -29,7 +29,7 @@ from synth_models.bine.trees import Tree
 
 @dataclass
 class Flow:
-    """A tree in numbers: ``inside, leaving, entering`` have shape (groups, levels, rounds); crossings or block-crossings
+    """A tree in numbers: ``inside, leaving, entering`` have shape (groups, levels, rounds); crossings (of blocks)
     ``value`` (None: no point), proven ``bound``."""
 
     value: int | None

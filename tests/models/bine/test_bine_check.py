@@ -25,10 +25,12 @@ def without(plan, row: int):
 
 CASES = [
     ("bine", {"groups": "3,5", "collective": "broadcast"}), ("bine", {"groups": "3,4", "collective": "reduce"}),
-    ("bine", {"groups": "3,5", "collective": "scatter"}), ("binomial_halving", {"groups": "3,5", "collective": "gather"}),
+    ("bine", {"groups": "3,5", "collective": "scatter"}),
+    ("binomial_halving", {"groups": "3,5", "collective": "gather"}),
     ("bine", {"groups": "3,4", "collective": "allreduce", "vector": "large"}),
     ("recursive", {"groups": "3,5", "collective": "allreduce"}), ("bruck", {"groups": "3,4", "collective": "alltoall"}),
-    ("sparbit", {"groups": "3,4", "collective": "allgather"}), ("ring", {"groups": "3,3", "collective": "reduce_scatter"}),
+    ("sparbit", {"groups": "3,4", "collective": "allgather"}),
+    ("ring", {"groups": "3,3", "collective": "reduce_scatter"}),
 ]  # fmt: skip
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from synth.cli.main import app
 from synth.errors import InputError
 from synth.instance import read
 from synth_models.bine import FAMILY
@@ -124,7 +125,8 @@ def test_bad_parameters(parameters, message):
 def test_all_faults_of_a_file_at_once(tmp_path):
     path = tmp_path / "x.json"
     raw = json.loads(make(groups="4,4").to_json())
-    raw |= {"name": "x", "root": 9, "bytes": -1, "jobs": [{"name": "a", "allocation": "4x0"}, {"name": "b", "allocation": "1x8"}]}
+    jobs = [{"name": "a", "allocation": "4x0"}, {"name": "b", "allocation": "1x8"}]
+    raw |= {"name": "x", "root": 9, "bytes": -1, "jobs": jobs}
     path.write_text(json.dumps(raw))
     with pytest.raises(InputError) as error:
         read(path)
@@ -135,8 +137,13 @@ def test_all_faults_of_a_file_at_once(tmp_path):
 
 
 def test_exit_code_2(tmp_path):
-    result = CliRunner().invoke(app, ["make", "bine", "groups=1", "-o", str(tmp_path / "x.json")])
-    assert result.exit_code == 2 or isinstance(result.exception, InputError)
+    synth = Path(sys.executable).with_name("synth")
+    for words, message in ((["groups=1"], "at least 2 ranks"), (["groups=4,4", "root=8"], "ranks 0..7")):
+        command = [synth, "make", "bine", *words, "-o", tmp_path / "x.json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert message in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
 
 
 def test_runs():

@@ -61,7 +61,8 @@ def test_every_algorithm_replays_from_every_root(ranks):
 @pytest.mark.parametrize(
     ("method", "collective", "vector"),
     [
-        ("binomial_halving", "broadcast", "small"), ("binomial_doubling", "gather", "small"), ("bine", "reduce", "small"),
+        ("binomial_halving", "broadcast", "small"), ("binomial_doubling", "gather", "small"),
+        ("bine", "reduce", "small"),
         ("recursive", "allreduce", "large"), ("ring", "allgather", "small"), ("bruck", "alltoall", "small"),
         ("swing", "reduce_scatter", "small"), ("sparbit", "allgather", "small"),
     ],

@@ -50,7 +50,8 @@ def brute_tree(groups: list[int], rounds: int, volumes: bool) -> int:
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "scatter", "gather"])
 def test_tree_ilp_against_brute_force(sizes, collective):
     text = ",".join(map(str, sizes))
-    instance = make(groups=text, collective=collective, bytes=1 if collective in ("broadcast", "reduce") else sum(sizes))
+    unit = 1 if collective in ("broadcast", "reduce") else sum(sizes)
+    instance = make(groups=text, collective=collective, bytes=unit)
     groups = instance.allocations[0].tolist()
     expected = brute_tree(groups, (len(groups) - 1).bit_length(), collective in ("scatter", "gather"))
     record = run("tree_ilp", instance)
@@ -112,7 +113,9 @@ def brute_placement(sizes, weights) -> int:
 
 @pytest.mark.parametrize("sizes", [(3, 3, 2), (5, 3), (1, 2, 5), (4, 4)])
 @pytest.mark.parametrize("solver", ["cpsat", "highs"])
-@pytest.mark.parametrize(("collective", "vector"), [("allreduce", "large"), ("allreduce", "small"), ("alltoall", "small")])
+@pytest.mark.parametrize(
+    ("collective", "vector"), [("allreduce", "large"), ("allreduce", "small"), ("alltoall", "small")]
+)
 def test_placement_against_brute_force(sizes, solver, collective, vector):
     instance = make(groups=",".join(map(str, sizes)), collective=collective, vector=vector, problem="butterfly")
     record = run("placement", instance, solver)
@@ -154,8 +157,8 @@ def test_programs_want_their_problem():
     for method in (placement, greedy, tree_ilp):
         with pytest.raises(UnsupportedError):
             method.solve(free, RunOptions())
+    butterfly = make(groups="4,4", collective="allreduce", vector="large", problem="butterfly")
     with pytest.raises(UnsupportedError, match="hypercube"):
-        butterfly = make(groups="4,4", collective="allreduce", vector="large", problem="butterfly")
         references.bine(butterfly, RunOptions())
 
 
