@@ -2,7 +2,8 @@
 
 A butterfly on k bits is a sequence of k pairings of 2^k units. Bine (De Sensi et al., section 3.1): at distance index s
 even units meet ``u + rho_s`` and odd ones ``u - rho_s`` modulo 2^k, ``rho_s = (1 - (-2)^(s+1)) / 3``; recursive
-doubling pairs ``u`` with ``u xor 2^s``. *Doubling* order runs s upwards, *halving* order downwards. Swing has Bine's partners.
+doubling pairs ``u`` with ``u xor 2^s``. *Doubling* order runs s upwards, *halving* order downwards.
+Swing has Bine's partners.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Method ``placement_greedy`` (reference, ours): which rank takes which position of a hypercube butterfly.
 
-Only groups matter, so a placement is a group for every position. Start: positions in order (bit 0 is the heaviest
-dimension) filled group by group, in rank order, by falling or rising size, or shuffled. Then swaps of two positions of
-different groups while one helps (first improvement, positions in order), O(p^2 log p) a pass. No guarantee; ranks of
-a group take its positions in rank order. Seeded; ties keep the earlier start.
+Only groups matter, so a placement is a group for every position (bit 0 is the heaviest dimension). Starts: groups cut
+into aligned powers of two by falling size; groups one after the other in rank order, by falling or rising size; then
+shuffled. From each, swaps of two aligned subcubes of 2^j positions, large ones first, while one helps (first
+improvement, in order), O(p^2 log p) a pass. If the best misses the isoperimetric bound: simulated annealing by random
+swaps (``MOVES`` per position) from it, and swaps again. No guarantee; ranks of a group take its positions in rank
+order. Seeded; ties keep the earlier start.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.bine import exchanges
 from synth_models.bine.butterfly import partners
-from synth_models.bine.check_bound import dimension_weights, internal_weights
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.plan import Ints, Steps, join
+from synth_models.bine.weights import dimension_weights, most_inside
 
+MOVES = 4000  # random swaps tried per position
 SWAPS_LIMIT = 4096  # ranks above which pairs of positions are not searched
 
 
@@ -43,19 +46,32 @@ def best_placement(groups: Any, weights: Any, seed: int, restarts: int, options:
     sizes = np.bincount(groups)
     chooser = np.random.default_rng(seed)
     orders = [np.arange(len(sizes)), np.argsort(-sizes, kind="stable"), np.argsort(sizes, kind="stable")]
-    least = weights.sum() * ranks / 2 - internal_weights(weights, ranks)[sizes].sum()
+    least = weights.sum() * ranks / 2 - most_inside(weights, ranks)[sizes].sum()
     best, best_cut = np.asarray(groups, dtype=np.int64), _cut(np.asarray(groups, dtype=np.int64), weights)
     for restart in range(max(restarts, 1)):
-        order = orders[restart] if restart < len(orders) else chooser.permutation(len(sizes))
-        place = np.repeat(order, sizes[order]).astype(np.int64)
+        order = orders[restart - 1] if 1 <= restart <= len(orders) else chooser.permutation(len(sizes))
+        place = np.repeat(order, sizes[order]).astype(np.int64) if restart else _aligned(sizes)
         if ranks <= SWAPS_LIMIT:
             _improve(place, weights)
         cut = _cut(place, weights)
         if cut < best_cut:
             best, best_cut = place, cut
         if best_cut <= least or (options is not None and options.out_of_time()):
-            break
+            return best
+    if ranks <= SWAPS_LIMIT:
+        place = best.copy()
+        _anneal(place, np.asarray(weights, dtype=np.int64), MOVES * ranks, float(max(weights)), seed)
+        _improve(place, weights)
+        if _cut(place, weights) < best_cut:
+            best = place
     return best
+
+
+def _aligned(sizes: Ints) -> Ints:
+    """Groups cut into powers of two, laid out by falling size: every piece is an aligned subcube."""
+    pieces = [(1 << b, g) for g, n in enumerate(sizes.tolist()) for b in range(n.bit_length()) if n >> b & 1]
+    pieces.sort(key=lambda piece: -piece[0])
+    return np.repeat([g for _, g in pieces], [n for n, _ in pieces]).astype(np.int64)
 
 
 def plan_of(instance: BineInstance, placements: list[Ints]) -> Any:
@@ -93,24 +109,63 @@ def _cut(place: Any, weights: Any) -> int:
 
 
 @jit
+def _gain(place: Any, weights: Any, u: int, v: int) -> int:
+    """By how much swapping positions u and v lowers the cut."""
+    gain = 0
+    for b in range(len(weights)):
+        x, y = u ^ (1 << b), v ^ (1 << b)
+        if x == v:
+            continue
+        kept = (place[x] == place[v]) - (place[x] == place[u]) + (place[y] == place[u]) - (place[y] == place[v])
+        gain += weights[b] * kept
+    return gain
+
+
+@jit
+def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int) -> None:
+    """Random swaps, worsening ones with probability exp(-loss/temperature), cooling geometrically to 1/50 of
+    the heaviest weight; ends at the best placement seen."""
+    np.random.seed(seed % 2**31)
+    best, now, least = place.copy(), 0, 0
+    cool = 0.02 ** (1.0 / moves)
+    temperature = warmest
+    for _ in range(moves):
+        temperature *= cool
+        u, v = np.random.randint(len(place)), np.random.randint(len(place))
+        if place[u] == place[v]:
+            continue
+        gain = _gain(place, weights, u, v)
+        if gain >= 0 or np.random.random() < np.exp(gain / temperature):
+            place[u], place[v] = place[v], place[u]
+            now -= gain
+            if now < least:
+                least = now
+                best[:] = place
+    place[:] = best
+
+
+@jit
 def _improve(place: Any, weights: Any) -> None:
-    """Swap pairs of positions while that lowers the cut."""
+    """Swap pairs of equal aligned subcubes (of 2^j positions, large ones first) while that lowers the cut."""
     n, bits = len(place), len(weights)
     better = True
     while better:
         better = False
-        for u in range(n):
-            for v in range(u + 1, n):
-                if place[u] == place[v]:
-                    continue
-                gain = 0
-                for b in range(bits):
-                    x, y = u ^ (1 << b), v ^ (1 << b)
-                    if x == v:
-                        continue
-                    w = weights[b]
-                    gain += w * ((place[x] == place[v]) - (place[x] == place[u]))
-                    gain += w * ((place[y] == place[u]) - (place[y] == place[v]))
-                if gain > 0:
-                    place[u], place[v] = place[v], place[u]
-                    better = True
+        for j in range(bits - 1, -1, -1):
+            width = 1 << j
+            for u in range(0, n, width):
+                for v in range(u + width, n, width):
+                    gain = 0
+                    for o in range(width):
+                        gu, gv = place[u + o], place[v + o]
+                        if gu == gv:
+                            continue
+                        for b in range(j, bits):
+                            x, y = (u + o) ^ (1 << b), (v + o) ^ (1 << b)
+                            if x != v + o:
+                                gain += weights[b] * ((place[x] == gv) - (place[x] == gu))
+                                gain += weights[b] * ((place[y] == gu) - (place[y] == gv))
+                    if gain > 0:
+                        for o in range(width):
+                            place[u + o], place[v + o] = place[v + o], place[u + o]
+                        better = True

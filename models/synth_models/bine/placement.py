@@ -17,9 +17,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth_models.bine import placement_model
-from synth_models.bine.check_bound import dimension_weights, internal_weights
 from synth_models.bine.greedy import best_placement, plan_of
 from synth_models.bine.instance import BineInstance
+from synth_models.bine.weights import dimension_weights, most_inside
 
 LARGEST = 256  # ranks for which a program is built
 
@@ -47,7 +47,7 @@ def place(groups: Any, weights: list[int], options: RunOptions) -> tuple[Any, in
     """Best placement found, its cut and a proven bound, both in blocks each way."""
     sizes = [int(n) for n in np.bincount(groups)]
     ranks = len(groups)
-    held = internal_weights(np.array(weights), ranks)
+    held = most_inside(weights, ranks)
     most = [int(held[n]) for n in sizes]
     least = sum(weights) * ranks // 2 - sum(most)
     start = best_placement(groups, np.array(weights), options.seed, 8)

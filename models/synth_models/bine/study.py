@@ -22,9 +22,9 @@ from synth.options import RunOptions
 from synth_models.bine import greedy, placement, tree_ilp
 from synth_models.bine.allocation import read_trace
 from synth_models.bine.check import check_plan
-from synth_models.bine.check_bound import dimension_weights, isoperimetric
 from synth_models.bine.instance import BineInstance, Job
 from synth_models.bine.traffic import global_traffic
+from synth_models.bine.weights import dimension_weights, isoperimetric_bytes
 
 # Published traffic reductions of Bine, average and maximum in per cent (De Sensi et al., Tables 3, 4, 5)
 PUBLISHED = {
@@ -187,7 +187,7 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
                                 collective="allreduce", vector="large", problem="butterfly")  # fmt: skip
         if key not in known:
             weights = dimension_weights(instance, len(groups))
-            placed = greedy.best_placement(groups, np.array(weights), 0, 4)
+            placed = greedy.best_placement(groups, np.array(weights), 0, 8)
             verdict = check_plan(instance, greedy.plan_of(instance, [placed]))
             if not verdict.ok or verdict.value is None:
                 raise RuntimeError(f"job {trace.jobs[j].name}: the placement fails its check: {verdict.faults}")
@@ -196,7 +196,7 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
             if len(groups) <= exact:
                 _, value, least = placement.place(groups, weights, RunOptions(60.0, solver="cpsat"))
                 best, proven = 2 * value / len(groups), least >= value
-            known[key] = isoperimetric(instance), verdict.value, best, proven
+            known[key] = isoperimetric_bytes(instance), verdict.value, best, proven
         least_value, greedy_value, best, proven = known[key]
         rows.append((trace.jobs[j].name, len(groups), len(key), round(least_value, 6), best, proven,
                      round(greedy_value, 6), round(float(recursive[i]), 6), round(float(bine[i]), 6)))  # fmt: skip
