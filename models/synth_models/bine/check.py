@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from synth.family import Verdict
 from synth.kernels import jit
+from synth_models.bine.baseline import baseline_bytes
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.links import link_loads
 from synth_models.bine.plan import Ints, Plan
@@ -33,8 +34,7 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
 
     Facts: ``messages``, ``pieces`` (contiguous runs of blocks sent), ``rounds`` (most of any job), ``total_bytes``,
     ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart)
-    and, where there are several jobs, ``global_bytes_by_job``. The reduction against a baseline takes two records: see
-    :func:`synth_models.bine.study.reduction`.
+    and, where there are several jobs, ``global_bytes_by_job``; ``reduction_percent`` is against the named ``baseline``.
     """
     allocations = instance.allocations
     faults = _shape_faults(instance, plan)
@@ -68,6 +68,9 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
     facts["total_bytes"] = sent
     if 1 < len(by_job) <= 100:
         facts["global_bytes_by_job"] = by_job
+    base = baseline_bytes(instance)
+    if base is not None and base[1] > 0:
+        facts |= {"baseline": base[0], "reduction_percent": round(100 * (1 - total / base[1]), 4)}
     return Verdict(None if faults else total, facts, faults[:MAX_FAULTS])
 
 

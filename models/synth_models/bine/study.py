@@ -1,6 +1,6 @@
 """The study of a trace: traffic of all algorithms, proven least trees, brackets of placements, tables and a figure.
 
-    python -m synth_models.bine.study TRACE OUT [allreduce|tables|trees|placements …]
+    python -m synth_models.bine.study TRACE OUT [allreduce|tables|trees|placements|rounds …]
 
 writes text, CSV and PNG files into OUT. Every tree and placement is replayed by the check before it counts.
 """
@@ -223,7 +223,24 @@ def write_placements(trace: Trace, out: Path) -> None:
     pd.DataFrame(rows, columns=columns).to_csv(out / "placements-summary.csv", index=False)
 
 
-PARTS = {"allreduce": write_allreduce, "tables": write_tables, "trees": write_trees, "placements": write_placements}
+def write_rounds(trace: Trace, out: Path) -> None:
+    """``rounds.csv``: least crossings against rounds for the largest power-of-two jobs, until more rounds save nothing."""
+    jobs = np.flatnonzero(trace.powers & (trace.ranks == trace.ranks[trace.powers].max())).tolist()
+    rows = []
+    for j in jobs:
+        groups = trace.allocations[j]
+        sizes = tree_ilp.canonical(groups, 0)[1]
+        for rounds in range((len(groups) - 1).bit_length(), 2 * len(groups).bit_length()):
+            flow = tree_ilp.best_flow(sizes, rounds, False, RunOptions(60.0, solver="highs"))
+            rows.append((trace.jobs[j].name, len(groups), len(sizes), rounds, flow.value, flow.bound))
+            if flow.value == len(sizes) - 1:
+                break
+    names = ["job", "ranks", "groups", "rounds", "tree_ilp", "bound"]
+    pd.DataFrame(rows, columns=names).to_csv(out / "rounds.csv", index=False)
+
+
+PARTS = {"allreduce": write_allreduce, "tables": write_tables, "trees": write_trees, "placements": write_placements,
+         "rounds": write_rounds}  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 def pair_volumes(
     method: str, collective: str, vector: str, ranks: int, root: int = 0, own: tuple[tuple[str, Any], ...] = ()
 ) -> tuple[Ints, Ints, Ints, float]:
-    """Sources, destinations and blocks of all pairs of ranks that exchange anything, and the vector's number of blocks.
+    """Sources, destinations and blocks of all messages (or pairs), and the vector's number of blocks.
 
     A ring's rounds all use the same p pairs, so it takes no more room than a tree. Raises :class:`UnsupportedError`.
     """
@@ -34,8 +34,10 @@ def pair_volumes(
         src, dst = np.divmod(np.flatnonzero(~np.eye(ranks, dtype=bool).ravel()), ranks)
         return src, dst, np.ones(len(src), dtype=np.int64), float(ranks)
     steps = pattern(method, collective, vector, ranks, root, None, dict(own))
-    key, at = np.unique(steps.src * np.int64(ranks) + steps.dst, return_inverse=True)
     blocks = float(ranks if collective == "alltoall" else len(steps.layout))
+    if len(steps.round) <= 4 * ranks * ranks.bit_length():
+        return steps.src, steps.dst, steps.count, blocks
+    key, at = np.unique(steps.src * np.int64(ranks) + steps.dst, return_inverse=True)
     return key // ranks, key % ranks, np.bincount(at, weights=steps.count).astype(np.int64), blocks
 
 

@@ -125,6 +125,23 @@ def test_given_links_route_over_other_groups():
     assert verdict.facts["worst_link_bytes"] == 2
 
 
+@pytest.mark.parametrize(
+    ("collective", "vector"),
+    [
+        ("broadcast", "small"), ("gather", "small"), ("scatter", "small"), ("reduce", "small"), ("allreduce", "small"),
+        ("allreduce", "large"), ("allgather", "small"), ("alltoall", "small"), ("reduce_scatter", "small"),
+    ],
+)  # fmt: skip
+def test_reduction_is_against_the_baseline_itself(collective, vector):
+    """The baseline's own record states 0 %, so the check's formula and the method's rows agree."""
+    tree = collective in ("broadcast", "gather", "scatter", "reduce")
+    groups, root = ("5,3,4,1", 6) if tree else ("5,3,7,1", 0)
+    method = "binomial_halving" if tree else "recursive"
+    instance, plan = made(method, groups=groups, collective=collective, vector=vector, root=root)
+    facts = check_plan(instance, plan).facts
+    assert (facts["baseline"], facts["reduction_percent"]) == (method, 0.0)
+
+
 @pytest.mark.parametrize("method", ["bine", "binomial_halving"])
 def test_pack_and_table(method):
     instance, plan = made(method, groups="3,5", collective="scatter", bytes=8)
