@@ -159,6 +159,12 @@ def write_trees(trace: Trace, out: Path) -> None:
     table = least_trees(trace, np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist())
     total = time.monotonic() - started
     table.to_csv(out / "trees.csv", index=False)
+    trees_summary(table).to_csv(out / "trees-summary.csv", index=False)
+    print(f"trees: {len(table)} jobs in {total:.1f} s, worst {table.seconds.max():.2f} s")
+
+
+def trees_summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Gaps of the published trees to the least one, (tree - least) / tree in per cent, by ranks (0: all)."""
     rows = []
     for size in (*sorted(table.ranks.unique()), 0):
         part = table[table.ranks == size] if size else table
@@ -170,8 +176,7 @@ def write_trees(trace: Trace, out: Path) -> None:
         rows.append(row)
     columns = ["ranks", "jobs", "proven"]
     columns += [f"{n}_gap_{s}" for n in ("bine", "halving", "doubling") for s in ("mean", "median", "max")]
-    pd.DataFrame(rows, columns=columns).to_csv(out / "trees-summary.csv", index=False)
-    print(f"trees: {len(table)} jobs in {total:.1f} s, worst {table.seconds.max():.2f} s")
+    return pd.DataFrame(rows, columns=columns)
 
 
 def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame:
@@ -224,7 +229,7 @@ def write_placements(trace: Trace, out: Path) -> None:
 
 
 def write_rounds(trace: Trace, out: Path) -> None:
-    """``rounds.csv``: least crossings against rounds for the largest power-of-two jobs, until more rounds save nothing."""
+    """``rounds.csv``: least crossings against rounds for the largest power-of-two jobs, until more save nothing."""
     jobs = np.flatnonzero(trace.powers & (trace.ranks == trace.ranks[trace.powers].max())).tolist()
     rows = []
     for j in jobs:

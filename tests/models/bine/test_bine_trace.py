@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from synth_models.bine import study
@@ -79,6 +80,31 @@ def test_published_allreduce_table_is_reproduced(trace):
         stored = [tuple(map(float, row.values())) for row in csv.DictReader(stream)]
     made = [tuple(map(float, row)) for row in study.allreduce_table(trace).round(2).itertuples(index=False)]
     assert stored == made
+
+
+def test_published_tree_summary_follows_from_its_rows():
+    made = study.trees_summary(pd.read_csv(PUBLISHED / "trees.csv"))
+    assert made.to_csv(index=False) == (PUBLISHED / "trees-summary.csv").read_text()
+
+
+@needs_trace
+@pytest.mark.parametrize("part", ["tables", "allreduce", pytest.param("placements", marks=pytest.mark.slow)])
+def test_published_tables_are_reproduced(trace, tmp_path, part):
+    """Traffic counts, and the brackets of all 1,116 placements: made again, the same text."""
+    study.PARTS[part](trace, tmp_path)
+    for path in tmp_path.glob("*.csv"):
+        assert path.read_text() == (PUBLISHED / path.name).read_text()
+    if part == "placements":
+        table = pd.read_csv(tmp_path / "placements-summary.csv")
+        assert (table.jobs == table.bracketed).all()
+        assert table[table.ranks == 16].proven.tolist() == [251]
+
+
+@needs_trace
+@pytest.mark.slow
+def test_published_rounds_are_reproduced(trace, tmp_path):
+    study.write_rounds(trace, tmp_path)
+    assert (tmp_path / "rounds.csv").read_text() == (PUBLISHED / "rounds.csv").read_text()
 
 
 @needs_trace
