@@ -1,0 +1,7 @@
+"""Bine trees: traffic of collectives on global links, measured on real allocations and minimised as a program."""
+
+from synth_models.bine.family import BineFamily
+
+FAMILY = BineFamily()
+
+__all__ = ["FAMILY", "BineFamily"]

@@ -1,0 +1,193 @@
+"""Instances of the bine family: a collective, and one or many jobs with the group that every rank sits in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, field_validator
+
+from synth.errors import Fault
+from synth.instance import Instance, Part
+from synth_models.bine.allocation import parse_runs
+
+MAX_RANKS = 65_536
+TREES = ("broadcast", "reduce", "scatter", "gather")
+COLLECTIVES = (*TREES, "allgather", "reduce_scatter", "allreduce", "alltoall")
+Collective = Literal[
+    "broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"
+]  # fmt: skip
+
+
+class Job(Part):
+    """One job: ``allocation`` is its ranks' groups in rank order, run-length coded, ``GROUPxCOUNT GROUPxCOUNT …``."""
+
+    name: Annotated[str, Field(min_length=1)]
+    allocation: Annotated[str, Field(min_length=1)]
+
+    @cached_property
+    def groups(self) -> npt.NDArray[np.int32]:
+        """Group of every rank, shape (p,), groups numbered by first appearance."""
+        labels, counts = parse_runs(self.allocation)
+        number: dict[str, int] = {}
+        runs = [number.setdefault(label, len(number)) for label in labels]
+        return np.repeat(np.array(runs, dtype=np.int32), counts)
+
+
+class Dragonfly(Part):
+    """Groups joined pairwise: ``links_per_pair`` global links between any two (traffic spreads uniformly over them), or
+    ``pairs`` of (group, group, links) in the order of first appearance, with shortest routes where a pair has none."""
+
+    kind: Literal["dragonfly"] = "dragonfly"
+    links_per_pair: Annotated[int, Field(ge=1)] = 1
+    pairs: list[tuple[int, int, int]] | None = None
+
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _rows(cls, value: Any) -> Any:
+        return [tuple(row) if isinstance(row, list) else row for row in value] if isinstance(value, list) else value
+
+
+class FatTree(Part):
+    """Every group is a subtree with ``uplinks`` links to the core; traffic spreads uniformly over them."""
+
+    kind: Literal["fat_tree"] = "fat_tree"
+    uplinks: Annotated[int, Field(ge=1)]
+
+
+Fabric = Annotated[Dragonfly | FatTree, Field(discriminator="kind")]
+
+
+class BineInstance(Instance):
+    """One traffic-minimisation problem.
+
+    ``bytes`` is m, the vector every rank holds (broadcast, reductions, alltoall) or ends or begins with (gather-like).
+    ``problem`` says which schedules count as solutions:
+
+    * ``any``: every schedule that does what the collective asks;
+    * ``tree`` (default of broadcast, reduce, scatter, gather): every rank is reached once, sends (receives) one
+      message a round, and there are at most ``rounds`` rounds, ``ceil(log2 p)`` unless given;
+    * ``butterfly``: pairwise exchanges along the dimensions of a hypercube with prescribed volumes (p a power of two),
+      so what is free is which rank takes which position. Bine's pairings are no hypercube for p >= 8: see ``rules``.
+
+    ``vector = "small"`` moves whole vectors in broadcast, reduce and allreduce; ``"large"`` cuts them into p blocks.
+    Jobs of a torus have no groups: every link of the torus counts as global.
+    """
+
+    family: Literal["bine"] = "bine"
+    jobs: list[Job] = Field(default_factory=list)
+    torus: list[Annotated[int, Field(ge=1)]] | None = None
+    collective: Collective = "broadcast"
+    vector: Literal["small", "large"] = "small"
+    problem: Literal["any", "tree", "butterfly"] = "any"
+    bytes: Annotated[float, Field(gt=0)] = 1_048_576.0
+    root: Annotated[int, Field(ge=0)] = 0
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    fabric: Fabric | None = None
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        jobs, torus = raw.get("jobs") or [], raw.get("torus")
+        faults: list[Fault] = []
+        if bool(jobs) == bool(torus):
+            return [Fault("jobs", "give jobs with their groups or the sides of a torus, one of the two")]
+        sizes: list[int] = []
+        if torus:
+            if not all(isinstance(side, int) and side >= 1 for side in torus):
+                return []
+            sizes = [prod(torus)]
+            faults += _size_faults("torus", sizes[0], torus)
+        for i, job in enumerate(jobs if isinstance(jobs, list) else []):
+            text = job.get("allocation") if isinstance(job, dict) else None
+            if not isinstance(text, str):
+                continue
+            try:
+                size = sum(parse_runs(text)[1])
+            except ValueError as error:
+                faults.append(Fault(f"jobs[{i}].allocation", str(error), text, True))
+                continue
+            faults += _size_faults(f"jobs[{i}].allocation", size, text)
+            sizes.append(size)
+        return faults + _choice_faults(raw, [size for size in sizes if size >= 2])
+
+    @cached_property
+    def allocations(self) -> list[npt.NDArray[np.int32]]:
+        """Group of every rank of every job; on a torus every rank is a group of its own."""
+        if self.torus is not None:
+            return [np.arange(prod(self.torus), dtype=np.int32)]
+        return [job.groups for job in self.jobs]
+
+    @property
+    def job_names(self) -> list[str]:
+        """Names in the order of ``allocations``."""
+        return ["torus"] if self.torus is not None else [job.name for job in self.jobs]
+
+    def round_limit(self, ranks: int) -> int:
+        """Rounds a tree on ``ranks`` ranks may take."""
+        return self.rounds if self.rounds is not None else (ranks - 1).bit_length()
+
+    def blocks(self, ranks: int) -> int:
+        """Equal blocks that the vectors of a job are cut into (alltoall: one for every pair of ranks)."""
+        if self.collective == "alltoall":
+            return ranks * ranks
+        whole = self.vector == "small" and self.collective in ("broadcast", "reduce", "allreduce")
+        return 1 if whole else ranks
+
+    def block_bytes(self, ranks: int) -> float:
+        """Bytes of one block."""
+        return self.bytes / (ranks if self.collective == "alltoall" else self.blocks(ranks))
+
+    def crossings(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Global links that messages from ``src`` to ``dst`` cross: 0 or 1 by groups, hops on a torus."""
+        if self.torus is None:
+            groups = self.allocations[job]
+            differ: npt.NDArray[np.int64] = (groups[src] != groups[dst]).astype(np.int64)
+            return differ
+        hops = np.zeros(len(src), dtype=np.int64)
+        for side, a, b in zip(
+            self.torus, np.unravel_index(src, self.torus), np.unravel_index(dst, self.torus), strict=True
+        ):
+            away = (b - a) % side
+            hops += np.minimum(away, side - away)
+        return hops
+
+
+def _size_faults(path: str, size: int, value: Any) -> list[Fault]:
+    if size < 2:
+        return [Fault(path, "a collective needs at least 2 ranks", value, True)]
+    if size > MAX_RANKS:
+        return [Fault(path, f"makes {size} ranks, at most {MAX_RANKS} are supported", value, True)]
+    return []
+
+
+def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:
+    """Faults of root, problem, vector and rounds against the job sizes."""
+    faults = []
+    root, rounds, problem = raw.get("root", 0), raw.get("rounds"), raw.get("problem", "any")
+    collective = raw.get("collective", "broadcast")
+    if isinstance(root, int) and sizes and root >= min(sizes):
+        faults.append(Fault("root", f"the smallest job has ranks 0..{min(sizes) - 1}", root, True))
+    if problem == "tree":
+        if collective not in TREES:
+            faults.append(Fault("problem", f"{collective} is no tree collective ({', '.join(TREES)})", problem, True))
+        if raw.get("vector", "small") == "large":
+            faults.append(Fault("vector", "a tree moves whole vectors or blocks at once: use small", "large", True))
+        least = (max(sizes, default=2) - 1).bit_length()
+        if isinstance(rounds, int) and rounds < least:
+            faults.append(Fault("rounds", f"reaching {max(sizes)} ranks takes at least {least} rounds", rounds, True))
+    elif isinstance(rounds, int):
+        faults.append(Fault("rounds", "only the problem tree limits rounds", rounds, True))
+    if problem == "butterfly":
+        if collective in TREES:
+            faults.append(Fault("problem", f"{collective} is no butterfly collective", problem, True))
+        faults += [
+            Fault("problem", f"a butterfly needs a power of two of ranks, not {size}", problem, True)
+            for size in sorted(set(sizes))
+            if size & (size - 1)
+        ]
+        if raw.get("torus"):
+            faults.append(Fault("problem", "butterfly positions are studied on groups, not on a torus", problem, True))
+    return faults

@@ -1,0 +1,84 @@
+"""Method ``placement`` (program): optimal hypercube positions by CP-SAT or a linearised ILP; exact for small p.
+
+The bound is the solver's (rounded up: cuts are whole blocks), at least the edge-isoperimetric one; a job whose greedy
+placement meets the latter needs no solver. Jobs beyond ``LARGEST`` ranks keep the greedy placement and that bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.solvers import cpsat, mathprog
+from synth_models.bine import placement_model
+from synth_models.bine.greedy import best_placement, plan_of
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.weights import dimension_weights, most_inside
+
+LARGEST = 256  # ranks for which a program is built
+
+
+def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+    """Method ``placement``; needs the problem butterfly."""
+    if instance.problem != "butterfly":
+        raise UnsupportedError("placements are for the problem butterfly")
+    placements, bound, optimal = [], 0.0, True
+    known: dict[tuple[int, ...], tuple[Any, int, int]] = {}
+    for groups in instance.allocations:
+        weights = dimension_weights(instance, len(groups))
+        key = tuple(int(n) for n in np.bincount(groups))
+        if key not in known:
+            known[key] = place(groups, weights, options)
+        placed, value, least = known[key]
+        placements.append(placed)
+        optimal &= least >= value
+        bound += 2 * least * instance.block_bytes(len(groups))
+    proof = f"quadratic assignment, {options.solver or 'cpsat'}; at least the edge-isoperimetric count"
+    return Outcome("optimal" if optimal else "time_limit", plan_of(instance, placements), bound, proof)
+
+
+def place(groups: Any, weights: list[int], options: RunOptions) -> tuple[Any, int, int]:
+    """Best placement found, its cut and a proven bound, both in blocks each way."""
+    sizes = [int(n) for n in np.bincount(groups)]
+    ranks = len(groups)
+    held = most_inside(weights, ranks)
+    most = [int(held[n]) for n in sizes]
+    least = sum(weights) * ranks // 2 - sum(most)
+    start = best_placement(groups, np.array(weights), options.seed, 8)
+    value = cut(start, weights)
+    if value <= least or ranks > LARGEST or options.out_of_time():
+        return start, value, least
+    best = start
+    if (options.solver or "cpsat") == "cpsat":
+        origin = int(np.argmax(start == np.argmax(sizes)))  # moved to position 0, where the model wants the largest
+        hint = start[np.arange(ranks) ^ origin]
+        model, at = placement_model.build_cpsat(sizes, weights, most, hint)
+        result, solver = cpsat.solve(model, replace(options, relative_gap=0.0))
+        if result.has_point:
+            best = np.array([[solver.value(x) for x in row] for row in at]).argmax(axis=1)
+    else:
+        with mathprog.building():
+            model = placement_model.build(sizes, weights, most)
+        result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True)
+        if result.has_point:
+            best = np.array([[model.at[v, g].value for g in range(len(sizes))] for v in range(ranks)]).argmax(axis=1)
+    if result.termination == "error":
+        raise RuntimeError(result.message or "the solver failed")
+    found = cut(best, weights)
+    if found > value:
+        best, found = start, value
+    if result.bound is not None:
+        least = max(least, math.ceil(result.bound - 1e-6))
+    return best, found, min(least, found)
+
+
+def cut(placed: Any, weights: list[int]) -> int:
+    """Weight of the hypercube's edges between positions of different groups."""
+    v = np.arange(len(placed))
+    return sum(int(w) * int(np.sum(placed != placed[v ^ (1 << b)])) for b, w in enumerate(weights)) // 2

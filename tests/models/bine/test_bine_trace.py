@@ -1,0 +1,132 @@
+"""The pinned figures of the Leonardo trace, which lies outside the repository; and the published tables."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from synth_models.bine import study
+from synth_models.bine.allocation import read_hosts, read_node_map
+
+ROOT = Path(__file__).resolve().parents[3]
+DATA = ROOT.parent / "shared" / "data"
+TRACE = DATA / "leonardo-jobs.csv.gz"
+PUBLISHED = ROOT / "results" / "published" / "bine"
+
+needs_trace = pytest.mark.skipif(not TRACE.exists(), reason="needs ../shared/data/leonardo-jobs.csv.gz")
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return study.Trace(TRACE)
+
+
+@needs_trace
+def test_large_allreduce_pinned_figures(trace):
+    assert len(trace.jobs) == 2196
+    assert int(trace.powers.sum()) == 1116
+    table = study.allreduce_table(trace).set_index("ranks").round(2)
+    assert table["mean"].to_dict() == {
+        4: 2.06, 8: -1.33, 16: -0.08, 32: 8.96, 64: 11.33, 128: 14.94, 256: 24.11, 0: 2.33
+    }  # fmt: skip
+    assert table["max"][0] == 31.65
+    assert table["min"][0] == -187.5
+    assert table["max"].max() <= 33.4
+
+
+@needs_trace
+def test_256_node_broadcasts(trace):
+    jobs = np.flatnonzero(trace.powers & (trace.groups >= 6) & (trace.ranks == 256)).tolist()
+    table = study.least_trees(trace, jobs)
+    assert (table.tree_ilp == table.bound).all()
+    four = table.iloc[:4]
+    assert four.tree_ilp.tolist() == [13, 12, 15, 14]
+    assert four.bine.tolist() == [15, 17, 18, 18]
+    assert four.binomial_halving.tolist() == [25, 27, 26, 24]
+    assert four.binomial_doubling.tolist() == [222, 240, 229, 220]
+
+
+@needs_trace
+def test_brackets_of_small_jobs(trace):
+    jobs = np.flatnonzero(trace.powers & (trace.ranks == 16)).tolist()[::40]
+    table = study.brackets(trace, jobs)
+    assert table.proven.all()
+    assert (table.bound <= table.optimum + 1e-5).all()
+    assert (table.optimum <= table.greedy + 1e-5).all()
+
+
+@needs_trace
+def test_published_trees_are_reproduced(trace):
+    """A sample of the rows of trees.csv: solved, decoded, replayed again."""
+    with (PUBLISHED / "trees.csv").open() as stream:
+        rows = {row["job"]: row for row in csv.DictReader(stream)}
+    jobs = np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist()
+    assert len(rows) == len(jobs)
+    assert all(row["tree_ilp"] == row["bound"] for row in rows.values())
+    for _, row in study.least_trees(trace, jobs[::29]).iterrows():
+        stored = rows[row.job]
+        for name in ("ranks", "groups", "tree_ilp", "bound", "bine", "binomial_halving", "binomial_doubling"):
+            assert int(stored[name]) == row[name]
+
+
+@needs_trace
+def test_published_allreduce_table_is_reproduced(trace):
+    with (PUBLISHED / "allreduce.csv").open() as stream:
+        stored = [tuple(map(float, row.values())) for row in csv.DictReader(stream)]
+    made = [tuple(map(float, row)) for row in study.allreduce_table(trace).round(2).itertuples(index=False)]
+    assert stored == made
+
+
+def test_published_tree_summary_follows_from_its_rows():
+    made = study.trees_summary(pd.read_csv(PUBLISHED / "trees.csv"))
+    assert made.to_csv(index=False) == (PUBLISHED / "trees-summary.csv").read_text()
+
+
+@needs_trace
+@pytest.mark.parametrize("part", ["tables", "allreduce", pytest.param("placements", marks=pytest.mark.slow)])
+def test_published_tables_are_reproduced(trace, tmp_path, part):
+    """Traffic counts, and the brackets of all 1,116 placements: made again, the same text."""
+    study.PARTS[part](trace, tmp_path)
+    for path in tmp_path.glob("*.csv"):
+        assert path.read_text() == (PUBLISHED / path.name).read_text()
+    if part == "placements":
+        table = pd.read_csv(tmp_path / "placements-summary.csv")
+        assert (table.jobs == table.bracketed).all()
+        assert table[table.ranks == 16].proven.tolist() == [251]
+
+
+@needs_trace
+@pytest.mark.slow
+def test_published_rounds_are_reproduced(trace, tmp_path):
+    study.write_rounds(trace, tmp_path)
+    assert (tmp_path / "rounds.csv").read_text() == (PUBLISHED / "rounds.csv").read_text()
+
+
+@needs_trace
+def test_host_lists_give_the_trace_s_allocations(trace):
+    table = read_node_map(DATA / "leonardo-nodes.csv.gz")
+    runs = {job.name: job.allocation for job in trace.jobs}
+    for path in sorted((DATA / "leonardo-hostlists").glob("*.txt")):
+        assert read_hosts(path, table) == runs[path.stem]
+
+
+@needs_trace
+@pytest.mark.slow
+def test_every_tree_of_the_trace_is_proven(trace):
+    started = time.monotonic()
+    table = study.least_trees(trace, np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist())
+    print(f"{len(table)} jobs in {time.monotonic() - started:.1f} s, worst {table.seconds.max()} s")
+    assert len(table) == 585
+    assert (table.tree_ilp == table.bound).all()
+
+
+def test_study_on_a_trace_of_our_own(tmp_path):
+    trace = ROOT / "instances" / "bine" / "allocations" / "synthetic-jobs.csv"
+    assert study.main([str(trace), str(tmp_path)]) == 0
+    assert {p.name for p in tmp_path.iterdir()} >= {"allreduce.csv", "figure5.png", "tables.csv", "trees.csv"}
+    assert study.main([]) == 2
