@@ -19,7 +19,7 @@ def main(path: str) -> None:
         groups[case["group"]].append(case)
     cpu = run["machine_info"].get("cpu", {})
     print("# Benchmarks\n")
-    print("Command: `pytest tests/benchmarks/ --benchmark-only --benchmark-json=RUN.json` and `python "
+    print("Command: `pytest tests/benchmarks/bench_xtree.py --benchmark-only --benchmark-json=RUN.json` and `python "
           "tests/benchmarks/report.py RUN.json`.")  # fmt: skip
     print(f"Machine: {cpu.get('brand_raw', 'unknown CPU')}, {cpu.get('count', '?')} cores; {run['datetime'][:10]}.\n")
     print("| group | case | seconds (mean) | times faster than the slowest of its group | facts |")

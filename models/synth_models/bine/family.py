@@ -40,7 +40,7 @@ class BineFamily(Family):
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (
-            Method("bound", "bound", "receive count; trees: LP multipliers; butterflies: edge-isoperimetric count",
+            Method("bound", "bound", "trees: receive count; butterflies: edge-isoperimetric count",
                    _HERE + "bound:solve"),
             Method("binomial_halving", "reference", "distance-halving binomial trees (MPICH)",
                    _HERE + "references:binomial_halving"),
