@@ -26,6 +26,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
+from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression
 
 from synth_models.xtree.time_expansion import TimeExpansion
 
@@ -57,7 +58,8 @@ def link_capacity(model: Any, expansion: TimeExpansion, send: list[Any]) -> None
 
     def at_most_its_links(_: Any, i: int) -> Any:
         arcs, _, variables, coefficients = rows[i]
-        return None, linear(coefficients, [send[j] for j in variables]), expansion.capacity[arcs[0]]
+        load = linear(coefficients, [send[j] for j in variables])
+        return InequalityExpression((load, expansion.capacity[arcs[0]]), strict=False)
 
     model.link_capacity = pyo.Constraint(range(len(rows)), rule=at_most_its_links)
 
@@ -76,7 +78,7 @@ def conservation(model: Any, expansion: TimeExpansion, send: list[Any], held: li
             variables.append(held[after])
             signs.append(-1)
             right = 0
-        return right, linear(signs, variables), right
+        return EqualityExpression((linear(signs, variables), right))
 
     model.conservation = pyo.Constraint(range(len(rows)), rule=before_and_arrivals)
 
@@ -87,7 +89,7 @@ def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[
 
     def held_before_sent(_: Any, i: int) -> Any:
         sent, before = rows[i]
-        return None, linear([1, -1], [send[sent], held[before]]), 0
+        return InequalityExpression((send[sent], held[before]), strict=False)
 
     model.causality = pyo.Constraint(range(len(rows)), rule=held_before_sent)
 
