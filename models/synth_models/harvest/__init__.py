@@ -1,0 +1,1 @@
+"""Reconfiguration schedules for a photonic fabric (Harvest)."""
