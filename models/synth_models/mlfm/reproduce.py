@@ -119,8 +119,8 @@ def _condition(page: Reproduction) -> None:
     trivial, allowed = other[other["one leaf"]], table[table.printed]
     page.erratum(
         "Section 2, condition on the block", "1 <= l-1 <= m <= d.", "m <= l-1 <= d.",
-        f"the printed rule replayed on all {len(table)} blocks of d <= {largest}: with m <= l-1 it is complete and free "
-        f"of congestion on {good.holds.sum()} of {len(good)}; with m > l-1 on {other.holds.sum()} of {len(other)}, "
+        f"the printed rule replayed on all {len(table)} blocks of d <= {largest}: with m <= l-1 it is complete and "
+        f"free of congestion on {good.holds.sum()} of {len(good)}; with m > l-1 on {other.holds.sum()} of {len(other)}, "  # noqa: E501
         f"{trivial.holds.sum()} of them a single leaf, where no link is used. Of the {len(allowed)} blocks that the "
         f"text allows it fails on {(~allowed.holds).sum()}. Their own experiment (3, 4, 2) has l-1 = 3 > m = 2 and "
         "violates the text's condition.",
