@@ -87,7 +87,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}".replace(",", " ") if value == round(value) and abs(value) >= 1e6 else f"{value:.6g}"
+        return f"{value:,.0f}".replace(",", " ") if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
     return str(value)
 
 

@@ -198,8 +198,8 @@ def _workloads(page: Reproduction, found: dict[tuple[int, int, str], bandwidth.C
         f"Figure 9: {llm.TOKENS} tokens, batch 1, one allgather and one allreduce of the activations per block, both "
         "exposed in the forward pass; the paper states neither these nor what overlaps in the backward pass. In our "
         "model communication outweighs compute, so the backward pass gains more than theirs unless the allgathers are "
-        "hidden completely. The two backward variants bracket the unstated overlap; that one comes close to the printed "
-        "mean does not show that it is theirs."
+        "hidden completely. The two backward variants bracket the unstated overlap; that one comes close to the "
+        "printed mean does not show that it is theirs."
     )
 
 
