@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.reproduction import Reproduction
+
 _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: halving, butterflies: doubling first")
 _BLOCKS = Parameter(
     "blocks", read_choice("permute", "pieces", "exchange"), "permute",
@@ -143,3 +145,8 @@ class BineFamily(Family):
         from synth_models.bine.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.bine.reproduce import reproduce
+
+        reproduce(page)

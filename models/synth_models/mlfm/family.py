@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.reproduction import Reproduction
+
 _MODULES = "synth_models.mlfm"
 _DECOMPOSE = Parameter(
     "decompose",
@@ -146,6 +148,11 @@ class MLFMFamily(Family):
         from synth_models.mlfm.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.mlfm.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _narrow(values: Table) -> Table:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.reproduction import Reproduction
+
 
 def _read_radices(text: str) -> tuple[int, ...]:
     try:
@@ -151,6 +153,11 @@ class OpTreeFamily(Family):
         from synth_models.optree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.optree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _signed(text: str) -> float:

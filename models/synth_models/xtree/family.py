@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.reproduction import Reproduction
+
 _PROGRAM_PARAMETERS = (
     Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
@@ -153,6 +155,11 @@ class XTreeFamily(Family):
         from synth_models.xtree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.xtree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _whole_numbers(values: Any, key: str) -> Any:
