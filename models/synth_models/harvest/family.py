@@ -40,6 +40,8 @@ class HarvestFamily(Family):
             Method("dp_k", "reference", "Algorithm 1: least time for every number of reconfigurations (the paper's)",
                    _HERE + "candidates:solve_dp_k", (),
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
+            Method("closed_form", "reference", "recursive doubling on one port in O(log^2 n) (the paper's section 5)",
+                   _HERE + "closed_form:solve"),
             Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
                    _HERE + "candidates:solve", ("highs",)),
         )
