@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.reproduction import Reproduction
+
 _HERE = "synth_models.harvest."
 
 
@@ -92,3 +94,8 @@ class HarvestFamily(Family):
         from synth_models.harvest.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.harvest.reproduction import reproduce
+
+        reproduce(page)

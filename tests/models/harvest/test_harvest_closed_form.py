@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def best_of_all_partitions(costs, change):
     for cuts in range(1 << (steps - 1)):
         ends = [i + 1 for i in range(steps - 1) if cuts >> i & 1]
         bounds = [0, *ends, steps]
-        total = sum(table[a:b].sum(axis=0).min() for a, b in zip(bounds, bounds[1:], strict=False))
+        total = sum(table[a:b].sum(axis=0).min() for a, b in pairwise(bounds))
         best = min(best, total + change * len(ends))
     return best
 
