@@ -1,7 +1,7 @@
 """All-to-all as one bulk demand on a static topology: the least load when all pairs are routed at once.
 
-The static side of the paper's Figure 10 ("optimal flow schedule"): no steps, so one start-up time and one longest route.
-The load is that of a maximum concurrent flow of all ordered pairs, aggregated by source:
+The static side of the paper's Figure 10 ("optimal flow schedule"): no steps, so one start-up time and one longest
+route. The load is that of a maximum concurrent flow of all ordered pairs, aggregated by source:
 
     minimise u   subject to   flow of source s: what enters v less what leaves it is 1 for every v other than s,
                               load of a link <= u * its parallel links,      flows >= 0.
@@ -53,10 +53,13 @@ def bulk_load(links: IntArray, gpus: int) -> Bulk:
     load = csr_array(
         (
             np.concatenate([np.ones(int(keep.sum())), -links[:, 2].astype(float)]),
-            (np.concatenate([edge[keep], np.arange(edges)]), np.concatenate([column[keep], np.full(edges, variables - 1)])),
+            (
+                np.concatenate([edge[keep], np.arange(edges)]),
+                np.concatenate([column[keep], np.full(edges, variables - 1)]),
+            ),
         ),
         shape=(edges, variables),
-    )  # fmt: skip
+    )
     cost = np.zeros(variables)
     cost[-1] = 1.0
     result = linprog(

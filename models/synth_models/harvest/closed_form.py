@@ -11,12 +11,12 @@ t_c(a, b)     ``interval``   time of steps a … b on one ring               s
 alpha_r       ``change``     reconfiguration delay                         s
 ============  =============  ===========================================  =======
 
-Deviations. (1) The whole allreduce is scheduled at once: reduce-scatter with exponents 0 … s-1, then allgather with s-1
-… 0, so that an interval may span the middle. An interval is served by the ring of its smallest exponent; exponents rise
-and then fall, so that is one of its two ends: the first step in the reduce-scatter half (Observation 4), the last one in
-the allgather half, the smaller end across the middle. (2) The number of reconfigurations is no index of the table: each
-interval after the first pays ``alpha_r``, which leaves O(log^2 n) intervals of O(1) each where the paper has
-O(log^4 n).
+Deviations. (1) The whole allreduce is scheduled at once: reduce-scatter with exponents 0 … s-1, then allgather with
+s-1 … 0, so that an interval may span the middle. An interval is served by the ring of its smallest exponent; exponents
+rise and then fall, so that is one of its two ends: the first step in the reduce-scatter half (Observation 4), the last
+one in the allgather half, the smaller end across the middle. (2) The number of reconfigurations is no index of the
+table: each interval after the first pays ``alpha_r``, which leaves O(log^2 n) intervals of O(1) each where the paper
+has O(log^4 n).
 
 With one port every topology in question is a ring ``u -> u + 2^e``; that no other topology is better is Observation 4,
 which the tests confirm against all permutations for 4 and 8 GPUs.

@@ -27,8 +27,8 @@ def draw(
 ) -> Figure:  # fmt: skip
     """A figure of rows of (title, speed-ups of shape (sizes, delays)).
 
-    Colours are logarithmic from ``least`` to ``most``, the same in all panels; with ``least`` below 1 they diverge at 1.
-    The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the thin ones carry their numbers.
+    Colours are logarithmic from ``least`` to ``most``, the same in all panels; with ``least`` below 1 they diverge
+    at 1. The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the thin ones carry their numbers.
     """
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure as NewFigure
@@ -46,7 +46,7 @@ def draw(
             )
             mesh.set_rasterized(True)
             _lines(axes, sizes, delays, values, diverging=least < 1)
-            axes.set_title(f"{name}\nlargest {values.max():.3g}×", fontsize=9)
+            axes.set_title(f"{name}\nlargest {_short(values.max())}×", fontsize=9)
             _ticks(axes)
     for axes in grid[-1]:
         axes.set_xlabel("message size")
@@ -78,6 +78,10 @@ def _ticks(axes: Axes) -> None:
     axes.set_xticks(list(SIZE_TICKS), labels=list(SIZE_TICKS.values()), fontsize=7)
     axes.set_yticks(list(DELAY_TICKS), labels=list(DELAY_TICKS.values()), fontsize=8)
     axes.minorticks_off()
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _edges(points: FloatArray) -> FloatArray:

@@ -41,18 +41,11 @@ class Rates:
         """Where a topology with these link counts stands. Raises ``ValueError`` if it is not among them."""
         return [one.key() for one in self.topologies].index(topology.key())
 
-    def only(self, kept: Sequence[int]) -> Rates:
-        """The same with some of the topologies; the direct ones have to be among them."""
-        place = {old: new for new, old in enumerate(kept)}
-        own = np.array([place[old] for old in self.own.tolist()], dtype=np.int64)
-        topologies = tuple(self.topologies[old] for old in kept)
-        return Rates(self.instance, topologies, self.hops[:, kept], self.load[:, kept], self.pattern, own)
-
 
 @dataclass(frozen=True)
 class Grid:
-    """Times in seconds over a grid: ``best`` and ``bvn`` of shape (sizes, delays), ``static`` of shape (sizes,), that of
-    the fastest static topology. ``changes`` is the number of reconfigurations of the best schedule (fewest on ties)."""
+    """Times in seconds over a grid: ``best`` and ``bvn`` of shape (sizes, delays), ``static`` of shape (sizes,), that
+    of the fastest static topology. ``changes`` is the number of reconfigurations of the best schedule."""
 
     sizes: FloatArray
     delays: FloatArray

@@ -1,8 +1,8 @@
 """The workloads of the paper's Figures 5, 8, 9 and 10, with the parameters that it leaves open filled in.
 
-Given: 800 Gbit/s per port (100e9 bytes/s), alpha = delta = 500 ns, 1 KiB … 1 GiB, reconfiguration delays of 10 ns … 10 ms,
-64 GPUs in Figure 8. Candidate topologies are those of its appendix A: shifted rings, a generalised Kautz network, shifted
-tori, and every step's own pattern.
+Given: 800 Gbit/s per port (100e9 bytes/s), alpha = delta = 500 ns, 1 KiB … 1 GiB, reconfiguration delays of 10 ns …
+10 ms, 64 GPUs in Figure 8. Candidate topologies are those of its appendix A: shifted rings, a generalised Kautz
+network, shifted tori, and every step's own pattern; in Figure 5, whose simulations are of one dimension, rings and patterns.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ DELAYS = ticks(10e-9, 10e-3, 25)
 @dataclass(frozen=True)
 class Workload:
     """A row of heatmaps: what runs (``given``, as for ``synth make harvest``), on how many ports, against which static
-    topologies (``ring``, ``torus``, ``kautz``; the fastest of them counts). ``expander``: whether the Kautz network is a
-    candidate where it is no static topology."""
+    topologies (the fastest counts), and the candidates; both are some of ``ring``, ``torus`` and ``kautz``."""
 
     name: str
     title: str
     given: tuple[tuple[str, str], ...]
     ports: int
     static: tuple[str, ...]
-    expander: bool = True
+    candidates: tuple[str, ...]
 
     def instance(self, message: float = MIB, delay: float = 1e-5) -> HarvestInstance:
         """The workload as an instance for one message size (bytes) and one reconfiguration delay (s)."""
@@ -56,59 +55,61 @@ def _of(algorithm: str, **more: object) -> tuple[tuple[str, str], ...]:
     return tuple((key, str(value)) for key, value in {"algorithm": algorithm, **more}.items())
 
 
-ANY_STATIC = ("ring", "torus", "kautz")
+RING, TORUS = ("ring",), ("torus",)
+EVERY = ("ring", "torus", "kautz")
 FIGURE_5 = (
-    Workload("recursive-doubling-64-p1", "Recursive doubling, 1 port", _of("recursive_doubling"), 1, ("ring",)),
-    Workload("swing-64-p2", "Swing, 2 ports", _of("swing"), 2, ("ring",)),
-    Workload("alltoall-64-p1", "All-to-all, direct, 1 port", _of("alltoall_direct"), 1, ("ring",)),
+    Workload("recursive-doubling-64-p1", "Recursive doubling, 1 port", _of("recursive_doubling"), 1, RING, RING),
+    Workload("swing-64-p2", "Swing, 2 ports", _of("swing"), 2, RING, RING),
+    Workload("alltoall-64-p1", "All-to-all, direct, 1 port", _of("alltoall_direct"), 1, RING, RING),
 )
 FIGURE_8 = (
-    Workload("swing-torus-8x8-p4", "Swing on 8x8, 4 ports", _of("swing_torus", torus="8x8"), 4, ("torus",), False),
+    Workload("swing-torus-8x8-p4", "Swing on 8x8, 4 ports", _of("swing_torus", torus="8x8"), 4, TORUS, RING + TORUS),
     Workload(
-        "swing-torus-4x4x4-p6", "Swing on 4x4x4, 6 ports", _of("swing_torus", torus="4x4x4"), 6, ("torus",), False
+        "swing-torus-4x4x4-p6", "Swing on 4x4x4, 6 ports", _of("swing_torus", torus="4x4x4"), 6, TORUS, RING + TORUS
     ),
 )
+_TWO, _FOUR = _of("", radix=2)[1:], _of("", radix=4, sends=3)[1:]
 FIGURE_9 = (
-    Workload("bruck-alltoall-r2-p2", "Bruck all-to-all, r = 2, 2 ports", _of("bruck_alltoall"), 2, ANY_STATIC),
-    Workload("bruck-alltoall-r4-p4", "Bruck all-to-all, r = 4, 4 ports",
-             _of("bruck_alltoall", radix=4, sends=3), 4, ANY_STATIC),
-    Workload("bruck-allgather-r2-p2", "Bruck allgather, r = 2, 2 ports", _of("bruck_allgather"), 2, ANY_STATIC),
-    Workload("bruck-allgather-r4-p4", "Bruck allgather, r = 4, 4 ports",
-             _of("bruck_allgather", radix=4, sends=3), 4, ANY_STATIC),
-    Workload("binomial-broadcast-p2", "Binomial tree broadcast, 2 ports", _of("binomial_broadcast"), 2, ANY_STATIC),
-    Workload("binary-broadcast-p2", "Binary tree broadcast, 2 ports", _of("binary_broadcast"), 2, ANY_STATIC),
-)  # fmt: skip
+    *(
+        Workload(f"bruck-{short}-r{r}-p{r}", f"Bruck {short}, r = {r}, {r} ports", _of(name) + more, r, EVERY, EVERY)
+        for short, name in (("alltoall", "bruck_alltoall"), ("allgather", "bruck_allgather"))
+        for r, more in ((2, _TWO), (4, _FOUR))
+    ),
+    Workload("binomial-broadcast-p2", "Binomial broadcast, 2 ports", _of("binomial_broadcast"), 2, EVERY, EVERY),
+    Workload("binary-broadcast-p2", "Binary broadcast, 2 ports", _of("binary_broadcast"), 2, EVERY, EVERY),
+)
 FIGURE_10 = tuple(
-    Workload(f"alltoall-64-p{ports}", f"All-to-all, direct, {ports} ports", _of("alltoall_direct"), ports, ("bulk",),
-             False)
-    for ports in (2, 4, 6)
-)  # fmt: skip
+    Workload(f"alltoall-64-p{p}", f"All-to-all, direct, {p} ports", _of("alltoall_direct"), p, (), RING + TORUS)
+    for p in (2, 4, 6)
+)
 
 
-def published_candidates(instance: HarvestInstance, expander: bool = True) -> list[Topology]:
-    """Shifted rings (one way and both ways, by every distance that is a step's or by all of them when the steps are
-    shifts), shifted tori of the most even sides, a generalised Kautz network; step topologies are added by the rates."""
+def published_candidates(instance: HarvestInstance, kinds: Sequence[str] = EVERY) -> list[Topology]:
+    """Shifted rings (one way and both ways, by every distance that is a step's, or by all when the steps are shifts),
+    shifted tori of the most even sides, a generalised Kautz network; the rates add the steps' own topologies."""
     gpus, ports = instance.gpus, instance.ports
-    distances = {int(d) for pairs in instance.pairs for d in (pairs[:, 1] - pairs[:, 0]) % gpus}
-    shifts = range(1, gpus) if all(step.shift is not None for step in instance.steps) else sorted({1, *distances})
-    found = [one_way_ring(gpus, ports, shift) for shift in shifts]
-    if ports > 1:
-        found += [shifted_ring(gpus, ports, shift) for shift in shifts if 2 * shift <= gpus]
-    found += static_tori(instance)
-    for sides in (torus_sides(gpus, 2), torus_sides(gpus, 3)):
-        for shift in range(2, max(sides) // 2) if sides else ():
-            moved = torus(sides, ports, shift) if sides else None
-            found += [moved] if moved else []
-    network = kautz(gpus, ports) if expander else None
+    found: list[Topology] = []
+    if "ring" in kinds:
+        distances = {int(d) for pairs in instance.pairs for d in (pairs[:, 1] - pairs[:, 0]) % gpus}
+        shifts = range(1, gpus) if all(step.shift is not None for step in instance.steps) else sorted({1, *distances})
+        found += [one_way_ring(gpus, ports, shift) for shift in shifts]
+        if ports > 1:
+            found += [shifted_ring(gpus, ports, shift) for shift in shifts if 2 * shift <= gpus]
+    if "torus" in kinds:
+        found += static_tori(instance)
+        for sides in (torus_sides(gpus, 2), torus_sides(gpus, 3)):
+            for shift in range(2, max(sides) // 2) if sides else ():
+                moved = torus(sides, ports, shift) if sides else None
+                found += [moved] if moved else []
+    network = kautz(gpus, ports) if "kautz" in kinds else None
     return found + ([network] if network else [])
 
 
 def rate(workload: Workload, folder: Path | None = None) -> Rates:
     """The workload's profiles, taken from ``folder`` where they are stored there, and stored otherwise."""
     instance = workload.instance()
-    expander = workload.expander or "kautz" in workload.static
     store = folder / f"{workload.name}.npz" if folder is not None else None
-    return rates(instance, published_candidates(instance, expander), store)
+    return rates(instance, published_candidates(instance, workload.candidates), store)
 
 
 def static_indices(rated: Rates, kinds: Sequence[str]) -> list[int]:

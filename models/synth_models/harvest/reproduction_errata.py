@@ -52,7 +52,7 @@ def _no_latency(page: Reproduction) -> None:
     page.erratum(
         "Appendix A, (9)",
         "the objective is the sum of the transmission times T_i alone.",
-        "alpha + delta * l_i belongs to a step's time, as in (3) and (4); ours keeps it (latency=off reproduces theirs).",
+        "alpha + delta * l_i belongs to a step's time, as in (3) and (4); ours keeps it (`latency=off` gives theirs).",
         f"recursive doubling, n = 64, 1 KiB, alpha_r = 1 us, delta = 500 ns: the schedule that is best without latency "
         f"has {np.count_nonzero(np.diff(blind))} reconfigurations and takes {paid * 1e6:.4g} us, the best one "
         f"{best * 1e6:.4g} us.",

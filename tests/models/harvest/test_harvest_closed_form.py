@@ -15,7 +15,7 @@ from synth.errors import UnsupportedError
 from synth.family import get_family
 from synth.options import RunOptions
 from synth_models.harvest import closed_form
-from synth_models.harvest.candidates import rate
+from synth_models.harvest.candidates import Ratings
 from synth_models.harvest.schedule_dp import front, shortest_schedule
 
 HALVES = {"both": closed_form.WHOLE, "reduce_scatter": closed_form.REDUCE_SCATTER, "allgather": closed_form.ALLGATHER}
@@ -81,7 +81,8 @@ def test_equals_every_partition_and_candidates(gpus, half, message, alpha, delta
     own = sum(costs[i][(1 << ring) - 1] for i, ring in enumerate(rings)) + change * np.count_nonzero(np.diff(rings))
     assert own == pytest.approx(seconds, rel=1e-9, abs=1e-15)
     instance = make(gpus, half, message, alpha, delta, change)
-    rated = rate(instance, RunOptions())
+    rated = Ratings(instance, RunOptions())
+    assert rated.settled.all()
     assert shortest_schedule(rated.cost, change)[0] == pytest.approx(seconds, rel=1e-9, abs=1e-15)
 
 
@@ -135,8 +136,7 @@ def test_hand_arithmetic_equation_8():
 
 def test_hand_arithmetic_across_the_middle():
     """n = 8, both halves, alpha = delta = 0, m/b = 8, a change costs 3. One ring costs 6 * 4 = 24; rings 0 0 | 1 1 1 | 0
-    cost 4+4 + 2+2+2 + 4 = 18 and two changes; 0 | 1 1 1 1 | 0 costs 4 + 2*4 + 4 = 16 and two changes, 22 in all, the
-    least."""
+    cost 4+4 + 2+2+2 + 4 = 18 and two changes; 0 | 1 1 1 1 | 0 costs 4 + 2*4 + 4 = 16 and two changes, 22, the least."""
     seconds, rings = closed_form.best_rings(3, closed_form.WHOLE, 8.0, 0.0, 0.0, 3.0)
     assert seconds == pytest.approx(22.0)
     assert rings.tolist() == [0, 1, 1, 1, 1, 0]
@@ -152,7 +152,7 @@ def test_no_delay_is_bvn_and_a_long_one_is_static():
 
 def test_cost_grows_with_the_delay_and_agrees_with_the_front():
     instance = make(16)
-    table = front(rate(instance, RunOptions()).cost)
+    table = front(Ratings(instance, RunOptions()).cost)
     before = 0.0
     for change in np.geomspace(1e-8, 1e-2, 13):
         seconds, _ = closed_form.best_rings(4, 0, 2.0**20 / BANDWIDTH, 5e-7, 5e-7, float(change))
