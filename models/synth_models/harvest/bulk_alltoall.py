@@ -62,7 +62,7 @@ def bulk_load(links: IntArray, gpus: int) -> Bulk:
     )
     cost = np.zeros(variables)
     cost[-1] = 1.0
-    result = linprog(
+    result = linprog(  # type: ignore[call-overload]
         cost, A_ub=load, b_ub=np.zeros(edges), A_eq=balance[inner], b_eq=np.ones(len(inner)), method="highs-ipm"
     )
     if result.status != 0:

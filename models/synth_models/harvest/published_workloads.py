@@ -2,7 +2,8 @@
 
 Given: 800 Gbit/s per port (100e9 bytes/s), alpha = delta = 500 ns, 1 KiB … 1 GiB, reconfiguration delays of 10 ns …
 10 ms, 64 GPUs in Figure 8. Candidate topologies are those of its appendix A: shifted rings, a generalised Kautz
-network, shifted tori, and every step's own pattern; in Figure 5, whose simulations are of one dimension, rings and patterns.
+network, shifted tori, and every step's own pattern; in Figure 5, whose simulations are of one dimension, rings and
+patterns only.
 """
 
 from __future__ import annotations

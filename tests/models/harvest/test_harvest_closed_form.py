@@ -135,8 +135,8 @@ def test_hand_arithmetic_equation_8():
 
 
 def test_hand_arithmetic_across_the_middle():
-    """n = 8, both halves, alpha = delta = 0, m/b = 8, a change costs 3. One ring costs 6 * 4 = 24; rings 0 0 | 1 1 1 | 0
-    cost 4+4 + 2+2+2 + 4 = 18 and two changes; 0 | 1 1 1 1 | 0 costs 4 + 2*4 + 4 = 16 and two changes, 22, the least."""
+    """n = 8, both halves, alpha = delta = 0, m/b = 8, a change costs 3. One ring costs 6 * 4 = 24. Rings 0, 0 / 1, 1, 1
+    / 0 cost 4 + 4 + 2 + 2 + 2 + 4 = 18 and two changes; 0 / 1, 1, 1, 1 / 0 costs 16 and two changes, 22 in all."""
     seconds, rings = closed_form.best_rings(3, closed_form.WHOLE, 8.0, 0.0, 0.0, 3.0)
     assert seconds == pytest.approx(22.0)
     assert rings.tolist() == [0, 1, 1, 1, 1, 0]
