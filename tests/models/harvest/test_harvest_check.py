@@ -107,7 +107,7 @@ MUTATIONS = {
     "a pair left out": (lambda p: without(p, 0), "shares of pair 0 sum to 0"),
     "leaves its destination": (
         lambda p: edited(edited(p, "src", 6, 2), "dst", 6, 3), "leaves its destination 2 again"),
-    "rows of another step": (lambda p: edited(p, "flow_start", 1, 5), "sum to 1.5"),
+    "rows of another step": (lambda p: edited(p, "flow_start", 1, 5), "sum to 0.5"),
     "rows not cut": (lambda p: edited(p, "flow_start", 2, 15), "not cut into consecutive parts"),
 }  # fmt: skip
 

@@ -182,7 +182,7 @@ def test_candidates_beat_the_references_on_shipped_instances(path):
 
 
 def test_static_ring_by_hand():
-    """n = 4, one port, m = 4e6 bytes at 1e11 bytes/s: shifts 1, 2, 2, 1 with 2e6, 1e6, 1e6, 2e6 bytes and loads 1, 2, 2,
+    """n = 4, one port, m = 4e6 bytes at 1e11 bytes/s; shifts 1, 2, 2, 1 with 2e6, 1e6, 1e6, 2e6 bytes, loads 1, 2, 2,
     1 take 20 us each; 4 alpha = 2 us; 6 hops = 3 us."""
     instance = make(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=4e6)
     assert value(instance, "static_ring") == pytest.approx(85e-6)
