@@ -26,8 +26,8 @@ class Parameter:
 class RunOptions:
     """What the user asked of one run. ``method`` holds the method's own parameters, defaults filled in.
 
-    ``relative_gap`` and ``threads`` go to the solver; the seed goes to solvers and to every random choice of ours. A method that finds incumbents
-    or bounds on its way notes them in ``progress``.
+    ``relative_gap`` and ``threads`` go to the solver; the seed goes to solvers and to every random choice of ours.
+    A method that finds incumbents or bounds on its way notes them in ``progress``.
     """
 
     time_limit_s: float | None = 60.0

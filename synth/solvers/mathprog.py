@@ -35,7 +35,8 @@ def solve(
 
     ``bounded`` states that the model cannot be unbounded (say, all variables have bounds), so that a presolve's
     "infeasible or unbounded" means infeasible. ``track`` states that the model's objective times this number is the
-    instance's, so that incumbents and bounds of the solver's log go into ``options.progress``. Raises :class:`SolverMissingError` and :class:`SizeLimitError`.
+    instance's, so that incumbents and bounds of the solver's log go into ``options.progress``.
+    Raises :class:`SolverMissingError` and :class:`SizeLimitError`.
     """
     import pyomo.environ  # noqa: F401  (registers the solver interfaces)
     from pyomo.common.errors import ApplicationError

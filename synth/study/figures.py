@@ -20,7 +20,12 @@ LEAST_S = 1e-3
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
     """The figure of that name (see ``plan.FIGURES``), or None where the study has nothing to show in it."""
-    drawers: dict[str, Callable[[pd.DataFrame], Figure | None]] = {"gaps": gaps, "ratios": ratios, "profile": profile, "progress": lambda rows: progress(rows, records)}
+    drawers: dict[str, Callable[[pd.DataFrame], Figure | None]] = {
+        "gaps": gaps,
+        "ratios": ratios,
+        "profile": profile,
+        "progress": lambda rows: progress(rows, records),
+    }
     return drawers[name](table)
 
 

@@ -1,6 +1,8 @@
+# ruff: noqa: E501
 """Incumbents and bounds over time: the log readers and the rows of real solves."""
 
 import pytest
+
 import synth
 from synth.progress import MOST_ROWS, Progress
 
