@@ -14,6 +14,7 @@ threads, and outside Linux.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -133,6 +134,9 @@ class Keeper:
             for name in self._proven:
                 with suppress(Exception):
                     import_module(name)
+            if self._proven:
+                gc.collect()
+                gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
             self._proven.clear()
             self._may_fork = len(os.listdir("/proc/self/task")) == 1
         return self._may_fork
