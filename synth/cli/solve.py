@@ -181,12 +181,14 @@ def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
     ]
 
 
-def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
-    """Value, best proven bound, gap, seconds and end of each run."""
+COLUMNS = ("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended")
+
+
+def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
     from synth.record import gap
 
     bounds = _best_bounds(done, results)
-    rows = []
+    rows: list[Sequence[str]] = []
     for run, record in done:
         bound = bounds.get((run.instance.family, run.instance.name))
         solver = run.options.solver
@@ -200,10 +202,33 @@ def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
         seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
         shown_gap = percent(gap(record.value, bound))
         rows.append((run.instance.name, method, value, number(bound), shown_gap, seconds, verified, ended))
+    return rows
+
+
+def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
+    """Value, best proven bound, gap, seconds and end of each run."""
+    rows = _rows(done, results)
     right = ("value", "bound", "gap", "seconds")
-    console.print(
-        table("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended", rows=rows, right=right)
-    )
+    console.print(table(*COLUMNS, rows=rows, right=right))
+
+
+def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
+    """The columns of the table with plain numbers, as a CSV file; empty cells where there is nothing."""
+    import csv
+
+    from synth.record import gap
+
+    bounds = _best_bounds(done, results)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
+        for run, record in done:
+            bound = bounds.get((run.instance.family, run.instance.name))
+            seconds = record["seconds"]["build"] + record["seconds"]["solve"]
+            writer.writerow((
+                run.instance.name, run.method.name, run.options.solver, record.value, bound, gap(record.value, bound),
+                seconds, record.ok, record["termination"],
+            ))  # fmt: skip
 
 
 def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
