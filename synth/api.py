@@ -85,7 +85,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     except SizeLimitError as error:
         outcome = Outcome("size_limit", message=str(error))
     except MemoryError:
-        outcome = Outcome("error", message="out of memory")
+        outcome = Outcome("out_of_memory", message="the method ran out of memory")
     wall = time.monotonic() - started
     options.progress.note(bound=outcome.bound, at=wall)
     if outcome.solve_s == 0.0:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "synth.families"
 
 Kind = Literal["program", "reference", "bound"]
-Termination = Literal["finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error"]
+Termination = Literal[
+    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

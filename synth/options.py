@@ -115,6 +115,15 @@ def read_duration(text: str) -> float:
     return seconds
 
 
+def read_megabytes(text: str) -> float:
+    """Megabytes (10^6 bytes) from texts like ``500M``, ``4G``, ``1.5GB``; a bare number is megabytes; must be > 0."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(k|m|g|t)?i?b?\s*", text.lower())
+    size = float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3, "t": 1e6, None: 1.0}[match[2]] if match else 0.0
+    if not 0 < size < float("inf"):
+        raise ValueError("must be a size > 0 such as 500M or 4G")
+    return size
+
+
 def split_pairs(pairs: Iterable[str], what: str) -> dict[str, str]:
     """``["a=1", "b=x"]`` as a dict. Raises :class:`InputError` for a pair without ``=`` and for a key given twice."""
     result: dict[str, str] = {}
