@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
@@ -17,6 +18,7 @@ from synth.study.measures import performance_profile
 MOST_INSTANCES = 60  # on one axis
 LEAST_GAP = 1e-4  # below it a gap is drawn at this height on the logarithmic axis
 LEAST_S = 1e-3
+LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
 
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
@@ -52,7 +54,8 @@ def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) ->
     axes = figure.subplots()
     numbers = grid.to_numpy(dtype=float)
     top = max(float(np.nanmax(numbers, initial=baseline)), baseline + 1e-6)
-    image = axes.imshow(numbers, cmap="YlOrRd", vmin=baseline, vmax=top, aspect="auto")
+    scale = LogNorm(baseline, top) if baseline > 0 and top > 3 * baseline else Normalize(baseline, top)
+    image = axes.imshow(numbers, cmap="YlOrRd", norm=scale, aspect="auto")
     several = grid.index.get_level_values(0).nunique() > 1
     names = [f"{family}/{instance}" if several else instance for family, instance in grid.index]
     axes.set_yticks(range(len(grid)), names, fontsize=7)
@@ -60,7 +63,7 @@ def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) ->
     for (y, x), number in np.ndenumerate(numbers):
         if np.isfinite(number):
             text = ("0" if number < 5e-5 else f"{100 * number:.1f}") if percent else f"{number:.3g}"
-            dark = (number - baseline) > 0.6 * (top - baseline)
+            dark = float(scale(number)) > 0.6
             axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
     figure.colorbar(image, ax=axes, label=what, shrink=min(1.0, 3 / height))
     axes.set_title(title, fontsize=10)
@@ -128,7 +131,7 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
     for row in rows.sort_values("total_s", ascending=False).to_dict("records"):
         record = next((r for path, r in of_path.items() if path.endswith("/" + row["record"])), None)
         steps = record.data.get("progress") or [] if record is not None else []
-        if len(steps) > 2:
+        if len(steps) > 2 and steps[-1][0] - steps[0][0] > LEAST_SPAN_S:
             charts.setdefault((row["family"], row["instance"]), []).append((row["label"], steps))
     chosen = list(charts.items())[:6]
     if not chosen:

@@ -105,6 +105,7 @@ def test_every_fault_of_a_study_file_is_named(tmp_path):
     ("text", "message"),
     [
         ("name = ", "not valid TOML"),
+        ('name = "x"\ninstances = ["{i}"]\n[[run]]\nonly = ["torus-*"]\n', "torus-"),
         ('name = "x"\n', "needs instances"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nmethods = ["magic"]\n', "magic"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nsolvers = ["cplex"]\n', "cplex"),
