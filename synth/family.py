@@ -13,13 +13,16 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, UnsupportedError
 from synth.instance import Instance
 from synth.options import Parameter, RunOptions
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 ENTRY_POINT_GROUP = "synth.families"
 
@@ -142,6 +145,14 @@ class Family(ABC):
     @abstractmethod
     def plot(self, instance: Any, solution: Any, title: str) -> Figure:
         """The solution drawn."""
+
+    def frames(self, instance: Any, solution: Any) -> Frames | None:
+        """The solution as an animation for a study's report, or None where it cannot be stepped through."""
+        return None
+
+    def reproduce(self, page: Reproduction) -> None:
+        """Put the paper's printed figures beside ours . By default raises :class:`UnsupportedError`."""
+        raise UnsupportedError(f"family {self.name} has no reproduction of its paper")
 
 
 @cache

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synth.errors import Fault, InputError
+from synth.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class RunOptions:
     """What the user asked of one run. ``method`` holds the method's own parameters, defaults filled in.
 
     ``relative_gap`` and ``threads`` go to the solver; the seed goes to solvers and to every random choice of ours.
+    A method that finds incumbents or bounds on its way notes them in ``progress``.
     """
 
     time_limit_s: float | None = 60.0
@@ -35,6 +37,7 @@ class RunOptions:
     solver: str | None = None
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
     def remaining(self) -> float | None:
         """Seconds left until the time limit, never negative; None without a limit."""

@@ -209,7 +209,7 @@ def _collect_study(batch: Batch) -> None:
     folder = batch.folder.resolve()
     with chdir(batch.directory):
         study = _study_plan().load(batch.study)
-        import_module("synth.study.report").collect(study, folder)
+        import_module("synth.study.collect").collect(study, folder)
     console.print(f"table and report of study {study.name} are in {batch.folder}", markup=False, soft_wrap=True)
 
 

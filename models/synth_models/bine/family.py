@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+
 _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: halving, butterflies: doubling first")
 _BLOCKS = Parameter(
     "blocks", read_choice("permute", "pieces", "exchange"), "permute",
@@ -133,6 +135,11 @@ class BineFamily(Family):
         )  # fmt: skip
         frame = frame.groupby(["job", "round", "src", "dst"])["bytes"].sum().reset_index()
         return frame if len(instance.allocations) > 1 else frame.drop(columns="job")
+
+    def frames(self, instance: BineInstance, solution: Plan) -> Frames | None:
+        from synth_models.bine.animation import frames
+
+        return frames(instance, solution)
 
     def describe(self, instance: BineInstance, solution: Plan) -> str:
         from synth_models.bine.views import describe

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+
 _PROGRAM_PARAMETERS = (
     Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
@@ -143,6 +145,11 @@ class XTreeFamily(Family):
         if instance.task.reduces:
             columns["collective phase"] = np.where(ordered.adds, "reduce_scatter", "allgather")
         return pd.DataFrame(columns)
+
+    def frames(self, instance: XTreeInstance, solution: Schedule) -> Frames | None:
+        from synth_models.xtree.animation import frames
+
+        return frames(instance, solution)
 
     def describe(self, instance: XTreeInstance, solution: Schedule) -> str:
         from synth_models.xtree.views import describe
