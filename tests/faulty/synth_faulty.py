@@ -30,6 +30,7 @@ class FaultyInstance(Instance):
     ] = "good"  # fmt: skip
     seconds: float = 0.0
     megabytes: int = 0
+    gate: str | None = None  # a file without which the run does not end
     trace: str | None = None  # a file to which the run adds a line when it starts and when it ends
 
 
@@ -46,6 +47,8 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
     held = bytearray(instance.megabytes * 1_000_000)
     held[::4096] = b"x" * len(held[::4096])
     time.sleep(instance.seconds)
+    while instance.gate and not Path(instance.gate).exists():
+        time.sleep(0.02)
     match instance.behaviour:
         case "crash":
             ctypes.string_at(0)

@@ -94,7 +94,7 @@ def test_twenty_runs_of_which_five_go_wrong(tmp_path: Path) -> None:
         write(tmp_path / "in", f"good{i:02}", number=i)
     for bad in ("crash", "hang", "grow"):
         write(tmp_path / "in", bad, bad)
-    write(tmp_path / "in", "orphan", seconds=3.0, trace=str(tmp_path / "trace"))
+    write(tmp_path / "in", "orphan", gate=str(tmp_path / "gate"), trace=str(tmp_path / "trace"))
     damaged = write(tmp_path / "in", "invalid")
     words = (*SUBMIT, *SHORT, "--time-limit", "8s", "--chunk", 1)
     # the last name in the order of the files is the last to start; damage it before
@@ -116,6 +116,7 @@ def test_twenty_runs_of_which_five_go_wrong(tmp_path: Path) -> None:
     assert found["counts"]["done"] == 15
 
     damaged.write_text(whole)
+    (tmp_path / "gate").touch()
     before = stamps(tmp_path)
     resubmitted = synth("batch", "resubmit", "b", cwd=tmp_path).stdout
     assert "5 runs, engine slurm" in resubmitted
@@ -150,7 +151,7 @@ def test_a_requeued_task_goes_on(tmp_path: Path) -> None:
     """Requeued in its second run (as after a preemption), the task skips the first and does the second again."""
     trace = tmp_path / "trace"
     write(tmp_path / "in", "a", trace=str(trace))
-    write(tmp_path / "in", "b", seconds=6.0, trace=str(trace))
+    write(tmp_path / "in", "b", gate=str(tmp_path / "gate"), trace=str(trace))
     write(tmp_path / "in", "c", trace=str(trace))
     synth(*SUBMIT, "--time-limit", "20s", "--chunk", 3, cwd=tmp_path)
     within(60, lambda: [name for name, _, event, _ in traced(trace) if event == "start"] == ["a", "b"])
@@ -159,6 +160,7 @@ def test_a_requeued_task_goes_on(tmp_path: Path) -> None:
     subprocess.run(["scontrol", "requeue", job_of(tmp_path, "a")], check=True)
     within(30, lambda: not alive(interrupted))
     assert set(terminations(tmp_path / "b/records")) == {"a"}
+    (tmp_path / "gate").touch()
     found = until(tmp_path, lambda now: is_over(now) and now["counts"]["done"] == 3)
     assert found["counts"]["lost"] == found["counts"]["failed"] == 0
     assert [name for name, _, event, _ in traced(trace) if event == "start"] == ["a", "b", "b", "c"]
