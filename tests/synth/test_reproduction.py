@@ -150,8 +150,10 @@ NAMED = {  # what every erratum of ../shared/papers/README.md is about, as the p
     "xtree": ["all n positions are in the ring"],
     "mlfm": ["m <= l-1 <= d"],
     "bine": ["57 %"],
-    "optree": ["128 steps", "rounding up is not always best", "155 steps, 40.15 %", "is w = 128",
-               "second count 100 steps", "depth 5, 6, 7 with 32 steps", "depth 6, 7 with 70 steps", "depth 8 with 340 steps", "ceil(m^2/(4w))"],
+    "optree": [
+        "128 steps", "rounding up is not always best", "155 steps, 40.15 %", "depth 5, 6, 7 with 32 steps",
+        "depth 6, 7 with 70 steps", "depth 8 with 340 steps", "is w = 128", "second count 100 steps", "ceil(m^2/(4w))",
+    ],
 }  # fmt: skip
 
 
