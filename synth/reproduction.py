@@ -56,7 +56,8 @@ class Reproduction:
     """Collects a family's reproduction.
 
     ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real data
-    may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part.
+    may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part, ``jobs`` programs run at
+    once.
     """
 
     folder: Path
@@ -64,6 +65,7 @@ class Reproduction:
     instances: Path = Path("instances")
     data: Path = Path("../shared/data")
     say: Callable[[str], None] = lambda line: None
+    jobs: int = 1
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)
@@ -151,7 +153,7 @@ class Reproduction:
         from synth.api import execute, method_options
         from synth.family import get_family
         from synth.options import RunOptions
-        from synth.runner import Run, run_one
+        from synth.runner import Run, run_all
 
         runs = []
         for instance in instances:
@@ -162,11 +164,11 @@ class Reproduction:
                 chosen, parameters = method_options(family, method, solver if method.solvers else None, given)
                 options = RunOptions(time_limit, solver=chosen, method=parameters)
                 runs.append(Run(instance, method, options, self.folder / part if part else self.results))
+        programs = [run for run in runs if run.method.kind == "program" and not self.quick]
+        solved = {run.path: record for run, record, _ in run_all(programs, self.jobs, resume=True)}
         for run in runs:
-            record = run.finished_record()
-            if record is None and run.method.kind == "program" and not self.quick:
-                record = run_one(run)
-            elif record is None:
+            record = solved.get(run.path) or run.finished_record()
+            if record is None:
                 record = records.write(execute(run.instance, run.method, run.options), run.path)
             if not record.ok:
                 raise RuntimeError(f"{run.path}: {record['verified']['faults'] or record['message']}")

@@ -23,6 +23,7 @@ def reproduce(
         None, "--results", "--out", help="Where pages, figures and records go. Default: results/published; "
         "with --quick results/quick.",
     ),
+    jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
     instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
     data: Path = typer.Option(
         Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
@@ -42,7 +43,7 @@ def reproduce(
         def say(line: str, name: str = name, started: float = started) -> None:
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
 
-        page = Reproduction(folder / name, quick, instances, data, say)
+        page = Reproduction(folder / name, quick, instances, data, say, jobs)
         try:
             with plain_figures():
                 family.reproduce(page)
