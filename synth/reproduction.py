@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.instance import Instance
+    from synth.runner import Run
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ class Erratum:
 class Reproduction:
     """Collects a family's reproduction.
 
-    ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real data
-    may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part.
+    ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real
+    data may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part, ``jobs`` programs
+    run at once.
     """
 
     folder: Path
@@ -64,6 +66,7 @@ class Reproduction:
     instances: Path = Path("instances")
     data: Path = Path("../shared/data")
     say: Callable[[str], None] = lambda line: None
+    jobs: int = 1
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)
@@ -148,10 +151,10 @@ class Reproduction:
         Records of earlier runs with the same instance and options are taken as they are, so a second run changes
         nothing. They lie below :attr:`results`, or below ``folder/part``. Raises ``RuntimeError`` on a failed check.
         """
-        from synth.api import execute, method_options
+        from synth.api import method_options
         from synth.family import get_family
         from synth.options import RunOptions
-        from synth.runner import Run, run_one
+        from synth.runner import Run
 
         runs = []
         for instance in instances:
@@ -162,19 +165,36 @@ class Reproduction:
                 chosen, parameters = method_options(family, method, solver if method.solvers else None, given)
                 options = RunOptions(time_limit, solver=chosen, method=parameters)
                 runs.append(Run(instance, method, options, self.folder / part if part else self.results))
+        yield from self._run(runs)
+
+    def study(self, name: str) -> Iterator[tuple[Instance, Record]]:
+        """Run the study file ``<instances>/studies/<name>.toml`` as :meth:`solve` does. Its records go below
+        :attr:`results` without a folder per variant, so it may hold one variant of each run only. Raises
+        :class:`InputError` where the file is missing or wrong."""
+        from synth.study.plan import load
+
+        study = load(self.instances / "studies" / f"{name}.toml")
+        runs = [replace(run, results=self.results) for run in study.runs(self.folder / "studies")]
+        twice = {run.path for run in runs if sum(other.path == run.path for other in runs) > 1}
+        if twice:
+            raise InputError(f"several variants of one run: {', '.join(map(str, sorted(twice)))}", str(study.source))
+        for text in study.skipped:
+            self.skip(f"study {name}: {text}")
+        yield from self._run(runs)
+
+    def _run(self, runs: Sequence[Run]) -> Iterator[tuple[Instance, Record]]:
+        from synth.api import execute
+        from synth.runner import run_all
+
+        programs = [run for run in runs if run.method.kind == "program" and not self.quick]
+        solved = {run.path: record for run, record, _ in run_all(programs, self.jobs, resume=True)}
         for run in runs:
-            record = run.finished_record()
-            if record is None and run.method.kind == "program" and not self.quick:
-                record = run_one(run)
-            elif record is None:
+            record = solved.get(run.path) or run.finished_record()
+            if record is None:
                 record = records.write(execute(run.instance, run.method, run.options), run.path)
             if not record.ok:
                 raise RuntimeError(f"{run.path}: {record['verified']['faults'] or record['message']}")
             yield run.instance, record
-
-    def held(self, instance: str) -> dict[str, Record]:
-        """The records on disk of one of this family's instances, by file stem (``pull``, ``ilp-highs``)."""
-        return {path.stem: records.read(path) for path in sorted((self.folder / instance).glob("*.json"))}
 
 
 @contextmanager

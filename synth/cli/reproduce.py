@@ -23,6 +23,7 @@ def reproduce(
         None, "--results", "--out", help="Where pages, figures and records go. Default: results/published; "
         "with --quick results/quick.",
     ),
+    jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
     instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
     data: Path = typer.Option(
         Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
@@ -33,6 +34,7 @@ def reproduce(
     from synth.family import family_names, get_family
     from synth.reproduction import Reproduction, plain_figures
     from synth.reproduction_page import write_page
+    from synth.runner import WriteFailedError
 
     names = family_names() if paper == EVERY else [get_family(paper).name]
     folder = out or Path("results/quick" if quick else "results/published")
@@ -42,20 +44,18 @@ def reproduce(
         def say(line: str, name: str = name, started: float = started) -> None:
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
 
-        page = Reproduction(folder / name, quick, instances, data, say)
+        page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
             with plain_figures():
                 family.reproduce(page)
+            write_page(page, family, path)
         except UnsupportedError as error:
             if paper != EVERY:
                 raise InputError(str(error)) from None
             errors.print(f"synth: skipped: {error}", style="yellow", markup=False)
             continue
-        path = folder / f"{name}.md"
-        try:
-            write_page(page, family, path)
-        except OSError as error:
-            errors.print(f"synth: cannot write {path}: {error.strerror}", style="red", markup=False)
+        except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
+            errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None
         console.print(_summary(page, path, time.monotonic() - started), markup=False)
 

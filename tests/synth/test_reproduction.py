@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import Family, family_names, get_family
+from synth.family import Family, Verdict, family_names, get_family
 from synth.reproduction import Comparison, Reproduction
 from synth.reproduction_page import comparisons_table, page_text, shown, write_page
 
@@ -90,7 +90,33 @@ def test_solve_keeps_records_and_takes_them_again(tmp_path):
     assert again.path.stat().st_mtime_ns == before
     [(_, other)] = made.solve([instance], {"pull": {"restarts": "3"}})
     assert other["options"]["method"] == {"restarts": 3}
-    assert list(made.held("equimesh-2x3-c1")) == ["pull"]
+
+
+def test_a_study_file_is_run_into_the_published_layout(tmp_path):
+    folder = tmp_path / "instances" / "studies"
+    folder.mkdir(parents=True)
+    (folder / "two.toml").write_text(
+        'name = "two"\n[[generate]]\nfamily = "xtree"\n'
+        'parameters = { network = "ring", nodes = [4, 5], chunks = 1 }\n[[run]]\nmethods = ["bound", "pull"]\n'
+    )
+    made = Reproduction(tmp_path / "out" / "xtree", instances=tmp_path / "instances")
+    found = {(instance.name, record["method"]): record for instance, record in made.study("two")}
+    assert found["ring-4-c1", "bound"].bound == found["ring-4-c1", "pull"].value == 2
+    assert found["ring-5-c1", "pull"].path == tmp_path / "out" / "xtree" / "ring-5-c1" / "pull.json"
+    assert len(list(made.study("two"))) == 4
+    (folder / "two.toml").write_text((folder / "two.toml").read_text() + "seeds = [0, 1]\n")
+    with pytest.raises(InputError, match="several variants"):
+        list(made.study("two"))
+
+
+def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    verdict = Verdict(None, {}, ["a fault"])
+    monkeypatch.setattr(type(get_family("mlfm")), "check", lambda *_: verdict)
+    done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "a fault" in done.output
+    assert not (tmp_path / "mlfm.md").exists()
 
 
 def test_an_instance_made_for_a_page_is_found_by_the_check(tmp_path, monkeypatch):
@@ -150,8 +176,10 @@ NAMED = {  # what every erratum of ../shared/papers/README.md is about, as the p
     "xtree": ["all n positions are in the ring"],
     "mlfm": ["m <= l-1 <= d"],
     "bine": ["57 %"],
-    "optree": ["128 steps", "rounding up is not always best", "155 steps, 40.15 %", "is w = 128",
-               "second count 100 steps", "depth 5, 6, 7 with 32 steps", "depth 6, 7 with 70 steps", "depth 8 with 340 steps", "ceil(m^2/(4w))"],
+    "optree": [
+        "128 steps", "rounding up is not always best", "155 steps, 40.15 %", "depth 5, 6, 7 with 32 steps",
+        "depth 6, 7 with 70 steps", "depth 8 with 340 steps", "is w = 128", "second count 100 steps", "ceil(m^2/(4w))",
+    ],
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
     from synth.reproduction import Reproduction
 
 _MODULES = "synth_models.mlfm"
@@ -138,6 +139,11 @@ class MLFMFamily(Family):
         from synth_models.mlfm.views import table
 
         return table(instance, solution)
+
+    def frames(self, instance: MLFMInstance, solution: Phases) -> Frames | None:
+        from synth_models.mlfm.animation import frames
+
+        return frames(instance, solution)
 
     def describe(self, instance: MLFMInstance, solution: Phases) -> str:
         from synth_models.mlfm.views import describe

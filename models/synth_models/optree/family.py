@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
     from synth.reproduction import Reproduction
 
 
@@ -143,6 +144,11 @@ class OpTreeFamily(Family):
             raise InputError(f"{solution.algorithm} counts steps and has no circuits; optree and relay make them")
         order = np.lexsort((solution.src, solution.wavelength, solution.direction, solution.step))
         return pd.DataFrame({name: getattr(solution, name)[order] for name in COLUMNS})
+
+    def frames(self, instance: OpTreeInstance, solution: Solution) -> Frames | None:
+        from synth_models.optree.animation import frames
+
+        return frames(instance, solution)
 
     def describe(self, instance: OpTreeInstance, solution: Solution) -> str:
         from synth_models.optree.views import describe

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
     from synth.reproduction import Reproduction
 
 _PROGRAM_PARAMETERS = (
@@ -145,6 +146,11 @@ class XTreeFamily(Family):
         if instance.task.reduces:
             columns["collective phase"] = np.where(ordered.adds, "reduce_scatter", "allgather")
         return pd.DataFrame(columns)
+
+    def frames(self, instance: XTreeInstance, solution: Schedule) -> Frames | None:
+        from synth_models.xtree.animation import frames
+
+        return frames(instance, solution)
 
     def describe(self, instance: XTreeInstance, solution: Schedule) -> str:
         from synth_models.xtree.views import describe
