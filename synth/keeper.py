@@ -5,10 +5,10 @@ process id, then how it ended. A run has a process, session and process group of
 the time limit plus a grace period, over the memory limit, and when the supervisor goes away (the socket's end of file),
 so that a supervisor killed with SIGKILL leaves no orphan. If the keeper itself is killed, Linux kills the run with it.
 
-A run with one thread is forked from the keeper, which has the imports behind it. What else a run has imported joins
-these once it has ended well, so that an import that crashes or hangs only ever takes its own run down. Forking needs a
-process without threads: the keeper looks, and starts a new interpreter where it finds any, for runs with several
-threads, and outside Linux.
+A run with one thread is forked from the keeper, which has the imports behind it. What else a run has imported (modules,
+compiled kernels) joins these once it has ended well, so that an import that crashes or hangs only ever takes its own
+run down. Forking needs a process without threads: the keeper looks, and starts a new interpreter where it finds any,
+for runs with several threads, and outside Linux.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import ctypes
 import gc
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -47,7 +48,7 @@ class Keeper:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._lines = control.makefile("rb")
-        self._proven: list[str] = []  # modules that a run has imported and ended well, not imported here yet
+        self._proven: list[bytes] = []  # what runs that ended well have imported, not imported here yet
         self._may_fork = sys.platform == "linux"
         self._woken, wake = socket.socketpair()
         self._woken.setblocking(False)
@@ -75,9 +76,9 @@ class Keeper:
         from synth.record import remove_leftovers
 
         kills_before = _kernel_kills()
-        started = time.monotonic()
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:
             pid = self._start(task, errors, imports)
+            started = time.monotonic()
             self._send({"pid": pid})
             watch = _Watch(pid, task, started)
             gone = False
@@ -95,7 +96,7 @@ class Keeper:
             remove_leftovers(Path(task["record"]))
             if code == 0:
                 imports.seek(0)
-                self._proven += imports.read().decode().split()
+                self._proven.append(imports.read())
             return None if gone else {
                 "code": code, "cause": watch.cause, "peak_mb": watch.peak_mb,
                 "kernel_killed": code == -signal.SIGKILL and watch.cause is None and _kernel_kills() > kills_before,
@@ -131,10 +132,10 @@ class Keeper:
     def _ready_to_fork(self) -> bool:
         """Import what runs have shown to be safe; whether this process has stayed without threads."""
         if self._may_fork:
-            for name in self._proven:
-                with suppress(Exception):
-                    import_module(name)
-            if self._proven:
+            new = [noted for noted in self._proven if noted]
+            for noted in new:
+                _import(noted)
+            if new:
                 gc.collect()
                 gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
             self._proven.clear()
@@ -142,7 +143,7 @@ class Keeper:
         return self._may_fork
 
     def _fork(self, task: Mapping[str, Any], errors: BinaryIO, imports: BinaryIO) -> int:
-        here = set(sys.modules)
+        modules, kernels = set(sys.modules), len(_kernels())
         keeper = os.getpid()
         pid = os.fork()
         if pid:
@@ -157,8 +158,7 @@ class Keeper:
                 os.close(end.detach())
             worker.settle(keeper)
             code = worker.execute(task)
-            imports.write("\n".join(name for name in sys.modules if name not in here).encode())
-            imports.flush()
+            _note_imports(imports, modules, kernels)
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
         except BaseException:
@@ -166,6 +166,31 @@ class Keeper:
         finally:
             sys.stderr.flush()
             os._exit(code)
+
+
+def _kernels() -> list[Any]:
+    """The compiled kernels of this process, if it has any."""
+    return sys.modules["synth.kernels"].in_use() if "synth.kernels" in sys.modules else []
+
+
+def _note_imports(file: BinaryIO, modules: set[str], kernels: int) -> None:
+    """Write down what this process has imported beyond its keeper's modules and its number of kernels."""
+    names = [name for name in sys.modules if name not in modules]
+    own = _kernels()
+    if names or len(own) > kernels:
+        file.write(json.dumps(names).encode() + b"\n" + pickle.dumps(own))
+        file.flush()
+
+
+def _import(noted: bytes) -> None:
+    """Import the same here; what cannot be is left to each run."""
+    names, _, kernels = noted.partition(b"\n")
+    for name in json.loads(names):
+        with suppress(Exception):
+            import_module(name)
+    if "synth.kernels" in sys.modules:
+        with suppress(Exception):
+            sys.modules["synth.kernels"].load(pickle.loads(kernels))
 
 
 class _Watch:

@@ -8,12 +8,13 @@ files for each task go into one folder and are deleted once the task's runs are 
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import io
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from synth.batch.plan import Batch, Resources, Task
@@ -73,11 +74,12 @@ def submit(batch: Batch, tasks: Sequence[Task], resources: Resources) -> dict[st
     """Submit one array (or one job); the job id of each task by its name. Raises :class:`InputError` as sbatch says."""
     executor = _executor(batch, tasks, resources)
     folder = str(batch.folder.resolve())
+    said = io.StringIO()  # submitit passes on what sbatch writes to standard error
     try:
-        with executor.batch():
+        with contextlib.redirect_stderr(said), executor.batch():
             jobs = [executor.submit(ChunkTask(folder, task.name)) for task in tasks]
     except Exception as error:
-        raise InputError(f"sbatch: {_reason(error)}") from None
+        raise InputError(_reason(f"{error}\n{said.getvalue()}") or type(error).__name__) from None
     return {task.name: job.job_id for task, job in zip(tasks, jobs, strict=True)}
 
 
@@ -119,10 +121,11 @@ def prune(batch: Batch, task: Task) -> None:
             path.unlink(missing_ok=True)
 
 
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    found = [line for line in lines if "error" in line.lower()]
-    return (found or lines or [type(error).__name__])[-1].removeprefix("sbatch: ")
+def _reason(text: str) -> str:
+    """sbatch's own complaint among what submitit says, or the last line there is."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = [line for line in lines if line.startswith("sbatch: error")]
+    return (found or lines or [""])[-1]
 
 
 def _output(*command: str) -> str | None:
@@ -132,8 +135,3 @@ def _output(*command: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def logs(folder: Path, job: str) -> Mapping[str, Path]:
-    """submitit's log files of a job that are there, by kind (``out``, ``err``)."""
-    return {path.suffix[1:]: path for path in sorted((folder / "slurm").glob(f"{job}_*_log.*"))}

@@ -104,6 +104,8 @@ class Events:
     def add(self, event: str, **facts: Any) -> None:
         """Append a line. A full disk loses the line, not the task."""
         line = json.dumps({"event": event, "time": plan.now(), **facts}) + "\n"
+        if event == "begin":  # the attempt before may have died within a line
+            line = "\n" + line
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as stream:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from synth.batch.status import BatchStatus
     from synth.record import Record
     from synth.runner import Run
+    from synth.study.plan import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
 LISTED = 20  # failed and lost runs that status names
@@ -38,7 +39,9 @@ FOLDER = typer.Argument(..., metavar="FOLDER", help="The batch's folder.")
 
 @app.command("submit")
 def submit(
-    targets: list[str] = typer.Argument(..., metavar="STUDY.toml|INSTANCE…", help="A study, or instances and folders."),
+    targets: list[str] = typer.Argument(
+        ..., metavar="STUDY.toml|INSTANCE…", help="A study (file or family), or instances and folders of them."
+    ),
     engine: str = typer.Option("local", "--engine", help="slurm, or local: here and now, without a cluster."),
     folder: Path = typer.Option(None, "--folder", help="The batch's folder. Default: results/batches/<name>."),
     methods: list[str] = typer.Option(None, "-m", "--method", help="As for solve (not with a study)."),
@@ -78,6 +81,8 @@ def submit(
     else:
         folder = folder or Path("results/batches") / study.name
         runs = study.runs(folder)
+        for text in study.skipped:
+            errors.print(f"left out: {text}", markup=False)
     if (folder / plan.FILE).exists():
         raise solving.bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
@@ -172,7 +177,7 @@ def collect(folder: Path = FOLDER) -> None:
     _warn_of_queue(found)
     console.print(_counted(found))
     if batch.study is not None:
-        _collect_study(batch)
+        _collect_study(batch, batch.study)
     done = [(batch.entries[run.index].run(folder), run.record) for run in found.runs if run.record is not None]
     if batch.study is None and done:
         results = folder / batch.entries[0].results
@@ -182,35 +187,30 @@ def collect(folder: Path = FOLDER) -> None:
     solving.print_messages(done)
 
 
-def _study(targets: Sequence[str]) -> Any:
-    """The study named, or None when the targets are instance files."""
-    if not any(target.endswith(".toml") for target in targets):
+def _study(targets: Sequence[str]) -> Study | None:
+    """The study named (a file, or a family's), or None when the targets are instance files."""
+    from synth.family import family_names
+    from synth.study.plan import load
+
+    families = family_names()
+    if not any(t.endswith(".toml") or (t in families and not Path(t).exists()) for t in targets):
         return None
     if len(targets) > 1:
-        raise solving.bad_option("STUDY.toml", "takes one study, and no instances beside it", " ".join(targets))
-    return _study_plan().load(targets[0])
+        raise solving.bad_option("STUDY", "takes one study, and no instances beside it", " ".join(targets))
+    return load(targets[0])
 
 
-def _study_plan() -> Any:
-    from importlib import import_module
-
-    from synth.errors import InputError
-
-    try:
-        return import_module("synth.study.plan")
-    except ImportError:
-        raise InputError("this version has no studies; give instance files") from None
-
-
-def _collect_study(batch: Batch) -> None:
+def _collect_study(batch: Batch, target: str) -> None:
     from contextlib import chdir
-    from importlib import import_module
+
+    from synth.study.collect import collect
+    from synth.study.plan import load
 
     folder = batch.folder.resolve()
     with chdir(batch.directory):
-        study = _study_plan().load(batch.study)
-        import_module("synth.study.collect").collect(study, folder)
-    console.print(f"table and report of study {study.name} are in {batch.folder}", markup=False, soft_wrap=True)
+        made = collect(load(target), folder)
+    for path in made.files:
+        console.print(f"{batch.folder / path.relative_to(folder)} written", markup=False, soft_wrap=True)
 
 
 def _check_engine(engine: str) -> None:

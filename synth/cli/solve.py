@@ -36,15 +36,19 @@ def solve(
     retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
     jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors / threads."),
     memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
+    grace: str = typer.Option(
+        "60s", "--grace", help="From a run's time limit to its end by force, for model and check."
+    ),
     json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
 ) -> None:
     """Solve instance files; ends with a table of values, proven bounds and gaps."""
     from synth.cli.progress import Progress
-    from synth.options import read_megabytes
+    from synth.options import read_duration, read_megabytes
     from synth.record import dumps
     from synth.runner import WriteFailedError, cores, run_all
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
+    grace_s = checked("--grace", read_duration, grace)
     if retry not in (None, "failed"):
         raise bad_option("--retry", "must be failed", retry)
     if retry and not resume:
@@ -57,7 +61,7 @@ def solve(
         with Progress(len(runs), json_lines) as progress:
             several = jobs or max(1, cores() // threads)
             for run, record, was_there in run_all(
-                runs, several, resume, retry == "failed", on_start=progress.start, memory_mb=memory_mb
+                runs, several, resume, retry == "failed", progress.start, memory_mb=memory_mb, grace_s=grace_s
             ):
                 ended[place[id(run)]] = record
                 reused += was_there

@@ -25,20 +25,30 @@ class FaultyInstance(Instance):
 
     family: Literal["faulty"]
     number: int = 1
-    behaviour: Literal["good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit"] = "good"
+    behaviour: Literal[
+        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
+    ] = "good"  # fmt: skip
     seconds: float = 0.0
     megabytes: int = 0
-    trace: str | None = None  # a file to which the run adds a line when it starts
+    gate: str | None = None  # a file without which the run does not end
+    trace: str | None = None  # a file to which the run adds a line when it starts and when it ends
+
+
+def note(instance: FaultyInstance, event: str) -> None:
+    """A line `name pid event time` in the trace, in one write."""
+    if instance.trace:
+        with Path(instance.trace).open("a") as trace:
+            trace.write(f"{instance.name} {os.getpid()} {event} {time.monotonic()}\n")
 
 
 def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
     """Do what the instance says."""
-    if instance.trace:
-        with Path(instance.trace).open("a") as trace:
-            trace.write(f"{instance.name} {os.getpid()}\n")
+    note(instance, "start")
     held = bytearray(instance.megabytes * 1_000_000)
     held[::4096] = b"x" * len(held[::4096])
     time.sleep(instance.seconds)
+    while instance.gate and not Path(instance.gate).exists():
+        time.sleep(0.02)
     match instance.behaviour:
         case "crash":
             ctypes.string_at(0)
@@ -65,6 +75,13 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
             time.sleep(1000)
         case "limit":
             return Outcome("time_limit", solution=instance.number, bound=0.0, bound_proof="nothing is below 0")
+        case "environment":
+            print(
+                "threads", os.environ["OMP_NUM_THREADS"], os.environ["NUMBA_NUM_THREADS"], file=sys.stderr, flush=True
+            )
+        case "empty":
+            return Outcome("time_limit", message="nothing found")
+    note(instance, "end")
     return Outcome("finished", solution=instance.number)
 
 
