@@ -105,6 +105,15 @@ def shape_of(instance: HarvestInstance) -> Shape:
     raise UnsupportedError("the steps are not those of recursive doubling with an allgather that runs forwards")
 
 
+def applies(instance: HarvestInstance) -> bool:
+    """Whether the closed form is for this instance."""
+    try:
+        shape_of(instance)
+    except UnsupportedError:
+        return False
+    return True
+
+
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The best schedule over rings, a proven optimum over all topologies with one port if Observation 4 holds.
 

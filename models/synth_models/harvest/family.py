@@ -28,7 +28,9 @@ class HarvestFamily(Family):
     citation = "Harvest: adaptive photonic switching schedules for collective communication in scale-up domains"
     objective = Objective("completion time", "s")
     instance_type = HarvestInstance
-    default_methods = ("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
+    default_methods = (
+        "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "closed_form", "dp_k", "candidates",
+    )  # fmt: skip
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (
@@ -51,10 +53,14 @@ class HarvestFamily(Family):
     }  # fmt: skip
 
     def defaults_for(self, instance: HarvestInstance) -> tuple[str, ...]:
-        """The methods that have a form for the instance's ports."""
+        """The methods that have a form for the instance's ports and steps."""
+        from synth_models.harvest.closed_form import applies
         from synth_models.harvest.topologies import static_tori
 
-        usable = {"static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus}
+        usable = {
+            "static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus,
+            "closed_form": applies(instance),
+        }  # fmt: skip
         return tuple(name for name in self.default_methods if usable.get(name, True))
 
     def make(self, parameters: Mapping[str, str]) -> HarvestInstance:

@@ -168,6 +168,7 @@ def test_method_is_checked_and_equals_candidates(half, latency):
     instance = make(16, half, 2.0**22, latency=latency)
     record = synth.solve(instance, "closed_form")
     assert record["verified"]["ok"]
+    assert "closed_form" in get_family("harvest").defaults_for(instance)
     shape = closed_form.shape_of(instance)
     assert shape.half == HALVES[half]
     assert shape.message_bytes == pytest.approx(2.0**22)
@@ -186,6 +187,7 @@ def test_method_is_checked_and_equals_candidates(half, latency):
 def test_anything_else_is_refused(change, word):
     with pytest.raises(UnsupportedError, match=word):
         closed_form.shape_of(make(**change))
+    assert "closed_form" not in get_family("harvest").defaults_for(make(**change))
 
 
 def test_other_bytes_are_refused():
