@@ -178,6 +178,26 @@ def test_numbers_of_the_bine_paragraph():
     assert (placed["exact"], placed["proven"]) == (923, 923)
 
 
+def test_numbers_of_the_harvest_paragraph():
+    text = prose()
+    large = [
+        ours("harvest", "6.2, over static, 1 GB, alpha_r = 10 us", what)
+        for what in ("Recursive doubling, 1 port", "Swing, 2 ports", "All-to-all, direct, 1 port")
+    ]
+    assert "{:.2f}, {:.2f} and {:.1f} times as fast as a static ring".format(*large) in text
+    both = ours("harvest", "abstract, over the better of static and BvN", "any algorithm of Figure 5")
+    assert f"over the better of static and BvN it gains up to {both:.2f} times" in text
+    assert "On tori the mirrored Swing gains nothing over the better of the two" in text
+    for what in ("Swing on 8x8, 4 ports", "Swing on 4x4x4, 6 ports"):
+        assert ours("harvest", "6.2, Figure 8, over static and over BvN", what) == pytest.approx(1)
+    rows = [
+        [cell.strip() for cell in line.split("|")]
+        for line in (PUBLISHED / "harvest" / "benchmarks.md").read_text().splitlines()
+    ]
+    compiled = next(row for row in rows if "test_closed_form_compiled" in row)
+    assert f"takes about {1e6 * float(compiled[4]):.1f} microseconds, {float(compiled[5]):.0f} times less" in text
+
+
 @pytest.mark.parametrize("family", ["xtree", "mlfm", "optree", "bine"])
 def test_counts_of_instances_solved_to_optimality(family):
     """The table of models/README.md, counted again from the records."""

@@ -84,24 +84,24 @@ def whole(algorithm, known=None):
 
 
 @pytest.mark.parametrize("algorithm", FAMILIES)
-@pytest.mark.benchmark(group="heatmap of 32 x 32, 64 GPUs")
 def test_heatmap_with_profiles(benchmark, algorithm):
+    benchmark.group = f"heatmap of 32 x 32, 64 GPUs, {algorithm}"
     whole(algorithm)  # compile
     benchmark.pedantic(whole, args=(algorithm,), rounds=3)
 
 
 @pytest.mark.parametrize("algorithm", FAMILIES)
-@pytest.mark.benchmark(group="heatmap of 32 x 32, 64 GPUs")
 def test_heatmap_from_profiles(benchmark, algorithm):
+    benchmark.group = f"heatmap of 32 x 32, 64 GPUs, {algorithm}"
     known = rated(algorithm)
     whole(algorithm, known)
     benchmark.pedantic(whole, args=(algorithm, known), rounds=3)
 
 
 @pytest.mark.parametrize("algorithm", FAMILIES)
-@pytest.mark.benchmark(group="heatmap of 32 x 32, 64 GPUs")
 def test_heatmap_point_by_point(benchmark, algorithm):
     """The same from profiles, one shortest path by numpy for every point."""
+    benchmark.group = f"heatmap of 32 x 32, 64 GPUs, {algorithm}"
     known = rated(algorithm)
     weight = known.instance.bytes_per_pair / heatmaps.message_bytes(known.instance)
 
