@@ -33,9 +33,7 @@ def study(
     memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
     resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
     retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
-    collect_only: bool = typer.Option(
-        False, "--collect", help="Run nothing: table, figures and report of what is there."
-    ),
+    collect_only: bool = typer.Option(False, "--collect", help="Run nothing: report what is there."),
     compare: bool = typer.Option(False, "--compare", help="Compare two studies, given by their folders (or names)."),
     as_json: bool = typer.Option(False, "--json", help="With --compare: every compared run as one JSON text."),
 ) -> None:
@@ -82,11 +80,8 @@ def _run(
     several = jobs or max(1, cores() // threads)
     try:
         with Progress(len(runs)) as progress:
-            ended = 0
-            for run, record, reused in run_all(
-                runs, several, resume, retry_failed, on_start=progress.start, memory_mb=memory_mb
-            ):
-                ended += 1
+            ends = run_all(runs, several, resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
+            for ended, (run, record, reused) in enumerate(ends, 1):
                 progress.done(run, record)
                 if not reused:
                     errors.print(_line(ended, len(runs), run, record), markup=False)
@@ -156,13 +151,10 @@ def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
     if found.only != (0, 0):
         console.print(f"only in A: {found.only[0]} runs; only in B: {found.only[1]} runs")
     if len(found.regressions):
-        console.print(
-            f"{len(found.regressions)} of {len(found.rows)} runs are worse in B (slower from {SLOWER:g} times):"
-        )
-        shown = found.regressions[
-            ["instance", "method", "solver", "seed", "value_a", "value_b", "bound_a", "bound_b", "total_s_a", "total_s_b",
-             "why"]
-        ]  # fmt: skip
+        count = f"{len(found.regressions)} of {len(found.rows)}"
+        console.print(f"{count} runs are worse in B (slower: from {SLOWER:g} times)")
+        columns = ["value_a", "value_b", "bound_a", "bound_b", "total_s_a", "total_s_b", "why"]
+        shown = found.regressions[["instance", "method", "solver", "seed", *columns]]
         _print(shown.head(LISTED), "instance", "method", "solver", "why")
         if len(shown) > LISTED:
             console.print(f"… {len(shown) - LISTED} more (--json prints all)")

@@ -43,9 +43,8 @@ def compare(first: Path, second: Path) -> Comparison:
         table["time_limit_s"] = table["time_limit_s"].fillna(float("inf"))
         tables.append(table)
     wanted = [*KEYS, "status", "termination", "value", "bound", "solved", "total_s", "instance_sha256", "unit"]
-    merged: Any = tables[0][wanted].merge(
-        tables[1][wanted], on=KEYS, how="outer", suffixes=("_a", "_b"), indicator=True
-    )
+    a, b = (table[wanted] for table in tables)
+    merged: Any = a.merge(b, on=KEYS, how="outer", suffixes=("_a", "_b"), indicator=True)
     only = int((merged["_merge"] == "left_only").sum()), int((merged["_merge"] == "right_only").sum())
     rows: Any = merged[merged["_merge"] == "both"].drop(columns="_merge").reset_index(drop=True)
     rows["value_ratio"] = rows["value_b"] / rows["value_a"].where(rows["value_a"] != 0)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from synth.record import Record
 from synth.study.measures import performance_profile
@@ -16,6 +18,7 @@ from synth.study.measures import performance_profile
 MOST_INSTANCES = 60  # on one axis
 LEAST_GAP = 1e-4  # below it a gap is drawn at this height on the logarithmic axis
 LEAST_S = 1e-3
+LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
 
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
@@ -51,7 +54,8 @@ def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) ->
     axes = figure.subplots()
     numbers = grid.to_numpy(dtype=float)
     top = max(float(np.nanmax(numbers, initial=baseline)), baseline + 1e-6)
-    image = axes.imshow(numbers, cmap="YlOrRd", vmin=baseline, vmax=top, aspect="auto")
+    scale = LogNorm(baseline, top) if baseline > 0 and top > 3 * baseline else Normalize(baseline, top)
+    image = axes.imshow(numbers, cmap="YlOrRd", norm=scale, aspect="auto")
     several = grid.index.get_level_values(0).nunique() > 1
     names = [f"{family}/{instance}" if several else instance for family, instance in grid.index]
     axes.set_yticks(range(len(grid)), names, fontsize=7)
@@ -59,7 +63,7 @@ def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) ->
     for (y, x), number in np.ndenumerate(numbers):
         if np.isfinite(number):
             text = ("0" if number < 5e-5 else f"{100 * number:.1f}") if percent else f"{number:.3g}"
-            dark = (number - baseline) > 0.6 * (top - baseline)
+            dark = float(scale(number)) > 0.6
             axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
     figure.colorbar(image, ax=axes, label=what, shrink=min(1.0, 3 / height))
     axes.set_title(title, fontsize=10)
@@ -105,7 +109,10 @@ def profile(table: pd.DataFrame) -> Figure | None:
         for line in axes.get_lines():  # every curve ends at the same right edge
             taus, shares = line.get_data()
             line.set_data(np.append(taus, right * 1.05), np.append(shares, shares[-1]))
-        axes.set_xscale("log")
+        if right > 3:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(1.0, right * 1.05)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel(f"{what} ≤ τ")
@@ -116,14 +123,15 @@ def profile(table: pd.DataFrame) -> Figure | None:
 
 
 def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
-    """Incumbent and bound over time of the programs that took longest, up to six instances."""
+    """Incumbent and bound over time of the programs that took longest, up to six instances on which something
+    happened on the way."""
     of_path = {record.path.as_posix(): record for record in records if record.path is not None}
     rows: Any = table[(table["status"] == "ok") & (table["kind"] == "program")]
     charts: dict[tuple[str, str], list[tuple[str, list[Any]]]] = {}
     for row in rows.sort_values("total_s", ascending=False).to_dict("records"):
         record = next((r for path, r in of_path.items() if path.endswith("/" + row["record"])), None)
         steps = record.data.get("progress") or [] if record is not None else []
-        if len(steps) > 1:
+        if len(steps) > 2 and steps[-1][0] - steps[0][0] > LEAST_SPAN_S:
             charts.setdefault((row["family"], row["instance"]), []).append((row["label"], steps))
     chosen = list(charts.items())[:6]
     if not chosen:
@@ -133,16 +141,20 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
     axes_list = list(np.ravel(figure.subplots(lines, min(3, len(chosen)), squeeze=False)))
     colours = _colours(sorted({label for _, curves in chosen for label, _ in curves}))
     for axes, ((_, instance), curves) in zip(axes_list, chosen, strict=False):
+        end = max(steps[-1][0] for _, steps in curves[:6])
         for label, steps in curves[:6]:
-            seconds = np.maximum([step[0] for step in steps], LEAST_S)
+            seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
             for column, style in ((1, "-"), (2, "--")):
-                heights = [np.nan if step[column] is None else step[column] for step in steps]
+                heights = [np.nan if step[column] is None else step[column] for step in [*steps, steps[-1]]]
                 if column == 2 and np.isfinite(heights).any():  # a bound below 0 would only squash the rest
                     heights = [height if height >= 0 else np.nan for height in heights]
                 axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
                           label=label if column == 1 else None)  # fmt: skip
         axes.set_xscale("log")
         axes.set_title(instance, fontsize=9)
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        if seconds.max() < 10 * seconds.min():
+            axes.set_xscale("linear")
         axes.set_xlabel("seconds")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)

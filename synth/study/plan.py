@@ -14,6 +14,7 @@ A study file (paths are relative to it)::
 
     [[run]]                                     # one or several; without any: the families' default methods
     methods = ["ilp", "cpsat"]                  # default: the family's
+    only = ["*-allreduce"]                      # default: all instances; patterns of their names
     solvers = ["highs", "scip"]                 # default: each method's first; methods without solvers run once
     seeds = [0, 1]
     time_limits = ["60s"]
@@ -30,6 +31,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,6 +70,7 @@ class RunPlan(_Part):
     """Methods x solvers x seeds x limits."""
 
     methods: list[str] | None = None
+    only: list[str] | None = None
     solvers: list[str] | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
     time_limits: Annotated[list[str], Field(min_length=1)] = [DEFAULT_LIMIT]
@@ -149,6 +152,9 @@ class Study:
         families = {instance.family: get_family(instance.family) for instance in instances}
         for plan in self.plans:
             faults += _plan_faults(plan, families.values())
+            for pattern in plan.only or ():
+                if not any(fnmatchcase(instance.name, pattern) for instance in instances):
+                    faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
         if faults:
             raise InputError(list(dict.fromkeys(faults)), self._where)
         runs: dict[Path, Run] = {}
@@ -164,6 +170,8 @@ class Study:
     def _expand(self, plan: RunPlan, instance: Instance, family: Family, records: Path) -> Iterator[Run]:
         from synth.api import method_options
 
+        if plan.only is not None and not any(fnmatchcase(instance.name, pattern) for pattern in plan.only):
+            return
         known_here = [name for name in plan.methods or family.defaults_for(instance) if name in family.methods]
         for name in known_here:
             method = family.methods[name]

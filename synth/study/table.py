@@ -21,7 +21,7 @@ COLUMNS: dict[str, str] = {
     "kind": "program, reference or bound",
     "solver": "solver, empty where the method uses none",
     "variant": "seed, limit and options that tell runs of one method and solver apart",
-    "label": "method, solver and, where the study has several, variant",
+    "label": "method, solver (if not of the same name) and, where the study has several, variant",
     "seed": "seed",
     "time_limit_s": "limit of the run [s]",
     "threads": "threads of the run",
@@ -80,7 +80,7 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
         return pd.DataFrame(table)
     several = table.groupby(["family", "instance", "method", "solver"])["variant"].transform("nunique").max() > 1
     table["label"] = [
-        " ".join([method + (f"-{solver}" if solver else "")] + ([variant] if several else []))
+        " ".join([method + (f"-{solver}" if solver and solver != method else "")] + ([variant] if several else []))
         for method, solver, variant in zip(table["method"], table["solver"], table["variant"], strict=True)
     ]
     good = table["status"] == "ok"

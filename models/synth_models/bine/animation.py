@@ -40,6 +40,8 @@ def _by_group(groups: np.ndarray) -> np.ndarray:
     if count == 1:
         return circle(len(groups))
     centres, places = circle(count), np.zeros((len(groups), 2))
+    if count == 2:
+        centres = centres[:, ::-1]
     radius = min(0.8, 2.2 / count)
     for g in range(count):
         members = np.flatnonzero(groups == g)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: halving, butterflies: doubling first")
 _BLOCKS = Parameter(
@@ -150,3 +151,8 @@ class BineFamily(Family):
         from synth_models.bine.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.bine.reproduce import reproduce
+
+        reproduce(page)

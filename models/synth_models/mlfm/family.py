@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 _MODULES = "synth_models.mlfm"
 _DECOMPOSE = Parameter(
@@ -153,6 +154,11 @@ class MLFMFamily(Family):
         from synth_models.mlfm.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.mlfm.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _narrow(values: Table) -> Table:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 
 def _read_radices(text: str) -> tuple[int, ...]:
@@ -158,6 +159,11 @@ class OpTreeFamily(Family):
         from synth_models.optree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.optree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _signed(text: str) -> float:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 _PROGRAM_PARAMETERS = (
     Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
@@ -160,6 +161,11 @@ class XTreeFamily(Family):
         from synth_models.xtree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.xtree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _whole_numbers(values: Any, key: str) -> Any:

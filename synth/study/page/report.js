@@ -102,7 +102,7 @@ function show() {
     draw(group, "title", {}, `node ${data.names[node]}`);
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
-  step.textContent = `step ${now} of ${data.steps}${cut}` + (data.held.length ? `; item ${data.items[wanted]} at ${holders.size} of ${at.length} nodes` : "");
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (data.held.length ? `; item ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
   const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]}→${data.names[b]}${name(index) ? ":" + name(index) : ""}`);
   const heading = now === 0 ? "Before the first step." : `${data.titles[now - 1] ? data.titles[now - 1] + ". " : ""}${moves.length} transfers: `;
   document.getElementById("transfers").textContent = heading + listed.join("  ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
