@@ -275,6 +275,19 @@ def test_when_the_machine_runs_out_of_memory(
     assert watch.peak_mb > 1
 
 
+@pytest.mark.parametrize("with_waitid", [True, False])
+def test_an_end_is_seen_without_reaping(monkeypatch: pytest.MonkeyPatch, with_waitid: bool) -> None:
+    """So that the id stays ours until the group is killed; also where the system has no `waitid`."""
+    if not with_waitid:
+        monkeypatch.delattr(os, "waitid")
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert not keeper._has_ended(process.pid)
+    process.stdin.close()
+    within(10, lambda: keeper._has_ended(process.pid))
+    assert process.wait() == 0
+
+
 def test_a_warm_keeper_changes_no_result(tmp_path: Path) -> None:
     """One keeper, four runs of one method: the first imports everything itself, the others find it there; all four, and
     one in an interpreter of its own (two threads), find the same schedule."""
