@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,29 @@ def test_profiles_are_stored_and_belong_to_their_topologies(tmp_path, monkeypatc
     assert np.array_equal(first.load, again.load)
     heatmaps.rates(base, rings(base)[:-1], tmp_path / "one.npz")
     assert calls
+
+
+STORED = Path(__file__).resolve().parents[3] / "results" / "published" / "harvest" / "profiles"
+WORKLOADS = [
+    *published_workloads.FIGURE_5,
+    *(
+        pytest.param(one, marks=pytest.mark.slow)
+        for one in (*published_workloads.FIGURE_8, *published_workloads.FIGURE_9, *published_workloads.FIGURE_10)
+    ),
+]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
+def test_published_profiles_are_what_is_found_now(workload, monkeypatch):
+    fresh = published_workloads.rate(workload)
+
+    def forbidden(*given):
+        raise AssertionError("the published profiles belong to other patterns or topologies")
+
+    monkeypatch.setattr(heatmaps, "profile", forbidden)
+    stored = published_workloads.rate(workload, STORED)
+    assert np.array_equal(stored.hops, fresh.hops)
+    assert np.allclose(stored.load, fresh.load, rtol=1e-7)
 
 
 def test_bulk_load_by_hand():
