@@ -7,10 +7,8 @@ step are taken to grow with the message. Sizes in bytes, times in seconds.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -70,11 +68,10 @@ class Grid:
         return np.minimum(self.static[:, None], self.bvn) / self.best
 
 
-def rates(instance: HarvestInstance, topologies: Sequence[Topology], store: Path | None = None) -> Rates:
+def rates(instance: HarvestInstance, topologies: Sequence[Topology]) -> Rates:
     """Profiles of the instance's patterns on the topologies and on every step's direct topology.
 
-    ``store`` names an ``.npz`` file to take them from when it belongs to the same patterns and topologies, and to write
-    them to otherwise. One profile for every pair of a distinct pattern and a topology.
+    One profile for every pair of a distinct pattern and a distinct topology.
     """
     gpus, ports = instance.gpus, instance.ports
     distinct = {pairs.tobytes(): pairs for pairs in instance.pairs}
@@ -84,15 +81,9 @@ def rates(instance: HarvestInstance, topologies: Sequence[Topology], store: Path
     order = {key: number for number, key in enumerate(distinct)}
     pattern = np.array([order[pairs.tobytes()] for pairs in instance.pairs], dtype=np.int64)
     own = np.array([place[directs[pairs.tobytes()].key()] for pairs in instance.pairs], dtype=np.int64)
-    print_of = _fingerprint(gpus, list(distinct), list(known))
-    held = _stored(store, print_of)
-    if held is None:
-        found = [[profile(pairs, one.links, gpus) for one in known.values()] for pairs in distinct.values()]
-        held = _padded(found)
-        if store is not None:
-            store.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(store, fingerprint=np.array(print_of), hops=held[0].astype(np.int32), load=held[1])
-    return Rates(instance, tuple(known.values()), held[0], held[1], pattern, own)
+    found = [[profile(pairs, one.links, gpus) for one in known.values()] for pairs in distinct.values()]
+    hops, load = _padded(found)
+    return Rates(instance, tuple(known.values()), hops, load, pattern, own)
 
 
 def grid(rated: Rates, sizes: FloatArray, delays: FloatArray, static: Sequence[int]) -> Grid:
@@ -173,19 +164,3 @@ def _padded(found: list[list[Profile]]) -> tuple[IntArray, FloatArray]:
             hops[p, t, : len(one.hops)] = one.hops
             load[p, t, : len(one.hops)] = one.unit_load
     return hops, load
-
-
-def _fingerprint(gpus: int, patterns: list[bytes], topologies: list[bytes]) -> str:
-    seen = hashlib.sha256(str(gpus).encode())
-    for part in (*patterns, b"|", *topologies):
-        seen.update(len(part).to_bytes(8, "little") + part)
-    return seen.hexdigest()
-
-
-def _stored(store: Path | None, fingerprint: str) -> tuple[IntArray, FloatArray] | None:
-    if store is None or not store.is_file():
-        return None
-    with np.load(store) as held:
-        if str(held["fingerprint"]) != fingerprint:
-            return None
-        return held["hops"].astype(np.int64), held["load"]

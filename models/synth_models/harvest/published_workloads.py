@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from synth_models.harvest.heatmaps import Grid, Rates, grid, rates, ticks
 from synth_models.harvest.instance import HarvestInstance
@@ -64,10 +63,8 @@ FIGURE_5 = (
     Workload("alltoall-64-p1", "All-to-all, direct, 1 port", _of("alltoall_direct"), 1, RING, RING),
 )
 FIGURE_8 = (
-    Workload("swing-torus-8x8-p4", "Swing on 8x8, 4 ports", _of("swing_torus", torus="8x8"), 4, TORUS, RING + TORUS),
-    Workload(
-        "swing-torus-4x4x4-p6", "Swing on 4x4x4, 6 ports", _of("swing_torus", torus="4x4x4"), 6, TORUS, RING + TORUS
-    ),
+    Workload("swing-torus-8x8-p4", "Swing on 8x8, 4 ports", _of("swing_torus", torus="8x8"), 4, TORUS, EVERY),
+    Workload("swing-torus-4x4x4-p6", "Swing on 4x4x4, 6 ports", _of("swing_torus", torus="4x4x4"), 6, TORUS, EVERY),
 )
 _TWO, _FOUR = _of("", radix=2)[1:], _of("", radix=4, sends=3)[1:]
 FIGURE_9 = (
@@ -80,9 +77,10 @@ FIGURE_9 = (
     Workload("binary-broadcast-p2", "Binary broadcast, 2 ports", _of("binary_broadcast"), 2, EVERY, EVERY),
 )
 FIGURE_10 = tuple(
-    Workload(f"alltoall-64-p{p}", f"All-to-all, direct, {p} ports", _of("alltoall_direct"), p, (), RING + TORUS)
+    Workload(f"alltoall-64-p{p}", f"All-to-all, direct, {p} ports", _of("alltoall_direct"), p, (), EVERY)
     for p in (2, 4, 6)
 )
+ALL = (*FIGURE_5, *FIGURE_8, *FIGURE_9, *FIGURE_10)
 
 
 def published_candidates(instance: HarvestInstance, kinds: Sequence[str] = EVERY) -> list[Topology]:
@@ -106,11 +104,10 @@ def published_candidates(instance: HarvestInstance, kinds: Sequence[str] = EVERY
     return found + ([network] if network else [])
 
 
-def rate(workload: Workload, folder: Path | None = None) -> Rates:
-    """The workload's profiles, taken from ``folder`` where they are stored there, and stored otherwise."""
+def rate(workload: Workload) -> Rates:
+    """The workload's profiles on its candidates."""
     instance = workload.instance()
-    store = folder / f"{workload.name}.npz" if folder is not None else None
-    return rates(instance, published_candidates(instance, workload.candidates), store)
+    return rates(instance, published_candidates(instance, workload.candidates))
 
 
 def static_indices(rated: Rates, kinds: Sequence[str]) -> list[int]:
