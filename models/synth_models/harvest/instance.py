@@ -6,9 +6,10 @@ from. Times in seconds, bandwidth in bytes per second, sizes in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -88,15 +89,72 @@ class HarvestInstance(Instance):
 
 def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
-    gpus = raw.get("gpus")
-    if not isinstance(gpus, int) or isinstance(gpus, bool):
+    gpus, ports = raw.get("gpus"), raw.get("ports")
+    if not _is_count(gpus):
         return
+    most = ports if _is_count(ports) else None
     steps = raw.get("steps")
     for index, step in enumerate(steps if isinstance(steps, (list, tuple)) else ()):
         if isinstance(step, dict):
-            yield from _step_faults(f"steps[{index}]", step, gpus, raw.get("ports"))
+            yield from _step_faults(f"steps[{index}]", step, gpus, most)
+    candidates, names = raw.get("candidates"), set()
+    for index, candidate in enumerate(candidates if isinstance(candidates, (list, tuple)) else ()):
+        if not isinstance(candidate, dict):
+            continue
+        where, name = f"candidates[{index}]", candidate.get("name")
+        if isinstance(name, str) and name in names:
+            yield Fault(f"{where}.name", "stands twice", name, True)
+        names.add(name)
+        if _rows(candidate.get("links"), 3):
+            yield from _link_faults(f"{where}.links", candidate["links"], gpus, most)
 
 
-def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: Any) -> Iterator[Fault]:
-    # TODO(harvest helper): pairs xor shift; out of range; self pairs; repeated pairs; more partners than ports; shift < gpus
-    yield from ()
+def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: int | None) -> Iterator[Fault]:
+    shift, pairs = step.get("shift"), step.get("pairs")
+    if (shift is None) == (pairs is None):
+        yield Fault(where, "give pairs or shift, one of the two")
+        return
+    if shift is not None:
+        if _is_count(shift) and shift >= gpus:
+            yield Fault(f"{where}.shift", f"must be < gpus = {gpus}", shift, True)
+        return
+    if pairs == [] or pairs == ():
+        yield Fault(f"{where}.pairs", "a step has at least one pair")
+    if _rows(pairs, 2):
+        yield from _link_faults(f"{where}.pairs", [(*pair, 1) for pair in pairs], gpus, ports)
+
+
+def _link_faults(where: str, rows: Sequence[Sequence[int]], gpus: int, ports: int | None) -> Iterator[Fault]:
+    """Ends out of range, loops, repeated ends, and more links at a GPU than it has ports."""
+    seen: set[tuple[int, int]] = set()
+    leaving, entering = Counter[int](), Counter[int]()
+    for index, (src, dst, count) in enumerate(rows):
+        at = f"{where}[{index}]"
+        for end in (src, dst):
+            if not 0 <= end < gpus:
+                yield Fault(at, f"GPU {end} is out of range: there are 0..{gpus - 1}")
+        if src == dst:
+            yield Fault(at, f"GPU {src} sends to itself")
+        if (src, dst) in seen:
+            yield Fault(at, f"{src} to {dst} stands twice")
+        seen.add((src, dst))
+        leaving[src] += count
+        entering[dst] += count
+    for word, totals in (("sends on", leaving), ("receives on", entering)):
+        for gpu, total in sorted(totals.items()):
+            if ports is not None and total > ports:
+                yield Fault(where, f"more ports used than exist: GPU {gpu} {word} {total}, ports = {ports}")
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _rows(value: Any, width: int) -> bool:
+    """Whether it is a list of rows of that many whole numbers."""
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(row, (list, tuple))
+        and len(row) == width
+        and all(isinstance(number, int) and not isinstance(number, bool) for number in row)
+        for row in value
+    )

@@ -12,6 +12,9 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
+_TOPOLOGY_INTS = ("topology_start", "link_src", "link_dst", "link_count", "topology_of_step")
+_FLOW_INTS = ("flow_start", "pair", "hop", "src", "dst")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -36,10 +39,37 @@ class Plan:
 
 
 def pack(plan: Plan) -> dict[str, Any]:
-    """Plain values and flat arrays."""
-    raise NotImplementedError  # TODO(harvest helper)
+    """Plain values and flat arrays: the topologies one after the other (``topology_start``), then the flow columns."""
+    rows = np.concatenate([np.zeros((0, 3), dtype=np.int64), *plan.topologies])
+    starts = np.cumsum([0, *(len(links) for links in plan.topologies)], dtype=np.int64)
+    packed: dict[str, Any] = {"topology_start": starts, "topology_of_step": plan.topology_of_step}
+    packed |= {"link_src": rows[:, 0], "link_dst": rows[:, 1], "link_count": rows[:, 2]}
+    return packed | {name: getattr(plan, name) for name in (*_FLOW_INTS, "share")}
 
 
 def unpack(packed: Mapping[str, Any]) -> Plan:
     """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan."""
-    raise NotImplementedError  # TODO(harvest helper)
+    ints = {name: _ints(name, packed[name]) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
+    share = np.asarray(packed["share"])
+    if share.ndim != 1 or (share.size and share.dtype.kind not in "fiu"):
+        raise ValueError("share is not a list of numbers")
+    starts, size = ints["topology_start"], len(ints["link_src"])
+    if len({len(ints[name]) for name in ("link_src", "link_dst", "link_count")}) > 1:
+        raise ValueError("the columns of the links differ in length")
+    if len({len(share), *(len(ints[name]) for name in ("pair", "hop", "src", "dst"))}) > 1:
+        raise ValueError("the columns of the flows differ in length")
+    for name, last in (("topology_start", size), ("flow_start", len(share))):
+        begins = ints[name]
+        if not len(begins) or begins[0] != 0 or begins[-1] != last or np.any(np.diff(begins) < 0):
+            raise ValueError(f"{name} does not cut its rows into consecutive parts")
+    rows = np.stack([ints["link_src"], ints["link_dst"], ints["link_count"]], axis=1)
+    topologies = tuple(rows[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True))
+    flows = {name: ints[name] for name in _FLOW_INTS}
+    return Plan(topologies, ints["topology_of_step"], share=share.astype(np.float64), **flows)
+
+
+def _ints(name: str, values: Any) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} is not a list of whole numbers")
+    return array.astype(np.int64)
