@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from synth.family import Family, Method, Objective, Verdict
-from synth.options import Parameter, read_int
+from synth.options import Parameter, read_choice, read_flag, read_int
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import Plan
 
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HERE = "synth_models.harvest."
+_EXACT = (
+    Parameter("symmetry", read_flag, True, "keep one of the topologies that relabelled GPUs turn into each other"),
+    Parameter("strengthening", read_flag, True, "rows on reachability and distances; one port as a linear program"),
+    Parameter("cone", read_choice("auto", "cuts", "cone"), "auto", "T * theta >= m by tangents or as a cone (auto: SCIP)"),
+)
 
 
 class HarvestFamily(Family):
@@ -42,6 +47,8 @@ class HarvestFamily(Family):
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
             Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
                    _HERE + "candidates:solve", ("highs",)),
+            Method("misocp", "program", "appendix A over all topologies with the outer program: proven optimal (exact)",
+                   _HERE + "misocp:solve", ("highs", "scip", "gurobi"), _EXACT),
         )
     }  # fmt: skip
 

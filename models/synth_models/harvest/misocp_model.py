@@ -84,7 +84,8 @@ def build(
     )
     model.flow = pyo.Var(arcs, bounds=lambda _, k, *__: (0, most[k]))
     model.arrival = pyo.Var(ends, bounds=lambda _, k, *__: (0, most[k]))
-    model.uses = pyo.Var([(k, hop) for k in kinds for hop in range(2, layers + 1) if latency], domain=pyo.Binary)
+    hops = [(k, hop) for k in kinds for hop in range(2, layers + 1) if latency]
+    model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
     degrees(model)
     flow_conservation(model)
     link_capacity(model)
@@ -120,6 +121,12 @@ def finish(model: Any, cost: list[Term], fixed: float) -> None:
 def cutoff(model: Any, seconds: float) -> None:
     """Only topologies that take at most ``seconds`` for the interval; what is infeasible then is proven worse."""
     add_rows(model, "cutoff", [(model.cost, "<=", (seconds - model.fixed_cost) / model.unit)])
+
+
+def relax(model: Any) -> None:
+    """The linear relaxation: link counts and decisions may be fractions within their bounds."""
+    for var in model.component_data_objects(pyo.Var):
+        var.domain = pyo.Reals
 
 
 def _arcs(k: int, block: Block, gpus: int, layers: int) -> list[tuple[int, int, int, int, int]]:

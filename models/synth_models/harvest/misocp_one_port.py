@@ -9,9 +9,9 @@ paper              code                index set                              un
 =================  ==================  =====================================  ==========================
 x[u,v]             ``model.links``     ordered pairs of GPUs (and loops)      links (0 or 1)
 f[s,t,i](u,v)      ``model.route``     pattern, pair, u, v                    0/1 with whole links
-1 / theta_i        ``model.load``      block                                  pairs
+1 / theta_i        ``model.heaviest``  block                                  pairs
 l_i                ``model.hops``      block                                  hops
-T_i                load * seconds      block                                  seconds
+T_i                heaviest * seconds  block                                  seconds
 =================  ==================  =====================================  ==========================
 """
 
@@ -45,7 +45,7 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
         if u != v and v != s and u != t
     ]
     model.route = pyo.Var(keys, bounds=(0, 1))
-    model.load = pyo.Var(kinds, domain=pyo.Integers, bounds=lambda _, k: (1, len(blocks[k].pairs)))
+    model.heaviest = pyo.Var(kinds, domain=pyo.Integers, bounds=lambda _, k: (1, len(blocks[k].pairs)))
     model.hops = pyo.Var(kinds, domain=pyo.Integers, bounds=(1, gpus - 1))
     of_pair: dict[tuple[int, int], dict[tuple[int, int], Any]] = {}
     for (s, t, u, v), var in model.route.items():
@@ -55,7 +55,7 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
     route_on_links(model)
     largest_load(model, of_pair)
     longest_route(model, of_pair)
-    cost: list[Term] = [(block.count * block.seconds / model.unit, model.load[k]) for k, block in enumerate(blocks)]
+    cost: list[Term] = [(block.count * block.seconds / model.unit, model.heaviest[k]) for k, block in enumerate(blocks)]
     if instance.hop_delay > 0:
         cost += [(block.count * instance.hop_delay / model.unit, model.hops[k]) for k, block in enumerate(blocks)]
     finish(model, cost, instance.alpha)
@@ -85,7 +85,7 @@ def route_on_links(model: Any) -> None:
 
 
 def largest_load(model: Any, of_pair: Routes) -> None:
-    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more than ``load`` pairs."""
+    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more than ``heaviest`` pairs."""
     rows: list[Row] = []
     for k, block in enumerate(model.blocks):
         through: dict[tuple[int, int], list[Term]] = {}
@@ -93,7 +93,7 @@ def largest_load(model: Any, of_pair: Routes) -> None:
             for (u, v), var in of_pair[pair].items():
                 through.setdefault((0, u), []).append((1, var))
                 through.setdefault((1, v), []).append((1, var))
-        rows += [([*terms, (-1, model.load[k])], "<=", 0) for terms in through.values()]
+        rows += [([*terms, (-1, model.heaviest[k])], "<=", 0) for terms in through.values()]
     add_rows(model, "largest_load", rows)
 
 

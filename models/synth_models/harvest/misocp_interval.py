@@ -1,0 +1,202 @@
+"""Solving one interval: how good can a single topology be for its steps? Bounds that stay valid, whatever ends the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from synth.errors import SizeLimitError
+from synth.options import RunOptions
+from synth.solvers import mathprog
+from synth_models.harvest import misocp_model, misocp_one_port, misocp_strengthening
+from synth_models.harvest.flows import Profile
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.misocp_blocks import Block
+from synth_models.harvest.plan import IntArray
+from synth_models.harvest.profiles import profile
+
+SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
+GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
+LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
+MOST_FLOWS = 200_000
+FEWEST_LAYERS = 2
+
+
+@dataclass
+class Answer:
+    """Proven: no topology serves the interval in less than ``bound`` seconds. ``topologies`` were met on the way (rows
+    source, destination, links); ``ended`` is settled (within the gap, or the cutoff is refuted), stuck (no progress at
+    the solver's precision) or time_limit."""
+
+    bound: float
+    topologies: list[IntArray] = field(default_factory=list)
+    ended: Literal["settled", "stuck", "time_limit"] = "settled"
+
+
+class IntervalProgram:
+    """The program of intervals of one instance with the method's switches; counts its runs and their seconds."""
+
+    def __init__(self, instance: HarvestInstance, options: RunOptions) -> None:
+        self.instance, self.options = instance, options
+        self.symmetry = bool(options.method.get("symmetry", True))
+        self.strengthening = bool(options.method.get("strengthening", True))
+        wanted = options.method.get("cone", "auto")
+        self.cone = wanted == "cone" or (wanted == "auto" and options.solver == "scip")
+        self.one_port = instance.ports == 1 and self.strengthening
+        self.programs, self.build_s, self.solve_s = 0, 0.0, 0.0
+        self._profiles: dict[tuple[Any, bytes], Profile] = {}
+
+    def profile(self, block: Block, links: IntArray) -> Profile:
+        """The block's profile on a topology, computed once."""
+        key = (block.pairs, links.tobytes())
+        if key not in self._profiles:
+            self._profiles[key] = profile(np.array(block.pairs), links, self.instance.gpus)
+        return self._profiles[key]
+
+    def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[tuple[float, int, float]]:
+        """For every block: seconds of one such step on the topology, the hop limit and load behind them."""
+        found = []
+        for block in blocks:
+            hops, load = self.profile(block, links)
+            if not len(hops):
+                return []
+            seconds = self.instance.alpha + self.instance.hop_delay * hops + block.seconds * load
+            best = int(seconds.argmin())
+            found.append((float(seconds[best]), int(hops[best]), float(load[best])))
+        return found
+
+    def seconds(self, blocks: Sequence[Block], links: IntArray) -> float:
+        """The interval's time on a topology; infinite where a pair cannot be reached."""
+        points = self.best_points(blocks, links)
+        return sum(b.count * p[0] for b, p in zip(blocks, points, strict=True)) if points else float("inf")
+
+    def relaxation(self, blocks: Sequence[Block]) -> float | None:
+        """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
+        model = self._model(blocks, self._layers(blocks, []), _first_tangents(self.instance.ports, blocks), cone=False)
+        misocp_model.relax(model)
+        result, _ = mathprog.solve_lp(model, self.options, [])
+        self.solve_s += result.solve_s
+        return _seconds(model, result.objective) if result.termination == "optimal" else None
+
+    def improve(self, blocks: Sequence[Block], floor: float, cutoff: float, known: Sequence[IntArray]) -> Answer:
+        """Raise the bound ``floor`` to ``cutoff`` or to the optimum, whichever is smaller (all in seconds).
+
+        Outer approximation: solve, rate the topology found, add tangents at its rates and, where its routes are
+        longer than the program counts, layers; until the topology's own time meets the bound or the cutoff is refuted.
+        """
+        answer = Answer(floor)
+        tangents = _first_tangents(self.instance.ports, blocks)
+        layers = self._layers(blocks, known)
+        tolerance = self.options.relative_gap / 2
+        while True:
+            model = self._model(blocks, layers, tangents, self.cone)
+            misocp_model.cutoff(model, cutoff)
+            result = mathprog.solve(
+                model, replace(self.options, relative_gap=tolerance / 2), bounded=True,
+                quadratic=self.cone and not self.one_port,
+            )  # fmt: skip
+            self.programs += 1
+            self.solve_s += result.solve_s
+            if result.termination in ("error", "unbounded"):
+                raise RuntimeError(result.message or "the solver failed")
+            if result.termination == "infeasible":
+                answer.bound = max(answer.bound, cutoff * (1 - SAFETY))
+                return answer
+            if result.bound is not None:
+                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff))
+            links = _links(model) if result.has_point else None
+            points = self.best_points(blocks, links) if links is not None else []
+            if links is not None and points:
+                answer.topologies.append(links)
+                own = sum(b.count * p[0] for b, p in zip(blocks, points, strict=True))
+                if own - answer.bound <= tolerance * own:
+                    return answer
+            if result.termination == "limit" or self.options.out_of_time():
+                answer.ended = "time_limit"
+                return answer
+            refined = _refined(tangents, model, points) if not self.one_port else tangents
+            longer = self._longer(layers, points)
+            if refined == tangents and longer == layers:
+                answer.ended = "stuck"
+                return answer
+            tangents, layers = refined, longer
+
+    def _longer(self, layers: int, points: Sequence[tuple[float, int, float]]) -> int:
+        needed = max((hops for _, hops, _ in points), default=layers + 1)
+        return layers if self.one_port else min(max(layers, needed), self._most_layers())
+
+    def _most_layers(self) -> int:
+        return self.instance.gpus - 1 if self.instance.hop_delay > 0 else 1
+
+    def _layers(self, blocks: Sequence[Block], known: Sequence[IntArray]) -> int:
+        """As many hops as the best known topology needs; fewer give a valid bound, more are added when needed."""
+        best = min(known, key=lambda links: self.seconds(blocks, links), default=None)
+        points = self.best_points(blocks, best) if best is not None else []
+        return min(max(FEWEST_LAYERS, *(hops for _, hops, _ in points), 0), self._most_layers())
+
+    def _model(self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], cone: bool) -> Any:
+        started = time.monotonic()
+        pairs = sum(len(block.pairs) for block in blocks)
+        if pairs * (layers + 1) * self.instance.gpus**2 > MOST_FLOWS:
+            raise SizeLimitError(
+                f"{pairs} pairs on {self.instance.gpus} GPUs make more than {MOST_FLOWS} flows; use candidates and bound"
+            )
+        with mathprog.building():
+            model: Any
+            if self.one_port:
+                model = misocp_one_port.build(self.instance, blocks)
+                misocp_one_port.distances_differ(model)
+            else:
+                model = misocp_model.build(self.instance, blocks, layers, None if cone else tangents)
+                if self.strengthening:
+                    misocp_strengthening.hop_volume(model)
+                    misocp_strengthening.direct_or_late(model)
+                    misocp_strengthening.moore(model)
+            if self.symmetry:
+                misocp_strengthening.symmetry_breaking(model)
+        self.build_s += time.monotonic() - started
+        return model
+
+
+def _seconds(model: Any, value: float | None) -> float:
+    total = float(model.fixed_cost + model.unit * (value or 0.0))
+    return total * (1 - SAFETY)
+
+
+def _links(model: Any) -> IntArray:
+    gpus = range(model.gpus)
+    rows = [(u, v, round(model.links[u, v].value or 0)) for u in gpus for v in gpus if u != v]
+    return np.array([row for row in rows if row[2] > 0], dtype=np.int64).reshape(-1, 3)
+
+
+def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
+    """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
+    found = []
+    for block in blocks:
+        least, most = 1 / len(block.pairs), ports / block.degree
+        points = {most, least}
+        rate = most
+        while rate > least:
+            points.add(rate)
+            rate /= GRID
+        for q in range(1, LARGEST_DENOMINATOR + 1):
+            points |= {float(Fraction(p, q)) for p in range(1, int(most * q) + 1) if least <= p / q <= most}
+        found.append(sorted(points))
+    return found
+
+
+def _refined(
+    tangents: list[list[float]], model: Any, points: Sequence[tuple[float, int, float]]
+) -> list[list[float]]:
+    """Tangents also at the rates of the program's point and at those its topology really allows."""
+    refined = []
+    for k, known in enumerate(tangents):
+        wanted = [float(model.rate[k].value or 0.0)] + ([1 / points[k][2]] if points else [])
+        new = [r for r in wanted if r > 0 and all(abs(r / old - 1) > 1e-7 for old in known)]
+        refined.append(sorted({*known, *new}))
+    return refined
