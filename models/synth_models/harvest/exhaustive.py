@@ -121,4 +121,4 @@ def hop_limited_load(pairs: IntArray, links: IntArray, limit: int) -> float:
         A_ub=np.c_[capacity.reshape(len(arcs), variables), -np.ones(len(arcs))], b_ub=np.zeros(len(arcs)),
         A_eq=np.c_[rows, np.zeros(len(rows))], b_eq=right.ravel(),
     )  # fmt: skip
-    return float(answer.fun) if answer.status == 0 else float("inf")
+    return float(answer.x[-1]) if answer.x is not None and answer.status == 0 else float("inf")

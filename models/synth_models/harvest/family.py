@@ -18,7 +18,9 @@ _HERE = "synth_models.harvest."
 _EXACT = (
     Parameter("symmetry", read_flag, True, "keep one of the topologies that relabelled GPUs turn into each other"),
     Parameter("strengthening", read_flag, True, "rows on reachability and distances; one port as a linear program"),
-    Parameter("cone", read_choice("auto", "cuts", "cone"), "auto", "T * theta >= m by tangents or as a cone (auto: SCIP)"),
+    Parameter(
+        "cone", read_choice("auto", "cuts", "cone"), "auto", "T * theta >= m by tangents or as a cone (auto: SCIP)"
+    ),
 )
 
 

@@ -19,14 +19,13 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest import misocp_blocks as blocks_module
-from synth_models.harvest.candidates import rate
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.misocp_blocks import Block
 from synth_models.harvest.misocp_interval import IntervalProgram
 from synth_models.harvest.plan import FloatArray, IntArray
 from synth_models.harvest.planning import make_plan
 from synth_models.harvest.schedule_dp import shortest_schedule
-from synth_models.harvest.topologies import Topology
+from synth_models.harvest.topologies import Topology, candidates
 
 EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
 
@@ -83,9 +82,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """Method ``misocp``; parameters ``symmetry``, ``strengthening``, ``cone``."""
     program = IntervalProgram(instance, options)
     intervals = _intervals(instance)
-    state = State(instance, program, intervals, list(rate(instance, options).topologies))
-    for interval in intervals:
-        state.lower.setdefault(interval.blocks, _trivial_bound(instance, interval.blocks))
+    state = State(instance, program, intervals, candidates(instance))
+    for one in intervals:
+        state.lower.setdefault(one.blocks, _trivial_bound(instance, one.blocks))
     _relax(state, options)
     termination: Literal["optimal", "time_limit", "finished"]
     while True:
@@ -99,10 +98,11 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         if options.out_of_time():
             termination = "time_limit"
             break
-        interval = _next(state, path, cost)
-        if interval is None:
+        following = _next(state, path, cost)
+        if following is None:
             termination = "finished"
             break
+        interval = following
         here = table[interval.first, interval.last]
         target = value * (1 - options.relative_gap / 2)
         answer = program.improve(interval.blocks, here, here + target - bound, state.known_for(interval))
@@ -167,7 +167,7 @@ def _bound_path(table: FloatArray, reconfiguration_delay: float) -> tuple[float,
 
 
 def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray) -> Interval | None:
-    """The interval on the path to be solved next: fewest different steps, then the largest gap; None if all are exact."""
+    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all exact."""
     on_path = [one for one in state.intervals if (one.first, one.last) in path and one.blocks not in state.closed]
     open_ones = []
     for interval in on_path:

@@ -1,4 +1,4 @@
-"""What the exact programs see of an interval of steps: its distinct steps, how often each occurs, and its symmetries."""
+"""What the exact programs see of an interval of steps: its distinct steps, how often each occurs, its symmetries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solving one interval: how good can a single topology be for its steps? Bounds that stay valid, whatever ends the run."""
+"""Solving one interval: how good can one topology be for its steps? Bounds stay valid, whatever ends the run."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class IntervalProgram:
         pairs = sum(len(block.pairs) for block in blocks)
         if pairs * (layers + 1) * self.instance.gpus**2 > MOST_FLOWS:
             raise SizeLimitError(
-                f"{pairs} pairs on {self.instance.gpus} GPUs make more than {MOST_FLOWS} flows; use candidates and bound"
+                f"{pairs} pairs on {self.instance.gpus} GPUs make more than {MOST_FLOWS} flows; try candidates, bound"
             )
         with mathprog.building():
             model: Any
@@ -190,9 +190,7 @@ def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     return found
 
 
-def _refined(
-    tangents: list[list[float]], model: Any, points: Sequence[tuple[float, int, float]]
-) -> list[list[float]]:
+def _refined(tangents: list[list[float]], model: Any, points: Sequence[tuple[float, int, float]]) -> list[list[float]]:
     """Tangents also at the rates of the program's point and at those its topology really allows."""
     refined = []
     for k, known in enumerate(tangents):

@@ -95,7 +95,7 @@ def build(
         transmission_cone(model)
     else:
         transmission_cuts(model, tangents)
-    cost = [(block.count, model.time[k]) for k, block in enumerate(blocks)]
+    cost: list[Term] = [(block.count, model.time[k]) for k, block in enumerate(blocks)]
     cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
     finish(model, cost, instance.alpha + instance.hop_delay)
     return model
@@ -186,9 +186,7 @@ def longest_route(model: Any) -> None:
         ([*terms, (-model.ports / model.blocks[k].degree, model.uses[k, hop])], "<=", 0)
         for (k, hop, _, _), terms in late.items()
     ]
-    rows += [
-        ([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2
-    ]
+    rows += [([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2]
     add_rows(model, "longest_route", rows)
 
 

@@ -85,7 +85,8 @@ def route_on_links(model: Any) -> None:
 
 
 def largest_load(model: Any, of_pair: Routes) -> None:
-    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more than ``heaviest`` pairs."""
+    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs than
+    ``heaviest``."""
     rows: list[Row] = []
     for k, block in enumerate(model.blocks):
         through: dict[tuple[int, int], list[Term]] = {}
@@ -110,8 +111,8 @@ def longest_route(model: Any, of_pair: Routes) -> None:
 
 
 def distances_differ(model: Any) -> None:
-    """Strengthening: along a cycle no two GPUs are equally far, so q partners of one GPU are 1 + 2 + … + q away at least,
-    in either direction."""
+    """Strengthening: along a cycle no two GPUs are equally far, so q partners of one GPU are at least
+    1 + 2 + … + q away in all, in either direction."""
     lengths: dict[tuple[int, int], dict[int, list[Term]]] = {}
     for (s, t, _, _), var in model.route.items():
         lengths.setdefault((0, s), {}).setdefault(t, []).append((1, var))

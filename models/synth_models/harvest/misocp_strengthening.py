@@ -14,8 +14,8 @@ MOST_COMBINATIONS = 200
 def symmetry_breaking(model: Any) -> None:
     """Of all topologies that relabellings of the GPUs turn into each other, keep one.
 
-    With any weights W on the links, the orbit's member of largest W satisfies W(x) >= W(g x) for all relabellings g. The
-    weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first.
+    With any weights W on the links, the orbit's member of largest W satisfies W(x) >= W(g x) for all relabellings g.
+    The weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first.
     """
     order = sorted(model.blocks, key=lambda block: -block.seconds * block.count)
     source = order[0].pairs[0][0]
