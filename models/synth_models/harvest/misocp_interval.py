@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+import pyomo.environ as pyo
 
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
@@ -21,6 +22,7 @@ from synth_models.harvest.plan import IntArray
 from synth_models.harvest.profiles import profile
 
 SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
+WIDER = 1e-5  # relative: narrowed ranges of rates are taken this much wider
 GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
 LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
 MOST_FLOWS = 200_000
@@ -92,9 +94,10 @@ class IntervalProgram:
         answer = Answer(floor)
         tangents = _first_tangents(self.instance.ports, blocks)
         layers = self._layers(blocks, known)
+        ranges = self._narrowed(blocks, layers, tangents, cutoff) if self.strengthening and not self.one_port else None
         tolerance = self.options.relative_gap / 2
         while True:
-            model = self._model(blocks, layers, tangents, self.cone)
+            model = self._model(blocks, layers, tangents, self.cone, ranges)
             misocp_model.cutoff(model, cutoff)
             result = mathprog.solve(
                 model, replace(self.options, relative_gap=tolerance / 2), bounded=True,
@@ -139,7 +142,38 @@ class IntervalProgram:
         points = self.best_points(blocks, best) if best is not None else []
         return min(max(FEWEST_LAYERS, *(hops for _, hops, _ in points), 0), self._most_layers())
 
-    def _model(self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], cone: bool) -> Any:
+    def _narrowed(
+        self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], cutoff: float
+    ) -> list[tuple[float, float]]:
+        """Strengthening: the smallest and largest rate of every block in the linear relaxation of topologies that take
+        at most ``cutoff`` seconds, slightly widened. They bound what late routes carry, so the relaxation tightens."""
+        ranges = [misocp_model.rate_range(block, self.instance.ports) for block in blocks]
+        model = self._model(blocks, layers, tangents, cone=False)
+        misocp_model.cutoff(model, cutoff)
+        misocp_model.relax(model)
+        for k, (least, most) in enumerate(ranges):
+            for sign in (1, -1):
+                del model.objective
+                model.objective = pyo.Objective(expr=sign * model.rate[k])
+                result, _ = mathprog.solve_lp(model, self.options, [])
+                self.solve_s += result.solve_s
+                if result.termination != "optimal" or result.objective is None:
+                    return ranges  # out of time, or nothing is left: the program itself will tell
+                if sign == 1:
+                    least = max(least, result.objective * (1 - WIDER))
+                else:
+                    most = min(most, -result.objective * (1 + WIDER))
+            ranges[k] = (least, most)
+        return ranges
+
+    def _model(
+        self,
+        blocks: Sequence[Block],
+        layers: int,
+        tangents: list[list[float]],
+        cone: bool,
+        ranges: Sequence[tuple[float, float]] | None = None,
+    ) -> Any:
         started = time.monotonic()
         pairs = sum(len(block.pairs) for block in blocks)
         if pairs * (layers + 1) * self.instance.gpus**2 > MOST_FLOWS:
@@ -152,9 +186,8 @@ class IntervalProgram:
                 model = misocp_one_port.build(self.instance, blocks)
                 misocp_one_port.distances_differ(model)
             else:
-                model = misocp_model.build(self.instance, blocks, layers, None if cone else tangents)
+                model = misocp_model.build(self.instance, blocks, layers, None if cone else tangents, ranges)
                 if self.strengthening:
-                    misocp_strengthening.hop_volume(model)
                     misocp_strengthening.direct_or_late(model)
                     misocp_strengthening.moore(model)
             if self.symmetry:

@@ -59,14 +59,19 @@ def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
 
 
 def build(
-    instance: HarvestInstance, blocks: Sequence[Block], layers: int, tangents: Sequence[Sequence[float]] | None
+    instance: HarvestInstance,
+    blocks: Sequence[Block],
+    layers: int,
+    tangents: Sequence[Sequence[float]] | None,
+    ranges: Sequence[tuple[float, float]] | None = None,
 ) -> pyo.ConcreteModel:
-    """The model of one interval; ``tangents`` (rates per block) replace the cone (16) by cuts, None keeps the cone."""
+    """The model of one interval; ``tangents`` (rates per block) replace the cone (16) by cuts, None keeps the cone.
+    ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed."""
     model = start(instance, blocks)
     gpus, ports = model.gpus, model.ports
     kinds = range(len(blocks))
-    most = [ports / block.degree for block in blocks]
-    least = [1 / len(block.pairs) for block in blocks]  # all pairs over one link
+    model.ranges = [rate_range(block, ports) for block in blocks] if ranges is None else list(ranges)
+    least, most = [r[0] for r in model.ranges], [r[1] for r in model.ranges]
     model.layers = layers
     arcs = [key for k in kinds for key in _arcs(k, blocks[k], gpus, layers)]
     ends = [
@@ -99,6 +104,11 @@ def build(
     cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
     finish(model, cost, instance.alpha + instance.hop_delay)
     return model
+
+
+def rate_range(block: Block, ports: int) -> tuple[float, float]:
+    """Rates a pair can have: from all pairs over one link to all ports shared by a GPU's pairs."""
+    return 1 / len(block.pairs), ports / block.degree
 
 
 def start(instance: HarvestInstance, blocks: Sequence[Block]) -> Any:
@@ -183,8 +193,7 @@ def longest_route(model: Any) -> None:
         for h in range(2, hop + 1):
             late.setdefault((k, h, s, t), []).append((1, var))
     rows: list[Row] = [
-        ([*terms, (-model.ports / model.blocks[k].degree, model.uses[k, hop])], "<=", 0)
-        for (k, hop, _, _), terms in late.items()
+        ([*terms, (-model.ranges[k][1], model.uses[k, hop])], "<=", 0) for (k, hop, _, _), terms in late.items()
     ]
     rows += [([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2]
     add_rows(model, "longest_route", rows)

@@ -1,4 +1,7 @@
-"""Rows that cut off fractional or repeated topologies and no best one; each can be left out."""
+"""Rows that cut off fractional or repeated topologies and no best one; each can be left out.
+
+The hop volume (all hops of all flow fit into all links) needs no row: degrees and link capacities add up to it.
+"""
 
 from __future__ import annotations
 
@@ -73,11 +76,3 @@ def _moore_rows(
                 break
             key = (hop, tuple(sorted(steps)))
             rows.setdefault(key, ([(1, model.uses[k, hop + 1]) for k in key[1]], ">=", 1))
-
-
-def hop_volume(model: Any) -> None:
-    """The hops of all flow of a step fit into all links (implied by (13), stated for the solvers' presolve)."""
-    volume: dict[int, list[tuple[float, Any]]] = {}
-    for (k, *_), var in model.flow.items():
-        volume.setdefault(k, []).append((1, var))
-    add_rows(model, "hop_volume", [(terms, "<=", model.gpus * model.ports) for terms in volume.values()])
