@@ -27,6 +27,7 @@ GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
 LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
 MOST_FLOWS = 200_000
 FEWEST_LAYERS = 2
+CLOSE = 1.12  # a topology within this ratio of the bound is likely to be the best
 
 
 @dataclass
@@ -79,7 +80,9 @@ class IntervalProgram:
 
     def relaxation(self, blocks: Sequence[Block]) -> float | None:
         """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
-        model = self._model(blocks, self._layers(blocks, []), _first_tangents(self.instance.ports, blocks), cone=False)
+        model = self._model(
+            blocks, self._layers(blocks, [], 0.0), _first_tangents(self.instance.ports, blocks), cone=False
+        )
         misocp_model.relax(model)
         result, _ = mathprog.solve_lp(model, self.options, [])
         self.solve_s += result.solve_s
@@ -93,8 +96,9 @@ class IntervalProgram:
         """
         answer = Answer(floor)
         tangents = _first_tangents(self.instance.ports, blocks)
-        layers = self._layers(blocks, known)
-        ranges = self._narrowed(blocks, layers, tangents, cutoff) if self.strengthening and not self.one_port else None
+        layers = self._layers(blocks, known, floor)
+        narrow = self.strengthening and not self.one_port
+        ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
         tolerance = self.options.relative_gap / 2
         while True:
             model = self._model(blocks, layers, tangents, self.cone, ranges)
@@ -114,6 +118,7 @@ class IntervalProgram:
                 answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff))
             links = _links(model) if result.has_point else None
             points = self.best_points(blocks, links) if links is not None else []
+            own = float("inf")
             if links is not None and points:
                 answer.topologies.append(links)
                 own = sum(b.count * p[0] for b, p in zip(blocks, points, strict=True))
@@ -128,6 +133,9 @@ class IntervalProgram:
                 answer.ended = "stuck"
                 return answer
             tangents, layers = refined, longer
+            if points and own < cutoff:
+                cutoff = own * (1 - tolerance / 2)
+                ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
 
     def _longer(self, layers: int, points: Sequence[tuple[float, int, float]]) -> int:
         needed = max((hops for _, hops, _ in points), default=layers + 1)
@@ -136,10 +144,12 @@ class IntervalProgram:
     def _most_layers(self) -> int:
         return self.instance.gpus - 1 if self.instance.hop_delay > 0 else 1
 
-    def _layers(self, blocks: Sequence[Block], known: Sequence[IntArray]) -> int:
-        """As many hops as the best known topology needs; fewer give a valid bound, more are added when needed."""
+    def _layers(self, blocks: Sequence[Block], known: Sequence[IntArray], floor: float) -> int:
+        """As many hops as the best known topology needs if it is close to the bound, else the fewest: they give a valid
+        bound and a small program, whose topology says how many are needed."""
         best = min(known, key=lambda links: self.seconds(blocks, links), default=None)
-        points = self.best_points(blocks, best) if best is not None else []
+        near = best is not None and self.seconds(blocks, best) <= CLOSE * floor
+        points = self.best_points(blocks, best) if best is not None and near else []
         return min(max(FEWEST_LAYERS, *(hops for _, hops, _ in points), 0), self._most_layers())
 
     def _narrowed(

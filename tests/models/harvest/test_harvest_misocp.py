@@ -15,7 +15,15 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
-from synth_models.harvest import check, exhaustive, misocp, misocp_blocks, misocp_model, misocp_one_port
+from synth_models.harvest import (
+    check,
+    exhaustive,
+    misocp,
+    misocp_blocks,
+    misocp_interval,
+    misocp_model,
+    misocp_one_port,
+)
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.making import make
 
@@ -217,3 +225,22 @@ def test_in_a_record(tmp_path):
     assert record["termination"] == "optimal"
     assert "all topologies" in record["bound_proof"]
     assert synth.check(record, instance).ok
+
+
+def test_narrowed_rates_hold_the_best_topology():
+    """Under a cutoff just above the optimum the relaxation's ranges are smaller, and the optimum's rates are inside."""
+    instance = _made("swing", 4, 2, "1")
+    outcome = misocp.solve(instance, _options())
+    value = check.check_plan(instance, outcome.solution).value
+    assert value is not None
+    program = misocp_interval.IntervalProgram(instance, _options())
+    blocks = misocp_blocks.blocks_of(instance, 0, len(instance.steps) - 1)
+    tangents = [[0.25, 0.5, 1.0, 2.0]] * len(blocks)
+    ranges = program._narrowed(blocks, 3, tangents, value * 1.0001)
+    points = program.best_points(blocks, outcome.solution.topologies[0])
+    widest = misocp_model.rate_range(blocks[0], 2)
+    assert len(outcome.solution.topologies) == 1
+    assert any(high - low < widest[1] - widest[0] for low, high in ranges)
+    for (low, high), (_, _, load) in zip(ranges, points, strict=True):
+        assert low <= 1 / load * (1 + 1e-9)
+        assert 1 / load <= high * (1 + 1e-9)
