@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
     from synth.reproduction import Reproduction
 
 ENTRY_POINT_GROUP = "synth.families"
 
 Kind = Literal["program", "reference", "bound"]
-Termination = Literal["finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error"]
+Termination = Literal[
+    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,11 @@ class Family(ABC):
     def table(self, instance: Any, solution: Any) -> pd.DataFrame:
         """The solution as one flat table with stable columns."""
 
+    def flow_table(self, instance: Any, solution: Any) -> pd.DataFrame:
+        """What flows over the links, as one flat table beside :meth:`table`. By default there is none:
+        raises :class:`InputError`."""
+        raise InputError(f"--flows: the table of family {self.name} holds everything; it has no flows beside it")
+
     @abstractmethod
     def describe(self, instance: Any, solution: Any) -> str:
         """The solution for a person to read, in plain text."""
@@ -142,6 +150,10 @@ class Family(ABC):
     @abstractmethod
     def plot(self, instance: Any, solution: Any, title: str) -> Figure:
         """The solution drawn."""
+
+    def frames(self, instance: Any, solution: Any) -> Frames | None:
+        """The solution as an animation for a study's report, or None where it cannot be stepped through."""
+        return None
 
     def reproduce(self, page: Reproduction) -> None:
         """Put the paper's printed figures beside ours . By default raises :class:`UnsupportedError`."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+
 _HERE = "synth_models.harvest."
 _EXACT = (
     Parameter("symmetry", read_flag, True, "keep one of the topologies that relabelled GPUs turn into each other"),
@@ -90,10 +92,21 @@ class HarvestFamily(Family):
 
         return topology_table(solution)
 
+    def flow_table(self, instance: HarvestInstance, solution: Plan) -> pd.DataFrame:
+        """Columns ``step,pair_src,pair_dst,src,dst,flow``: the share of a pair's bytes on a link."""
+        from synth_models.harvest.views import flow_table
+
+        return flow_table(instance, solution)
+
     def describe(self, instance: HarvestInstance, solution: Plan) -> str:
         from synth_models.harvest.views import describe
 
         return describe(instance, solution)
+
+    def frames(self, instance: HarvestInstance, solution: Plan) -> Frames | None:
+        from synth_models.harvest.animation import frames
+
+        return frames(instance, solution)
 
     def plot(self, instance: HarvestInstance, solution: Plan, title: str) -> Figure:
         from synth_models.harvest.views import plot

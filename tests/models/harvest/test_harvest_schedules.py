@@ -182,7 +182,7 @@ def test_candidates_beat_the_references_on_shipped_instances(path):
 
 
 def test_static_ring_by_hand():
-    """n = 4, one port, m = 4e6 bytes at 1e11 bytes/s: shifts 1, 2, 2, 1 with 2e6, 1e6, 1e6, 2e6 bytes and loads 1, 2, 2,
+    """n = 4, one port, m = 4e6 bytes at 1e11 bytes/s; shifts 1, 2, 2, 1 with 2e6, 1e6, 1e6, 2e6 bytes, loads 1, 2, 2,
     1 take 20 us each; 4 alpha = 2 us; 6 hops = 3 us."""
     instance = make(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=4e6)
     assert value(instance, "static_ring") == pytest.approx(85e-6)
@@ -208,6 +208,18 @@ def test_best_single_candidate_for_the_reduce_scatter_of_8(ports):
         latency="off", reconfiguration_delay=1,
     )  # fmt: skip
     assert value(instance, "candidates") <= 1.5 * 8e5 / (ports * 1e11) * (1 + 1e-9)
+
+
+def test_out_of_time_leaves_ratings_out_and_still_plans():
+    """Swing with 2 ports needs programs; with no time left only those without which a step could not run are solved."""
+    instance = make(algorithm="swing", gpus=16, ports=2, message_bytes=1e6)
+    best = value(instance, "candidates")
+    late = RunOptions(time_limit_s=1e-9)
+    outcome = FAMILY.methods["candidates"].load()(instance, late)
+    assert "left out for lack of time" in outcome.message
+    verdict = FAMILY.check(instance, outcome.solution)
+    assert verdict.ok
+    assert verdict.value >= best * (1 - 1e-9)
 
 
 def test_dp_k_takes_the_number_of_reconfigurations_asked_for():
