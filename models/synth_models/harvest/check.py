@@ -1,14 +1,15 @@
 """The check of the harvest family: everything is recomputed from the topologies and flows of the plan.
 
-Imports nothing from the methods. A topology's links respect the ports of every GPU; the flow of every pair starts at its
-source with share 1 (to within 1e-9), is conserved hop by hop and ends at its destination; the time of a step is alpha +
-hop delay * longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts between
-two steps costs the reconfiguration delay, the first topology is free.
+Imports nothing from the methods. A topology's links respect the ports of every GPU; the flow of every pair starts at
+its source with share 1 (to within 1e-9), is conserved hop by hop and ends at its destination; the time of a step is
+alpha + hop delay * longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts
+between two steps costs the reconfiguration delay, the first topology is free.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum
 from typing import Any
 
@@ -80,9 +81,9 @@ def step_times(instance: HarvestInstance, plan: Plan) -> StepTimes:
         theta[step] = degree / (instance.ports * load[step])
     return StepTimes(
         np.full(steps, instance.alpha),
-        instance.hop_delay * hops,
+        (instance.hop_delay * hops).astype(np.float64),
         instance.bytes_per_pair * load / instance.port_bandwidth,
-        instance.reconfiguration_delay * changed_before(plan),
+        np.where(changed_before(plan), instance.reconfiguration_delay, 0.0),
         hops,
         load,
         theta,
@@ -93,7 +94,7 @@ def changed_before(plan: Plan) -> npt.NDArray[np.bool_]:
     """Whether the links differ from the step before, shape (steps,); topologies are compared by their link counts."""
     keys = [links[np.lexsort((links[:, 1], links[:, 0]))].tobytes() for links in plan.topologies]
     of_step = [keys[index] for index in plan.topology_of_step]
-    return np.array([False] + [a != b for a, b in zip(of_step[:-1], of_step[1:], strict=True)])
+    return np.array([False] + [a != b for a, b in pairwise(of_step)])
 
 
 def _rows(plan: Plan, step: int) -> slice:

@@ -36,7 +36,7 @@ class HarvestFamily(Family):
             Method("bvn", "reference", "reconfigure before every step whose pattern differs",
                    _HERE + "references:bvn"),
             Method("greedy", "reference", "reconfigure when the step alone gains more than the delay (ours)",
-                   _HERE + "references:greedy"),
+                   _HERE + "candidates:greedy"),
             Method("dp_k", "reference", "Algorithm 1: least time for every number of reconfigurations (the paper's)",
                    _HERE + "candidates:solve_dp_k", (),
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),

@@ -36,13 +36,23 @@ class FlowRows:
     share: FloatArray
 
 
+@dataclass(frozen=True)
+class LinkFlow:
+    """Rows of one step by the topology's rows: share of ``pair`` that makes its ``hop``-th hop on ``link``."""
+
+    pair: IntArray
+    hop: IntArray
+    link: IntArray
+    share: FloatArray
+
+
 def merged(gpus: int, rows: FlowRows) -> FlowRows:
     """The same flow with every (pair, hop, src, dst) once and rows of no share left out, sorted."""
     keep = rows.share > 0
     hops = int(rows.hop.max(initial=0)) + 1
     keys = ((rows.pair * hops + rows.hop) * gpus + rows.src) * gpus + rows.dst
     places, at = np.unique(keys[keep], return_inverse=True)
-    share = np.bincount(at, rows.share[keep], len(places))
+    share = np.bincount(at, rows.share[keep], len(places)).astype(np.float64)
     ends, dst = np.divmod(places, gpus)
     when, src = np.divmod(ends, gpus)
     pair, hop = np.divmod(when, hops)

@@ -46,7 +46,9 @@ class HarvestInstance(Instance):
 
     ``gpus`` GPUs with ``ports`` ports of ``port_bandwidth`` bytes/s each (a GPU's full capacity is the product).
     ``alpha`` is the start-up time of a step, ``delta`` the propagation time of a hop (left out of the cost when
-    ``latency`` is ``"off"``, as in the paper's appendix A), ``reconfiguration_delay`` the time a change of topology takes.
+    ``latency`` is ``"off"``, as in the paper's appendix A), ``reconfiguration_delay`` the time a change of topology
+    takes; the first topology is free. A step of m bytes a pair takes, with routes of at most L hops and a largest sum u
+    of shares per parallel link, ``alpha + min over L of hop_delay * L + m * u / port_bandwidth``.
     """
 
     family: Literal["harvest"] = "harvest"
@@ -94,17 +96,17 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
         return
     most = ports if _is_count(ports) else None
     steps = raw.get("steps")
-    for index, step in enumerate(steps if isinstance(steps, (list, tuple)) else ()):
+    for index, step in enumerate(_list(steps)):
         if isinstance(step, dict):
             yield from _step_faults(f"steps[{index}]", step, gpus, most)
-    candidates, names = raw.get("candidates"), set()
-    for index, candidate in enumerate(candidates if isinstance(candidates, (list, tuple)) else ()):
+    candidates, names = raw.get("candidates"), set[Any]()
+    for index, candidate in enumerate(_list(candidates)):
         if not isinstance(candidate, dict):
             continue
         where, name = f"candidates[{index}]", candidate.get("name")
         if isinstance(name, str) and name in names:
             yield Fault(f"{where}.name", "stands twice", name, True)
-        names.add(name)
+        names.add(name if isinstance(name, str) else None)
         if _rows(candidate.get("links"), 3):
             yield from _link_faults(f"{where}.links", candidate["links"], gpus, most)
 
@@ -120,7 +122,7 @@ def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: int | None)
         return
     if pairs == [] or pairs == ():
         yield Fault(f"{where}.pairs", "a step has at least one pair")
-    if _rows(pairs, 2):
+    if pairs is not None and _rows(pairs, 2):
         yield from _link_faults(f"{where}.pairs", [(*pair, 1) for pair in pairs], gpus, ports)
 
 
@@ -144,6 +146,10 @@ def _link_faults(where: str, rows: Sequence[Sequence[int]], gpus: int, ports: in
         for gpu, total in sorted(totals.items()):
             if ports is not None and total > ports:
                 yield Fault(where, f"more ports used than exist: GPU {gpu} {word} {total}, ports = {ports}")
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _is_count(value: Any) -> TypeGuard[int]:

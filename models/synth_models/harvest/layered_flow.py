@@ -1,4 +1,4 @@
-"""Hop-limited concurrent flow over a layered graph, aggregated by source; used where simple routes are too many to list.
+"""Hop-limited concurrent flow over a layered graph, aggregated by source; for when simple routes are too many to list.
 
 Layer h holds the GPUs after h hops. For every source one commodity leaves it towards all its destinations:
 
@@ -10,17 +10,16 @@ Layer h holds the GPUs after h hops. For every source one commodity leaves it to
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from synth_models.harvest.path_flow import Routes
+from synth_models.harvest.path_flow import Routes, least_load
 from synth_models.harvest.plan import FloatArray, IntArray
 
 
 def solve(
     pairs: IntArray, links: IntArray, distance: IntArray, hop_limit: int, link_orbit: IntArray, count: IntArray
-) -> tuple[float, Routes, FloatArray]:
-    """The smallest largest load, and routes with shares that reach it (arguments as in :mod:`path_flow`)."""
+) -> tuple[Routes, FloatArray]:
+    """Routes with the shares of smallest largest load (arguments as in :mod:`path_flow`)."""
     gpus, layers = len(distance), hop_limit + 1
     sources = np.unique(pairs[:, 0])
     moves, takes = [], []  # (source number, hop, link) and (pair, layer)
@@ -71,15 +70,10 @@ def solve(
         ),
         shape=(len(count), variables),
     )
-    cost = np.zeros(variables)
-    cost[-1] = 1.0
-    result = linprog(cost, A_ub=load, b_ub=np.zeros(len(count)), A_eq=equal, b_eq=right, method="highs")
-    if result.status != 0:
-        raise RuntimeError(f"the concurrent-flow program ended with: {result.message}")
-    found, share = _decompose(pairs, links, sources, move, take, result.x)
+    values = least_load(load, equal, right)
+    found, share = _decompose(pairs, links, sources, move, take, values)
     share /= np.bincount(found.pair, share, len(pairs))[found.pair]
-    used = np.repeat(share, np.diff(found.start))
-    return float((np.bincount(link_orbit[found.link], used, len(count)) / count).max()), found, share
+    return found, share
 
 
 def _decompose(
@@ -94,11 +88,14 @@ def _decompose(
     into: dict[tuple[int, int, int], list[int]] = {}
     for s, h, e in left:
         into.setdefault((s, h + 1, int(links[e, 1])), []).append(e)
-    of_pair, paths, shares = [], [], []
+    of_pair: list[int] = []
+    paths: list[list[int]] = []
+    shares: list[float] = []
     for (pair, layer), amount in zip(take.tolist(), values[len(move) : -1].tolist(), strict=True):
         number, end = int(np.searchsorted(sources, pairs[pair, 0])), int(pairs[pair, 1])
         while amount > 1e-10:
-            path, at, flow = [], end, amount
+            path: list[int] = []
+            at, flow = end, amount
             for hop in range(layer - 1, -1, -1):
                 best = max(into.get((number, hop + 1, at), []), key=lambda e: left[number, hop, e], default=None)
                 if best is None or left[number, hop, best] <= 0.0:

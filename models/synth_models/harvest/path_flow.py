@@ -10,6 +10,7 @@ cross its orbit. Exact when all simple routes of at most ``hop_limit`` hops are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -83,24 +84,29 @@ def list_routes(
     return None if count < 0 else Routes(pair[:count], start[: count + 1], link[: start[count]])
 
 
-def solve(routes: Routes, pairs: int, link_orbit: IntArray, count: IntArray) -> tuple[float, FloatArray]:
-    """The smallest largest load and the share of every route (each pair's sum to exactly 1 but for rounding).
+def solve(routes: Routes, pairs: int, link_orbit: IntArray, count: IntArray) -> FloatArray:
+    """Shares of the routes of smallest largest load; each pair's sum to 1 but for rounding.
 
     ``link_orbit`` (links,) numbers the orbits 0, 1, …; ``count`` (orbits,) are the parallel links.
     """
     number = len(routes.pair)
     of_entry = np.repeat(np.arange(number), np.diff(routes.start))
     ones = np.ones(len(of_entry))
-    use = csr_array((ones, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
+    use: Any = csr_array((ones, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
     use = use + csr_array((-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape)
     once = csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
-    cost = np.zeros(number + 1)
-    cost[number] = 1.0
-    result = linprog(cost, A_ub=use.tocsr(), b_ub=np.zeros(len(count)), A_eq=once, b_eq=np.ones(pairs), method="highs")
-    if result.status != 0:
-        raise RuntimeError(f"the concurrent-flow program ended with: {result.message}")
-    share = np.maximum(result.x[:number], 0.0)
+    share = np.maximum(least_load(use, once, np.ones(pairs))[:number], 0.0)
     share[share < 1e-12] = 0.0
     share /= np.bincount(routes.pair, share, pairs)[routes.pair]
-    load = np.bincount(link_orbit[routes.link], share[of_entry], len(count)) / count
-    return float(load.max()), share
+    return share
+
+
+def least_load(load: Any, equal: Any, right: FloatArray) -> FloatArray:
+    """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS."""
+    cost = np.zeros(load.shape[1])
+    cost[-1] = 1.0
+    found: Any = linprog(cost, A_ub=load, b_ub=np.zeros(load.shape[0]), A_eq=equal, b_eq=right, method="highs")
+    if found.status != 0:
+        raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")
+    values: FloatArray = found.x
+    return values

@@ -61,8 +61,8 @@ def recursive_doubling(wish: Wish) -> list[RawStep]:
 
 
 def swing_partners(gpus: int, mirrored: bool = False) -> list[list[int]]:
-    """Partner of every GPU in the steps of Swing's reduce-scatter: even ones meet ``u + rho_s``, odd ones ``u - rho_s``,
-    ``rho_s = (1 - (-2)^(s+1)) / 3``; the other way round when mirrored."""
+    """Partner of every GPU in the steps of Swing's reduce-scatter: even ones meet ``u + rho_s``, odd ones
+    ``u - rho_s``, ``rho_s = (1 - (-2)^(s+1)) / 3``; the other way round when mirrored."""
     steps = []
     for s in range(_bits(gpus)):
         rho = (1 - (-2) ** (s + 1)) // 3 * (-1 if mirrored else 1)

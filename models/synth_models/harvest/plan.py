@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ _FLOW_INTS = ("flow_start", "pair", "hop", "src", "dst")
 class Plan:
     """Which topology each step runs on, and how its pairs are routed there.
 
-    ``topologies``: arrays of shape (links, 3): source, destination, number of parallel links, each pair of ends once and no
-    loops. ``topology_of_step``: index into them, shape (steps,). ``flows``: one array per step of structured rows in five
-    columns: ``pair`` (index into the step's pairs), ``hop`` (from 0), ``src``, ``dst`` and, beside them, ``share``
-    (fraction of the pair's bytes that makes its hop-th hop on this link). Time-expanded, so that the longest route is
-    the largest hop + 1 and conservation holds hop by hop; whole routes need not be listed. Rows of step i are
+    ``topologies``: arrays of shape (links, 3): source, destination, number of parallel links, each pair of ends once
+    and no loops. ``topology_of_step``: index into them, shape (steps,).
+
+    The flows stand in five columns: ``pair`` (index into the step's pairs), ``hop`` (from 0), ``src``, ``dst`` and
+    ``share`` (fraction of the pair's bytes that makes its hop-th hop on this link). Time-expanded, so that the longest
+    route is the largest hop + 1 and conservation holds hop by hop; whole routes need not be listed. Rows of step i are
     ``flow_start[i]:flow_start[i + 1]``.
     """
 
@@ -63,7 +65,7 @@ def unpack(packed: Mapping[str, Any]) -> Plan:
         if not len(begins) or begins[0] != 0 or begins[-1] != last or np.any(np.diff(begins) < 0):
             raise ValueError(f"{name} does not cut its rows into consecutive parts")
     rows = np.stack([ints["link_src"], ints["link_dst"], ints["link_count"]], axis=1)
-    topologies = tuple(rows[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True))
+    topologies = tuple(rows[a:b] for a, b in pairwise(starts.tolist()))
     flows = {name: ints[name] for name in _FLOW_INTS}
     return Plan(topologies, ints["topology_of_step"], share=share.astype(np.float64), **flows)
 

@@ -1,4 +1,4 @@
-"""What the published evaluation compares with, and a greedy rule: static topologies, BvN, reconfigure-if-it-pays.
+"""What the published evaluation compares with: static topologies and BvN (reconfigure before every step).
 
 None has a guarantee on the time; each is one pass over the steps after the profiles it needs.
 """
@@ -12,7 +12,6 @@ import numpy as np
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.harvest.candidates import rate
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import IntArray
 from synth_models.harvest.planning import make_plan
@@ -58,20 +57,6 @@ def bvn(instance: HarvestInstance, options: RunOptions) -> Outcome:
     gpus, ports = instance.gpus, instance.ports
     known = {pairs.tobytes(): Topology("direct", direct(pairs, gpus, ports)) for pairs in _distinct(instance)}
     return Outcome("finished", make_plan(instance, [known[pairs.tobytes()] for pairs in instance.pairs]))
-
-
-def greedy(instance: HarvestInstance, options: RunOptions) -> Outcome:
-    """Begin on the best candidate for the first step; reconfigure to the best one for a step when that step alone
-    gains more than the reconfiguration delay."""
-    rated = rate(instance, options)
-    chosen = np.zeros(len(instance.steps), dtype=np.int64)
-    now = int(rated.cost[0].argmin())
-    for i, cost in enumerate(rated.cost):
-        best = int(cost.argmin())
-        if cost[now] - cost[best] > instance.reconfiguration_delay:
-            now = best
-        chosen[i] = now
-    return Outcome("finished", rated.plan(instance, chosen))
 
 
 def _distinct(instance: HarvestInstance) -> list[IntArray]:

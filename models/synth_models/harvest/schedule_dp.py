@@ -44,10 +44,14 @@ class Front:
         """The k of least total time, the smallest of those that tie."""
         return int((self.time + reconfiguration_delay * np.arange(len(self.time))).argmin())
 
+    def used(self) -> set[tuple[int, int]]:
+        """Every (step, topology) of the table."""
+        return {(step, int(number)) for row in self.topology for step, number in enumerate(row)}
+
     def pareto(self) -> list[int]:
         """The k whose time is below that of every smaller k."""
         least = np.minimum.accumulate(np.concatenate([[np.inf], self.time[:-1]]))
-        return np.flatnonzero(self.time < least * (1 - 1e-12)).tolist()  # type: ignore[no-any-return]
+        return np.flatnonzero(self.time < least * (1 - 1e-12)).tolist()
 
 
 def interval_times(cost: FloatArray) -> tuple[FloatArray, IntArray]:

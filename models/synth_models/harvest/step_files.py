@@ -35,7 +35,7 @@ def read_steps(path: Path) -> tuple[int | None, list[dict[str, Any]]]:
 
 
 def read_matrix(path: Path) -> FloatArray:
-    """A square matrix of finite bytes >= 0 with zeros on its diagonal. Raises :class:`InputError` listing all faults."""
+    """A square matrix of finite bytes >= 0, its diagonal zero. Raises :class:`InputError` listing all faults."""
     try:
         rows = [row for row in csv.reader(path.read_text().splitlines()) if row]
     except OSError as error:
