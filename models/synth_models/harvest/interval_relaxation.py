@@ -9,7 +9,7 @@ rationals, made feasible exactly (:func:`_exact`), so accuracy of the solver cos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,7 +27,7 @@ from synth_models.harvest.rate_prices import RatePrices
 from synth_models.harvest.relaxation_rows import RATE_SCALE, Row
 from synth_models.harvest.topologies import pattern_degree
 
-ROUNDS = 40
+ROUNDS = 80
 Variable = tuple[str, int]
 
 
@@ -112,8 +112,29 @@ class Relaxation:
         graph = csr_array((np.ones(len(pairs)), (self.src, self.dst)), shape=(shared.gpus, shared.gpus))
         labels = connected_components(graph, directed=False)[1]
         self.component = np.bincount(labels)[labels]
+        self.rows += self._stars()
 
-    def solve(self, deadline_passed: Any, use_rates: bool) -> IntervalBound:
+    def _stars(self) -> list[Row]:
+        """Trees of one hop to start with: the GPU's partners, heaviest patterns first, in prefixes of growing size."""
+        worth = {k: float(self.cost[("L", k)] + self.cost[("u", k)]) for k in self.patterns}
+        found = []
+        for root in self.shared.roots:
+            partners: dict[int, float] = {}
+            for k in self.patterns:
+                for v in self.shared.pairs[k][self.shared.pairs[k][:, 0] == root, 1].tolist():
+                    partners[v] = partners.get(v, 0.0) + worth[k]
+            order = sorted(partners, key=lambda v: -partners[v])
+            sizes = {len(order), *(1 << j for j in range(1, len(order).bit_length()))}
+            for size in sorted(sizes) if len(order) > 1 else ():
+                uses: dict[int, int] = {}
+                for v in order[:size]:
+                    orbit = self.at_arc[(root, v)]
+                    uses[orbit] = uses.get(orbit, 0) + 1
+                parents = [-1] + [0] * size
+                found.append(make.tree(uses, self.shared.places[size], False, [root, *order[:size]], parents))
+        return found
+
+    def solve(self, deadline_passed: Callable[[], bool], use_rates: bool) -> IntervalBound:
         """Add violated rows until there are none (or time is up), then make the multipliers exact."""
         seen = {_row_key(row) for row in self.rows}
         multipliers, finished = np.zeros(len(self.rows)), False
@@ -123,7 +144,7 @@ class Relaxation:
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
             if not new and use_rates:
-                new = [row for row in self._separate_rates(point) if _row_key(row) not in seen]
+                new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
             if not new:
                 finished = True
                 break
@@ -209,11 +230,11 @@ class Relaxation:
             uses[self.at_arc[(u, v)]] = uses.get(self.at_arc[(u, v)], 0) + 1
         return [make.cycle(uses, int(self.component[root]), nodes)]
 
-    def _separate_rates(self, point: FloatArray) -> list[Row]:
+    def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool]) -> list[Row]:
         load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
         return [
             make.rate(cheapest, budget, {k: max(1, round(RATE_SCALE / load[k])) for k in cheapest}, number)
-            for number, cheapest, budget in self.shared.prices.broken_by(load)
+            for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed)
         ]
 
     def _exact(self, multipliers: Sequence[float] | FloatArray, finished: bool) -> IntervalBound:

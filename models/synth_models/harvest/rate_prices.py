@@ -8,7 +8,7 @@ fractional topology of least degree. Prices are constant on orbits of the renumb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,9 @@ from synth_models.harvest.plan import FloatArray, IntArray
 
 GPUS_UP_TO = 128
 LARGEST = 3000  # prices of one bundle
-PATH_ROUNDS = 25
+PATH_ROUNDS = 400
+CLOSE = 1e-3  # relative, between the best prices found and the program's
+CENTRE = 0.7
 BROKEN = 2e-4  # rows broken by less are not added
 SCALE = 10**6  # prices are stored as whole multiples of 1/SCALE
 
@@ -51,6 +53,7 @@ class RatePrices:
     def __init__(self, patterns: Sequence[IntArray], group: Sequence[IntArray], gpus: int, ports: int) -> None:
         self.patterns, self.gpus, self.ports = patterns, gpus, ports
         self.pool: list[Bundle] = []
+        self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
         self.usable = gpus <= GPUS_UP_TO
         if not self.usable:
             return
@@ -71,7 +74,9 @@ class RatePrices:
         _, first, size = np.unique(labels, return_index=True, return_counts=True)
         return [(int(pairs[i, 0]), int(pairs[i, 1]), int(s)) for i, s in zip(first, size, strict=True)]
 
-    def broken_by(self, load: dict[int, float]) -> Iterator[tuple[int, dict[int, int], int]]:
+    def broken_by(
+        self, load: dict[int, float], deadline_passed: Callable[[], bool]
+    ) -> Iterator[tuple[int, dict[int, int], int]]:
         """(bundle number, D of the patterns, budget) of rows that these loads break; makes a bundle if none does."""
         if not self.usable or len(load) < 2:
             return
@@ -82,7 +87,9 @@ class RatePrices:
         ]
         if broken:
             number = max(broken)[1]
-        elif len(load) * self.count <= LARGEST and (made := self._make({k: 1 / u for k, u in load.items()})):
+        elif len(load) * self.count <= LARGEST and (
+            made := self._make({k: 1 / u for k, u in load.items()}, deadline_passed)
+        ):
             number = len(self.pool)
             self.pool.append(made)
         else:
@@ -90,23 +97,33 @@ class RatePrices:
         bundle = self.pool[number]
         yield number, {k: d for k, d in bundle.cheapest.items() if k in load}, bundle.budget
 
-    def _make(self, rates: dict[int, float]) -> Bundle | None:
-        """A bundle that these rates break, or None when none is found."""
+    def _make(self, rates: dict[int, float], deadline_passed: Callable[[], bool]) -> Bundle | None:
+        """A bundle that these rates break, or None when none is found.
+
+        Paths are sought at prices between the best so far and the program's, which swing less from round to round.
+        """
         patterns = sorted(rates)
         master = _Master(self, patterns, rates)
-        best: tuple[float, FloatArray] = (0.0, np.zeros((len(patterns), self.count)))
+        best = np.full((len(patterns), self.count), 1 / len(patterns))
+        worth, needed = master.add_cheapest(best), self.ports * self.gpus * (1 + BROKEN)
         for _ in range(PATH_ROUNDS):
             prices, above = master.solve()
-            worth = master.add_cheapest(prices)
-            if worth > best[0]:
-                best = (worth, prices)
-            if best[0] >= above * (1 - 1e-5) or above <= self.ports * self.gpus * (1 + BROKEN):
+            if worth >= above * (1 - CLOSE) or above <= needed or deadline_passed():
                 break
-        if best[0] <= self.ports * self.gpus * (1 + BROKEN):
+            known = master.size()
+            for trial in (CENTRE * best + (1 - CENTRE) * prices, prices):
+                found = master.add_cheapest(trial)
+                if found > worth:
+                    worth, best = found, trial
+                if master.size() > known:
+                    break
+            else:
+                break
+        if worth <= needed:
             return None
-        bundle = self._whole(patterns, best[1])
-        worth = sum(d * rates[k] for k, d in bundle.cheapest.items())
-        return bundle if worth > bundle.budget * (1 + BROKEN) else None
+        bundle = self._whole(patterns, best)
+        exact = sum(d * rates[k] for k, d in bundle.cheapest.items())
+        return bundle if exact > bundle.budget * (1 + BROKEN) else None
 
     def _whole(self, patterns: list[int], prices: FloatArray) -> Bundle:
         whole = np.floor(prices * SCALE).astype(np.int64) + 1
@@ -164,19 +181,24 @@ class _Master:
         self.nodes = int(pool.node.max()) + 1
         self.columns = self.prices + len(self.picks) + 2 * self.nodes
         self.worth = np.array([rates[patterns[row]] * size for row, (_, _, size) in self.picks])
-        self.paths: set[tuple[int, tuple[int, ...]]] = set()
-        for number, (_, (u, v, _)) in enumerate(self.picks):
-            self.paths.add((number, (int(pool.label[u, v]),)))
+        self.keys = [(patterns[row], pool.picks[patterns[row]].index(pick)) for row, pick in self.picks]
+        for (row, (u, v, _)), key in zip(self.picks, self.keys, strict=True):
+            if key not in pool.paths:
+                pool.paths[key] = {(int(pool.label[u, v]),)}
         for k in patterns:
             prices = np.full(pool.count, 1.0)
             prices[[pool.label[u, v] for u, v, _ in pool.picks[k]]] = 0.01
-            self._add(np.tile(prices, (len(patterns), 1)))
+            self.add_cheapest(np.tile(prices, (len(patterns), 1)))
+
+    def size(self) -> int:
+        """Paths known for these patterns."""
+        return sum(len(self.pool.paths[key]) for key in self.keys)
 
     def solve(self) -> tuple[FloatArray, float]:
         """Prices, and the value of the program, which is at least that of any bundle."""
         pool, first_pick, first_node = self.pool, self.prices, self.prices + len(self.picks)
         rows, columns, values = [], [], []
-        ordered = sorted(self.paths)
+        ordered = [(pick, steps) for pick, key in enumerate(self.keys) for steps in sorted(pool.paths[key])]
         for number, (pick, steps) in enumerate(ordered):
             at = self.picks[pick][0] * pool.count
             rows += [number] * (len(steps) + 1)
@@ -203,9 +225,6 @@ class _Master:
 
     def add_cheapest(self, prices: FloatArray) -> float:
         """Add the cheapest paths under the prices; what the prices prove as sum of rate * D."""
-        return self._add(prices)
-
-    def _add(self, prices: FloatArray) -> float:
         total, trees = 0.0, {}
         for number, (row, (u, v, _)) in enumerate(self.picks):
             if (row, u) not in trees:
@@ -216,5 +235,5 @@ class _Master:
             while at != u:
                 steps.append(int(self.pool.label[before[at], at]))
                 at = int(before[at])
-            self.paths.add((number, tuple(sorted(steps))))
+            self.pool.paths[self.keys[number]].add(tuple(sorted(steps)))
         return float(total)
