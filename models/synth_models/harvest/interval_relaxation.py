@@ -28,6 +28,7 @@ from synth_models.harvest.relaxation_rows import RATE_SCALE, Row
 from synth_models.harvest.topologies import pattern_degree
 
 ROUNDS = 80
+FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
 
 
@@ -112,27 +113,7 @@ class Relaxation:
         graph = csr_array((np.ones(len(pairs)), (self.src, self.dst)), shape=(shared.gpus, shared.gpus))
         labels = connected_components(graph, directed=False)[1]
         self.component = np.bincount(labels)[labels]
-        self.rows += self._stars()
-
-    def _stars(self) -> list[Row]:
-        """Trees of one hop to start with: the GPU's partners, heaviest patterns first, in prefixes of growing size."""
-        worth = {k: float(self.cost[("L", k)] + self.cost[("u", k)]) for k in self.patterns}
-        found = []
-        for root in self.shared.roots:
-            partners: dict[int, float] = {}
-            for k in self.patterns:
-                for v in self.shared.pairs[k][self.shared.pairs[k][:, 0] == root, 1].tolist():
-                    partners[v] = partners.get(v, 0.0) + worth[k]
-            order = sorted(partners, key=lambda v: -partners[v])
-            sizes = {len(order), *(1 << j for j in range(1, len(order).bit_length()))}
-            for size in sorted(sizes) if len(order) > 1 else ():
-                uses: dict[int, int] = {}
-                for v in order[:size]:
-                    orbit = self.at_arc[(root, v)]
-                    uses[orbit] = uses.get(orbit, 0) + 1
-                parents = [-1] + [0] * size
-                found.append(make.tree(uses, self.shared.places[size], False, [root, *order[:size]], parents))
-        return found
+        self.close = FINE if len(self.patterns) <= FEW else COARSE
 
     def solve(self, deadline_passed: Callable[[], bool], use_rates: bool) -> IntervalBound:
         """Add violated rows until there are none (or time is up), then make the multipliers exact."""
@@ -197,7 +178,7 @@ class Relaxation:
         needed = np.array(self.shared.places[1 : len(order) + 1], dtype=float)
         found = []
         for prefix in {int(np.argmax(needed / sums)), int(np.argmax(needed - sums))}:
-            if needed[prefix] <= sums[prefix] * (1 + 1e-7):
+            if needed[prefix] <= sums[prefix] * (1 + self.close):
                 continue
             nodes = [root, *order[: prefix + 1]]
             place = {v: number for number, v in enumerate(nodes)}
