@@ -81,6 +81,12 @@ class HarvestFamily(Family):
 
         return topology_table(solution)
 
+    def flow_table(self, instance: HarvestInstance, solution: Plan) -> pd.DataFrame:
+        """Columns ``step,pair_src,pair_dst,src,dst,flow``: the share of a pair's bytes on a link."""
+        from synth_models.harvest.views import flow_table
+
+        return flow_table(instance, solution)
+
     def describe(self, instance: HarvestInstance, solution: Plan) -> str:
         from synth_models.harvest.views import describe
 

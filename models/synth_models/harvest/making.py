@@ -93,7 +93,7 @@ def _from_file(parameters: Mapping[str, str], values: dict[str, Any], raw: dict[
         faults.append(Fault("gpus", f"the matrix of {path.name} has {gpus} rows", values["gpus"], True))
     if "gpus" not in values and "gpus" not in parameters:
         faults.append(Fault("gpus", "is missing"))
-    raw["name"] = parameters.get("name", f"{path.stem}-{values.get('gpus')}-p{values.get('ports')}")
+    raw["name"] = parameters.get("name") or f"{path.stem}-p{values.get('ports')}"
     return faults
 
 

@@ -83,10 +83,12 @@ def swing_torus_partners(torus: tuple[int, ...], mirrored: bool = True) -> list[
     """Partners of the concurrent Swing collectives on a torus, [collective][step][GPU], GPUs row-major.
 
     One collective begins in each dimension, and its mirror image runs at the same time when ``mirrored``; a collective
-    takes the dimensions in turn, each with Swing's distances, and skips those whose side is used up.
+    takes the dimensions in turn, each with Swing's distances.
     """
     if not 1 <= len(torus) <= 3 or any(side < 4 or side & (side - 1) for side in torus):
         raise ValueError("torus: give one to three sides, powers of two from 4 on")
+    if len(set(torus)) > 1:
+        raise ValueError("torus: its sides must be equal, or two collectives would meet on the same pairs")
     ids = np.arange(prod(torus))
     place = np.array(np.unravel_index(ids, torus))
     collectives = []
@@ -96,8 +98,6 @@ def swing_torus_partners(torus: tuple[int, ...], mirrored: bool = True) -> list[
             for s in range(max(torus).bit_length() - 1):
                 for turn in range(len(torus)):
                     axis = (first + turn) % len(torus)
-                    if (1 << s) >= torus[axis]:
-                        continue
                     met = place.copy()
                     met[axis] = np.array(swing_partners(torus[axis], mirror)[s])[place[axis]]
                     steps.append(np.ravel_multi_index(tuple(met), torus).tolist())

@@ -26,16 +26,16 @@ from synth_models.harvest.topologies import Topology
 
 __all__ = ["Profile", "cost_matrix", "profile", "profile_table", "quick_profile", "routes", "step_time"]
 
-ALL_LIMITS_UP_TO = 17  # GPUs; beyond, hop limits go up to EXTRA_HOPS above the smallest
+ALL_LIMITS_UP_TO = 12  # GPUs; beyond, hop limits go up to EXTRA_HOPS above the smallest
 EXTRA_HOPS = 4
-MANY_ROUTES, MORE_ROUTES = 20_000, 3_000  # listed at the smallest hop limit; at larger ones beyond 17 GPUs
+MANY_ROUTES, MORE_ROUTES = 20_000, 3_000  # listed at the smallest hop limit; at larger ones beyond 12 GPUs
 MAX_LAYERED = 40_000  # pairs times links times hops of a layered program
 
 
 def profile(pairs: IntArray, links: IntArray, gpus: int) -> Profile:
     """The Pareto list (hop limit, largest unit load) of a pattern (pairs, 2) on a topology (links, 3).
 
-    Complete where routes are forced, for shifts on shifted rings and for up to 17 GPUs; else hop limits go up to four
+    Complete where routes are forced, for shifts on shifted rings and for up to 12 GPUs; else hop limits go up to four
     above the smallest one possible and at most to 3,000 routes. The program's loads are those of the routes it found,
     exact to about 1e-9. Where even the shortest routes are too many (large tori), the load is that of splitting evenly
     over them.
