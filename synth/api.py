@@ -85,8 +85,9 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     except SizeLimitError as error:
         outcome = Outcome("size_limit", message=str(error))
     except MemoryError:
-        outcome = Outcome("error", message="out of memory")
+        outcome = Outcome("out_of_memory", message="the method ran out of memory")
     wall = time.monotonic() - started
+    options.progress.note(bound=outcome.bound, at=wall)
     if outcome.solve_s == 0.0:
         outcome.solve_s = max(0.0, wall - outcome.build_s)
     check_started = time.monotonic()
@@ -135,6 +136,7 @@ def _record_data(
         },
         "bound": outcome.bound,
         "bound_proof": outcome.bound_proof,
+        "progress": _progress(options, outcome, verdict),
         "verified": {"ok": verdict.ok, "facts": verdict.facts, "faults": verdict.faults},
         "seconds": {"build": round(outcome.build_s, 6), "solve": round(outcome.solve_s, 6), "check": round(check_s, 6)},
         "solution": None,
@@ -144,6 +146,14 @@ def _record_data(
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }  # fmt: skip
+
+
+def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict) -> list[list[float | None]]:
+    """Rows of seconds, incumbent, bound; the last is what the run ended with. A fault found leaves none."""
+    if not verdict.ok:
+        return []
+    options.progress.note(verdict.value, outcome.bound, at=outcome.build_s + outcome.solve_s)
+    return [list(row) for row in options.progress.rows]
 
 
 def failure(instance: Instance, method: Method, options: RunOptions, termination: Any, message: str) -> Record:

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
     from synth.reproduction import Reproduction
 
 ENTRY_POINT_GROUP = "synth.families"
 
 Kind = Literal["program", "reference", "bound"]
-Termination = Literal["finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error"]
+Termination = Literal[
+    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,10 @@ class Family(ABC):
     @abstractmethod
     def plot(self, instance: Any, solution: Any, title: str) -> Figure:
         """The solution drawn."""
+
+    def frames(self, instance: Any, solution: Any) -> Frames | None:
+        """The solution as an animation for a study's report, or None where it cannot be stepped through."""
+        return None
 
     def reproduce(self, page: Reproduction) -> None:
         """Put the paper's printed figures beside ours . By default raises :class:`UnsupportedError`."""

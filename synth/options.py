@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synth.errors import Fault, InputError
+from synth.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class RunOptions:
     """What the user asked of one run. ``method`` holds the method's own parameters, defaults filled in.
 
     ``relative_gap`` and ``threads`` go to the solver; the seed goes to solvers and to every random choice of ours.
+    A method that finds incumbents or bounds on its way notes them in ``progress``.
     """
 
     time_limit_s: float | None = 60.0
@@ -35,6 +37,7 @@ class RunOptions:
     solver: str | None = None
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
     def remaining(self) -> float | None:
         """Seconds left until the time limit, never negative; None without a limit."""
@@ -110,6 +113,15 @@ def read_duration(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ValueError("must be a duration > 0 such as 90, 60s, 5m or 2h")
     return seconds
+
+
+def read_megabytes(text: str) -> float:
+    """Megabytes (10^6 bytes) from texts like ``500M``, ``4G``, ``1.5GB``; a bare number is megabytes; must be > 0."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(k|m|g|t)?i?b?\s*", text.lower())
+    size = float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3, "t": 1e6, None: 1.0}[match[2]] if match else 0.0
+    if not 0 < size < float("inf"):
+        raise ValueError("must be a size > 0 such as 500M or 4G")
+    return size
 
 
 def split_pairs(pairs: Iterable[str], what: str) -> dict[str, str]:

@@ -128,13 +128,13 @@ def write(record: Record, path: Path) -> Record:
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
         beside = path.with_name(data["solution_file"])
         is_new = not beside.exists()
-        _write_atomically(beside, blob)
+        write_atomically(beside, blob)
         arrays = {}
     if record.packed is not None:
         rest = {k: v for k, v in record.packed.items() if not isinstance(v, np.ndarray)}
         data["solution"] = rest | {k: v.tolist() for k, v in arrays.items()}
     try:
-        _write_atomically(path, (dumps(data) + "\n").encode())
+        write_atomically(path, (dumps(data) + "\n").encode())
     except BaseException:
         if is_new:
             beside.unlink(missing_ok=True)
@@ -181,7 +181,8 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot store {type(value).__name__} in a record")
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file such that at any moment either the old one or the new one is there. Raises ``OSError``."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from synth import record as records
+from synth.errors import InputError
+from synth.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.instance import Instance
+    from synth.runner import Run
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """One printed number and ours; ``paper`` is a text where the paper prints a range or a curve read by eye."""
+    """One printed number and ours; ``paper`` is a text where the paper prints a range or a curve read by eye.
+
+    ``ours`` is None where nothing was computed; ``remark`` then says why.
+    """
 
     where: str
     what: str
@@ -43,15 +54,30 @@ class Erratum:
 
 @dataclass
 class Reproduction:
-    """Collects a family's reproduction. ``folder`` takes figures and records; ``quick`` asks for the short form."""
+    """Collects a family's reproduction.
+
+    ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real
+    data may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part, ``jobs`` programs
+    run at once.
+    """
 
     folder: Path
     quick: bool = False
+    instances: Path = Path("instances")
+    data: Path = Path("../shared/data")
+    say: Callable[[str], None] = lambda line: None
+    jobs: int = 1
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)
     figures: list[tuple[Path, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def results(self) -> Path:
+        """The folder below which records go: ``<results>/<family>/<instance>/<method>[-<solver>].json``."""
+        return self.folder.parent
 
     def compare(
         self, where: str, what: str, paper: float | str, ours: float | None, unit: str = "", remark: str = ""
@@ -63,17 +89,119 @@ class Reproduction:
         """Record an error of the paper with the computation that shows it."""
         self.errata.append(Erratum(where, printed, corrected, computation))
 
-    def table(self, title: str, rows: pd.DataFrame) -> None:
-        """A table of ours that has no single printed counterpart."""
-        self.tables.append((title, rows))
+    def table(self, title: str, rows: pd.DataFrame, file: str = "", show: bool = True) -> None:
+        """A table of ours that has no single printed counterpart; with ``file`` also written as ``<file>.csv``.
+        ``show=False`` only writes the file (long tables)."""
+        if file:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            rows.to_csv(self.folder / f"{file}.csv", index=False)
+        if show:
+            self.tables.append((title, rows))
 
     def figure(self, figure: Figure, name: str, caption: str, formats: Sequence[str] = ("svg", "png")) -> None:
         """Save a figure below ``folder`` as ``<name>.svg`` and ``.png`` and put it on the page."""
+        import matplotlib
+
         self.folder.mkdir(parents=True, exist_ok=True)
-        for suffix in formats:
-            figure.savefig(self.folder / f"{name}.{suffix}", bbox_inches="tight")
+        with matplotlib.rc_context({"svg.hashsalt": name}):  # the same picture gives the same bytes
+            for suffix in formats:
+                dated = {"metadata": {"Date": None}} if suffix == "svg" else {}
+                figure.savefig(self.folder / f"{name}.{suffix}", bbox_inches="tight", dpi=110, **dated)  # type: ignore[arg-type]
         self.figures.append((self.folder / f"{name}.{formats[-1]}", caption))
+        self.say(f"figure {name}")
 
     def note(self, text: str) -> None:
         """A remark for the page: an unstated parameter, a modelling choice."""
         self.notes.append(text)
+
+    def skip(self, text: str) -> None:
+        """Something that was left out of this run and why (no data, the short form); shown at the top of the page."""
+        self.skipped.append(text)
+        self.say(f"skipped: {text}")
+
+    def shipped(self, family: str, name: str) -> Instance:
+        """A shipped instance. Raises :class:`InputError` where the instance files are not found."""
+        from synth.instance import read
+
+        path = self.instances / family / f"{name}.json"
+        if not path.is_file():
+            raise InputError(
+                "no such instance file; run from the repository's top folder or name --instances", str(path)
+            )
+        return read(path)
+
+    def keep(self, instance: Instance, part: str) -> Instance:
+        """Write an instance made here below ``folder/part/instances`` and read it back, so that records can name it."""
+        from synth.instance import read
+
+        path = self.folder / part / "instances" / f"{instance.name}.instance"  # records alone end in .json here
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = instance.to_json()
+        if not path.is_file() or path.read_text() != text:
+            path.write_text(text)
+        return read(path)
+
+    def solve(
+        self, instances: Iterable[Instance], methods: Sequence[str] | Mapping[str, Mapping[str, str]],
+        *, solver: str | None = None, time_limit: float | None = 60.0, part: str = "",
+    ) -> Iterator[tuple[Instance, Record]]:  # fmt: skip
+        """Run methods (a mapping gives their own ``key=value`` options) on instances: programs through the runner, our
+        own references and bounds (in the short form everything) in this process, which saves a start each.
+
+        Records of earlier runs with the same instance and options are taken as they are, so a second run changes
+        nothing. They lie below :attr:`results`, or below ``folder/part``. Raises ``RuntimeError`` on a failed check.
+        """
+        from synth.api import method_options
+        from synth.family import get_family
+        from synth.options import RunOptions
+        from synth.runner import Run
+
+        runs = []
+        for instance in instances:
+            family = get_family(instance.family)
+            for name in methods:
+                given = methods[name] if isinstance(methods, Mapping) else {}
+                method = family.method(name)
+                chosen, parameters = method_options(family, method, solver if method.solvers else None, given)
+                options = RunOptions(time_limit, solver=chosen, method=parameters)
+                runs.append(Run(instance, method, options, self.folder / part if part else self.results))
+        yield from self._run(runs)
+
+    def study(self, name: str) -> Iterator[tuple[Instance, Record]]:
+        """Run the study file ``<instances>/studies/<name>.toml`` as :meth:`solve` does. Its records go below
+        :attr:`results` without a folder per variant, so it may hold one variant of each run only. Raises
+        :class:`InputError` where the file is missing or wrong."""
+        from synth.study.plan import load
+
+        study = load(self.instances / "studies" / f"{name}.toml")
+        runs = [replace(run, results=self.results) for run in study.runs(self.folder / "studies")]
+        twice = {run.path for run in runs if sum(other.path == run.path for other in runs) > 1}
+        if twice:
+            raise InputError(f"several variants of one run: {', '.join(map(str, sorted(twice)))}", str(study.source))
+        for text in study.skipped:
+            self.skip(f"study {name}: {text}")
+        yield from self._run(runs)
+
+    def _run(self, runs: Sequence[Run]) -> Iterator[tuple[Instance, Record]]:
+        from synth.api import execute
+        from synth.runner import run_all
+
+        programs = [run for run in runs if run.method.kind == "program" and not self.quick]
+        solved = {run.path: record for run, record, _ in run_all(programs, self.jobs, resume=True)}
+        for run in runs:
+            record = solved.get(run.path) or run.finished_record()
+            if record is None:
+                record = records.write(execute(run.instance, run.method, run.options), run.path)
+            if not record.ok:
+                raise RuntimeError(f"{run.path}: {record['verified']['faults'] or record['message']}")
+            yield run.instance, record
+
+
+@contextmanager
+def plain_figures() -> Iterator[Any]:
+    """One look for all figures of the pages, and no display needed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with matplotlib.rc_context({"axes.grid": True, "grid.alpha": 0.3, "font.size": 10, "legend.fontsize": 8}):
+        yield

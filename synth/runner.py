@@ -1,15 +1,12 @@
-"""Many runs, each in a subprocess of its own: a crash or a hang of one loses nothing of the others."""
+"""Many runs, each in a process and session of its own: a crash, a hang or a memory blow-up of one loses nothing of the
+others, and every one leaves a record that says how it ended."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +18,13 @@ from synth.family import Method
 from synth.instance import Instance
 from synth.options import RunOptions
 from synth.record import Record
+from synth.supervisor import Ending, Supervisor
+from synth.worker import WRITE_FAILED, cannot_write
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
-WRITE_FAILED = 74  # worker's exit code when the record cannot be written (EX_IOERR)
+MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
+RETRIED = ("error", "killed")  # terminations that are no result: a resumed batch does these again
+FAILED = (*RETRIED, "out_of_memory")  # with the runs stopped at their limit with nothing in hand, what may fail again
 
 
 class WriteFailedError(Exception):
@@ -45,110 +46,110 @@ class Run:
         solver = self.options.solver
         return records.record_path(self.results, self.instance.family, self.instance.name, self.method.name, solver)
 
-    def finished_record(self) -> Record | None:
-        """The record of an earlier run with the same instance, method, solver and options that ended well, if any."""
+    def finished_record(self, retry_failed: bool = False) -> Record | None:
+        """The record of an earlier run with the same instance, method, solver and options, if it is good.
+
+        No good record is one that failed its check or ended by ``error`` or ``killed``; with ``retry_failed`` neither
+        is one that ran out of memory, or out of time with neither a solution nor a bound.
+        """
+        record = self.stored_record()
+        if record is None or not record.ok or record["termination"] in RETRIED:
+            return None
+        return None if retry_failed and has_failed(record) else record
+
+    def stored_record(self) -> Record | None:
+        """The record of an earlier run with the same instance, method, solver and options, however it ended."""
         if not self.path.is_file():
             return None
         try:
             record = records.read(self.path)
         except InputError:
             return None
-        same = (
-            record["instance_sha256"] == self.instance.sha256
-            and record["options"] == json.loads(json.dumps(self.options.as_record()))
-            and record["termination"] != "error"
-            and record.ok
+        same = record["instance_sha256"] == self.instance.sha256 and record["options"] == json.loads(
+            json.dumps(self.options.as_record())
         )
         return record if same else None
 
 
+def has_failed(record: Record) -> bool:
+    """Whether the record holds no result: its check or its process failed, or its time ended with nothing in hand."""
+    if not record.ok or record["termination"] in FAILED:
+        return True
+    return record["termination"] == "time_limit" and record.value is None and record.bound is None
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_all(
-    runs: Sequence[Run], resume: bool = False, on_start: Callable[[Run], None] | None = None
+    runs: Sequence[Run],
+    jobs: int = 1,
+    resume: bool = False,
+    retry_failed: bool = False,
+    on_start: Callable[[Run], None] | None = None,
+    *,
+    memory_mb: float | None = None,
+    grace_s: float | None = None,
 ) -> Iterator[tuple[Run, Record, bool]]:
-    """Execute the runs in order, yielding ``(run, record, reused)`` as each ends.
+    """Execute the runs, ``jobs`` at a time, yielding ``(run, record, reused)`` as each ends.
 
-    Raises :class:`WriteFailedError` when a record cannot be written.
+    With ``resume``, runs with a good record on disk are not run again (see :meth:`Run.finished_record`). ``memory_mb``
+    (10^6 bytes, resident) is what each run may hold; without it, a run is stopped only when the machine's memory is
+    almost used up and it holds more than its share. A run is killed ``grace_s`` seconds (default ``GRACE_S``) after its
+    time limit. Leaving the iteration early ends what is running. Raises :class:`WriteFailedError` when a record cannot
+    be written.
     """
-    for run in runs:
-        done = run.finished_record() if resume else None
-        if done is not None:
-            yield run, done, True
-            continue
-        if on_start:
-            on_start(run)
-        yield run, run_one(run), False
+    grace_s = GRACE_S if grace_s is None else grace_s
+    waiting = deque(enumerate(runs))
+    with Supervisor(jobs) as supervisor:
+        while waiting or supervisor.running:
+            while waiting and supervisor.has_room:
+                key, run = waiting.popleft()
+                done = run.finished_record(retry_failed) if resume else None
+                if done is not None:
+                    yield run, done, True
+                    continue
+                if on_start:
+                    on_start(run)
+                task = _task(run) | {"memory_mb": memory_mb, "grace_s": grace_s, "share": MEMORY_SHARE / jobs}
+                records.remove_leftovers(run.path)
+                supervisor.start(key, task | {"before": _stamp(run.path)})
+            for key, told, ending in supervisor.ends():
+                yield runs[key], _record_of(runs[key], told, ending), False
 
 
-def run_one(run: Run) -> Record:
-    """Execute one run in a subprocess and return the record it wrote, or one written here if it died without."""
-    before = _stamp(run.path)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "synth.worker"],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env=os.environ | {name: str(run.options.threads) for name in _THREAD_VARIABLES},
-    )  # fmt: skip
-    limit = run.options.time_limit_s
-    started = time.monotonic()
-    try:
-        _, errors = process.communicate(_specification(run), timeout=None if limit is None else limit + GRACE_S)
-    except subprocess.TimeoutExpired:
-        _kill_group(process)
-        message = f"killed {GRACE_S:g} s after the time limit of {limit:g} s"
-        return _write_failure(run, "time_limit", message)
-    except BaseException:
-        _kill_group(process)
-        records.remove_leftovers(run.path)
-        raise
-    records.remove_leftovers(run.path)
-    if process.returncode == WRITE_FAILED:
-        raise WriteFailedError(errors.strip().splitlines()[-1])
-    if process.returncode == 0 and _stamp(run.path) != before:
+def _record_of(run: Run, task: Mapping[str, Any], ending: Ending) -> Record:
+    """The record the run wrote, or one written here if it ended without."""
+    if ending.code == WRITE_FAILED:
+        raise WriteFailedError(ending.stderr.splitlines()[-1] if ending.stderr else f"cannot write {run.path}")
+    if ending.cause is None and ending.code == 0 and _stamp(run.path) != task["before"]:
         return records.read(run.path)
-    ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-    last = (errors or "").strip().splitlines()
-    message = f"the run's process ended with {ended} after {time.monotonic() - started:.1f} s" + (
-        f": {last[-1]}" if last else ""
-    )
-    return _write_failure(run, "error", message)
-
-
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:  # not there, or a file stands where a folder should be: writing will say so
-        return None
-    return status.st_mtime_ns, status.st_ino
-
-
-def _specification(run: Run) -> str:
-    assert run.instance.file is not None
-    options = run.options.as_record() | {"solver": run.options.solver}
-    return json.dumps(
-        {"instance": str(run.instance.file), "method": run.method.name, "options": options, "record": str(run.path)}
-    )
-
-
-def _kill_group(process: subprocess.Popen[Any]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _write_failure(run: Run, termination: str, message: str) -> Record:
-    records.remove_leftovers(run.path)
+    termination, message = ending.in_words(task)
     record = api.failure(run.instance, run.method, run.options, termination, message)
+    extra = {"stderr": ending.stderr} if ending.stderr else {}
     try:
-        return records.write(record, run.path)
+        return records.write(Record({**record.data, **extra}), run.path)
     except OSError as error:
         raise WriteFailedError(cannot_write(run.path, error)) from None
 
 
-def cannot_write(path: Path, error: OSError) -> str:
-    """One line on a failed write."""
-    return f"cannot write {path}: {error.strerror or error}"
+def _stamp(path: Path) -> list[int] | None:
+    try:
+        status = path.stat()
+    except OSError:  # not there, or a file stands where a folder should be: writing will say so
+        return None
+    return [status.st_mtime_ns, status.st_ino]
+
+
+def _task(run: Run) -> dict[str, Any]:
+    assert run.instance.file is not None
+    return {
+        "instance": str(run.instance.file), "sha256": run.instance.sha256, "family": run.instance.family,
+        "method": run.method.name, "options": run.options.as_record() | {"solver": run.options.solver},
+        "record": str(run.path),
+    }  # fmt: skip
 
 
 def expand_paths(paths: Iterable[Path], what: str = "instance files") -> list[Path]:

@@ -1,32 +1,111 @@
-"""The process of one run: read what to do from standard input, run it, write the record."""
+"""One run, in a process of its own: read what to do, run it, check it, write the record."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import signal
+import stat
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+WRITE_FAILED = 74  # exit code when the record cannot be written (EX_IOERR)
+STDERR_KEPT = 8000  # bytes of a run's standard error that its record keeps, from the end
+RESERVE = 2.0  # allocations beyond this multiple of the memory limit are refused at once; the keeper enforces the limit
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Exit code 0 when the record is on disk, ``WRITE_FAILED`` when it cannot be written."""
+    """The worker started as a program of its own: the task is one JSON text on standard input."""
+    settle(os.getppid())
+    return execute(json.load(sys.stdin))
+
+
+def settle(keeper: int) -> None:
+    """Tie this process to its keeper: it dies with it (Linux), is the kernel's first choice when memory runs out, and
+    leaves the batch system's warning signals, which mean the supervisor, to the supervisor."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:  # it died before the call above
+            os._exit(1)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    ordinary = signal.SIG_IGN if "SLURM_JOB_ID" in os.environ else signal.SIG_DFL
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, ordinary)
+
+
+def execute(task: Mapping[str, Any]) -> int:
+    """Run the task; exit code 0 when the record is on disk, ``WRITE_FAILED`` when it cannot be written."""
     from synth import api
     from synth import record as records
+    from synth.errors import InputError
     from synth.family import get_family
     from synth.instance import read
     from synth.options import RunOptions
-    from synth.runner import WRITE_FAILED, cannot_write
 
-    todo = json.load(sys.stdin)
-    instance = read(todo["instance"])
-    options = RunOptions(**todo["options"])
-    path = Path(todo["record"])
-    record = api.execute(instance, get_family(instance.family).method(todo["method"]), options)
+    _limit_memory(task.get("memory_mb"))
     try:
-        records.write(record, path)
+        instance = read(task["instance"])
+        if instance.sha256 != task["sha256"]:
+            raise InputError("the instance file has changed since the run was planned", task["instance"])
+    except InputError as error:
+        print(str(error).replace("\n", "; "), file=sys.stderr)
+        return 1
+    path = Path(task["record"])
+    record = api.execute(instance, get_family(instance.family).method(task["method"]), RunOptions(**task["options"]))
+    extra: dict[str, Any] = {"peak_memory_mb": peak_memory_mb()}
+    if printed := tail(2):
+        extra["stderr"] = printed
+    try:
+        records.write(records.Record({**record.data, **extra}, record.packed), path)
     except OSError as error:
         print(cannot_write(path, error), file=sys.stderr)
         return WRITE_FAILED
     return 0
+
+
+def cannot_write(path: Path, error: OSError) -> str:
+    """One line on a failed write."""
+    return f"cannot write {path}: {error.strerror or error}"
+
+
+def tail(handle: int) -> str:
+    """The last part of a file of text, without moving its position; empty if it is no file that can be read."""
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        return ""
+    try:
+        return os.pread(handle, STDERR_KEPT, max(0, status.st_size - STDERR_KEPT)).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def peak_memory_mb() -> float | None:
+    """The most memory this process has had resident, in MB; None where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1e6 if sys.platform == "darwin" else 1e3), 1)
+
+
+def _limit_memory(memory_mb: float | None) -> None:
+    """A fence well above the limit, for what allocates everything between two looks of the keeper."""
+    if memory_mb is None:
+        return
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        most = int(memory_mb * 1e6 * RESERVE)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 if __name__ == "__main__":

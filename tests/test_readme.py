@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import synth
@@ -23,7 +24,7 @@ HEADER = (
 def published_table(family: str = "xtree") -> str:
     """One line per published instance: values per method, the best bound, and the gap between best value and bound."""
     lines = []
-    for folder in sorted((PUBLISHED / family).iterdir(), key=_natural):
+    for folder in sorted((path.parent for path in (PUBLISHED / family).glob("*/bound.json")), key=_natural):
         held = {path.stem: records.read(path) for path in folder.glob("*.json")}
         bound = max(record.bound for record in held.values() if record.bound is not None)
         value = {name: held[name].value for name in COLUMNS if name in held}
@@ -83,13 +84,117 @@ def test_numbers_in_prose_are_those_of_the_records():
         assert records.read(folder / "pull.json").value == value
     assert "5×11 with C = 1 takes 14: HiGHS finds" in text
     for name in ("3x3-c2", "4x4-c1", "5x5-c1", "5x5-c2", "5x11-c1"):
-        alone = records.read(PUBLISHED / "alone" / "xtree" / f"equimesh-{name}" / "ilp-highs.json")
+        alone = records.read(PUBLISHED / "xtree" / "alone" / "xtree" / f"equimesh-{name}" / "ilp-highs.json")
         assert (alone["termination"], alone["options"]["method"]["warm_start"]) == ("optimal", False)
     for solver in ("ilp-highs", "ilp-scip", "ilp-gurobi", "cpsat-cpsat"):
-        refuted = records.read(PUBLISHED / "four-steps" / "xtree" / "equimesh-2x3-c4" / f"{solver}.json")
+        refuted = records.read(PUBLISHED / "xtree" / "four-steps" / "xtree" / "equimesh-2x3-c4" / f"{solver}.json")
         assert (refuted["termination"], refuted["options"]["method"]["horizon"]) == ("infeasible", 4)
     kautz = PUBLISHED / "xtree" / "kautz-9x2-c1"
     assert records.read(kautz / "bound.json").bound < records.read(kautz / "relaxation-highs.json").bound
+
+
+def prose() -> str:
+    return re.sub(r"\s+", " ", readme())
+
+
+def ours(paper: str, where: str, what: str) -> float:
+    """Our number in the published table of comparisons."""
+    table = pd.read_csv(PUBLISHED / paper / "comparisons.csv")
+    [value] = table[(table["where"] == where) & (table["what"] == what)]["ours"]
+    return float(value)
+
+
+def value_of(family: str, instance: str, method: str) -> float | None:
+    return records.read(PUBLISHED / family / instance / f"{method}.json").value
+
+
+def test_numbers_of_the_xtree_paragraph():
+    text = prose()
+    assert "2.00 times the effective bandwidth of the best mesh baseline in an allgather and 1.18 times in an" in text
+    assert f"{ours('xtree', 'Figure 7, 8x8 allgather', 'ours over the best mesh baseline'):.2f}" == "2.00"
+    assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over the best mesh baseline'):.2f}" == "1.18"
+    assert "at least 1.14 times that of any allreduce on the mesh" in text
+    assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over any algorithm on the mesh, at least'):.2f}" == "1.14"
+
+
+def test_numbers_of_the_mlfm_paragraph():
+    text = prose()
+    assert "6156 servers, 37,896,336 transfers" in text
+    whole = records.read(PUBLISHED / "mlfm" / "d18-n18l19m18" / "closed_form.json")
+    assert (whole.value, whole["verified"]["facts"]["transfers"]) == (6156, 37_896_336)
+    assert "On (2, 4, 3), `shift` takes 52 phases (mean worst link load 2.17) where 24 are possible" in text
+    shift = records.read(PUBLISHED / "mlfm" / "d3-n2l4m3" / "shift.json")
+    assert (shift.value, round(shift["verified"]["facts"]["mean_worst_link_load"], 2)) == (52, 2.17)
+    assert value_of("mlfm", "d3-n2l4m3", "cpsat-cpsat") == 24
+    failures, blocks = (pd.read_csv(PUBLISHED / "mlfm" / f"{name}.csv") for name in ("single-failures", "blocks"))
+    assert "any single spine failure makes 32 the optimum" in text
+    assert set(failures[failures.failed == "spine"]["phases"]) == {32}
+    assert "All 54 single failures of that job and all 65 blocks with m > l−1 on d ≤ 4, with both route rules" in text
+    assert (len(failures), len(blocks), set(blocks.groupby(["d", "n", "l", "m"]).size())) == (54, 130, {2})
+    assert set(failures["gap"]) | set(blocks["gap"]) == {0}
+    assert set(failures["verified"]) | set(blocks["verified"]) == {True}
+
+
+def test_numbers_of_the_optree_paragraph():
+    text = prose()
+    assert "OpTree's formula gives 70 steps and its best whole radices 68 (`stages`); `relay` (ours) takes 19" in text
+    methods = ("formula", "stages-highs", "relay")
+    assert [value_of("optree", "ring-1024-w64", method) for method in methods] == [70, 68, 19]
+    assert records.read(PUBLISHED / "optree" / "ring-1024-w64" / "bound.json").bound == 19
+    assert (
+        "At 16 nodes and 2 wavelengths `time_expanded` proves 5 steps optimal where OpTree's worked example takes 12"
+        in text
+    )
+    exact = records.read(PUBLISHED / "optree" / "ring-16-w2" / "time_expanded-cpsat.json")
+    assert (exact["termination"], exact.value, exact.bound) == ("optimal", 5, 5)
+    assert value_of("optree", "ring-16-w2", "optree") == 12
+    assert "where OpTree (340) loses to WRHT's count (259), `relay` takes 64 against a bound of 63" in text
+    methods = ("formula", "wrht", "relay")
+    assert [value_of("optree", "ring-4096-w64", method) for method in methods] == [340, 259, 64]
+    assert records.read(PUBLISHED / "optree" / "ring-4096-w64" / "bound.json").bound == 63
+
+
+def test_numbers_of_the_bine_paragraph():
+    text, folder = prose(), PUBLISHED / "bine"
+    assert "`tree_ilp` proves 46 crossings for a broadcast in 11 rounds where Bine has 66" in text
+    job = synth.read(ROOT / "instances" / "bine" / "groups-24-groups-2048-broadcast.json")
+    best = records.read(folder / job.name / "tree_ilp-highs.json")
+    assert (best.value, best.bound) == (46 * job.bytes, 46 * job.bytes)
+    assert value_of("bine", job.name, "bine") == 66 * job.bytes
+    assert (
+        "saves 2.33 % of the global bytes of a large allreduce on average (24.11 % at 256 nodes, at worst −187.5 %)"
+        in text
+    )
+    saved = pd.read_csv(folder / "allreduce.csv").set_index("ranks")
+    assert (saved["mean"][0], saved["mean"][256], saved["min"][0]) == (2.33, 24.11, -187.5)
+    trees = pd.read_csv(folder / "trees-summary.csv").set_index("ranks").loc[0]
+    assert "All 585 power-of-two broadcasts over three or more groups are solved to proven optimality" in text
+    assert (trees["jobs"], trees["proven"]) == (585, 585)
+    assert "19.1 % on average, binomial halving's 20.9 %, doubling's 55.4 %" in text
+    means = [round(trees[f"{name}_gap_mean"], 1) for name in ("bine", "halving", "doubling")]
+    assert means == [19.1, 20.9, 55.4]
+    placed = pd.read_csv(folder / "placements-summary.csv").set_index("ranks").loc[0]
+    assert "all 923 jobs of up to 16 ranks are proven" in text
+    assert (placed["exact"], placed["proven"]) == (923, 923)
+
+
+@pytest.mark.parametrize("family", ["xtree", "mlfm", "optree", "bine"])
+def test_counts_of_instances_solved_to_optimality(family):
+    """The table of models/README.md, counted again from the records."""
+    files = sorted((ROOT / "instances" / family).glob("*.json"))
+    closed = 0
+    for file in files:
+        held = [records.read(path) for path in (PUBLISHED / family / file.stem).glob("*.json")]
+        values = [record.value for record in held if record.value is not None]
+        bounds = [record.bound for record in held if record.bound is not None]
+        closed += bool(values and bounds and gap(min(values), max(bounds)) == 0)
+    assert f"| `{family}` | {closed} of {len(files)} |" in (ROOT / "models" / "README.md").read_text()
+
+
+def test_every_page_of_a_paper_is_linked():
+    for path in PUBLISHED.glob("*.md"):
+        if path.stem != "benchmarks":
+            assert f"(results/published/{path.name})" in readme()
 
 
 def test_paths_named_in_the_readme_exist():

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from synth.cli import catalogue, inspect, make, solve
+from synth.cli import batch, catalogue, inspect, make, reproduce, solve, study
 from synth.errors import InputError
 
 app = typer.Typer(
@@ -27,6 +27,9 @@ app.command("make")(make.make)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
+app.command("study")(study.study)
+app.command("reproduce")(reproduce.reproduce)
+app.add_typer(batch.app, name="batch")
 
 
 def _version(wanted: bool) -> None:

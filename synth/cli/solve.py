@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from synth.cli.output import console, errors, number, percent, table
 
 if TYPE_CHECKING:
-    from synth.errors import Fault
+    from synth.errors import Fault, InputError
     from synth.family import Family
     from synth.instance import Instance
     from synth.record import Record
     from synth.runner import Run
 
+T = TypeVar("T")
 EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -32,42 +32,76 @@ def solve(
     seed: int = typer.Option(0, "--seed", min=0, help="Seed of solvers and of every random choice."),
     options: list[str] = typer.Option(None, "-O", "--option", metavar="key=value", help="A method's own parameter."),
     results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),
-    resume: bool = typer.Option(False, "--resume", help="Skip runs whose record is there already."),
+    resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
+    retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
+    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors / threads."),
+    memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
+    grace: str = typer.Option(
+        "60s", "--grace", help="From a run's time limit to its end by force, for model and check."
+    ),
     json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
 ) -> None:
     """Solve instance files; ends with a table of values, proven bounds and gaps."""
-    from synth.runner import WriteFailedError, run_all
+    from synth.cli.progress import Progress
+    from synth.options import read_duration, read_megabytes
+    from synth.record import dumps
+    from synth.runner import WriteFailedError, cores, run_all
 
-    runs = _plan(paths, methods, solver, time_limit, gap, threads, seed, options or [], results)
-    done: list[tuple[Run, Record]] = []
-    reused = 0
+    memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
+    grace_s = checked("--grace", read_duration, grace)
+    if retry not in (None, "failed"):
+        raise bad_option("--retry", "must be failed", retry)
+    if retry and not resume:
+        raise bad_option("--retry", "needs --resume", retry)
+    runs = plan(paths, methods, solver, time_limit, gap, threads, seed, options or [], results)
+    ended: dict[int, Record] = {}
+    place = {id(run): i for i, run in enumerate(runs)}
+    printed = reused = 0
     try:
-        with _progress(len(runs), json_lines) as advance:
-            for run, record, was_there in run_all(runs, resume, on_start=advance.start):
-                done.append((run, record))
+        with Progress(len(runs), json_lines) as progress:
+            several = jobs or max(1, cores() // threads)
+            for run, record, was_there in run_all(
+                runs, several, resume, retry == "failed", progress.start, memory_mb=memory_mb, grace_s=grace_s
+            ):
+                ended[place[id(run)]] = record
                 reused += was_there
-                advance.done()
-                if json_lines:
-                    from synth.record import dumps
-
-                    print(dumps(record.data, one_line=True), flush=True)
+                progress.done(run, record)
+                while json_lines and printed in ended:  # in the order asked for, each as soon as those before it
+                    print(dumps(ended[printed].data, one_line=True), flush=True)
+                    printed += 1
     except KeyboardInterrupt:
         errors.print("synth: interrupted; finished records are kept, --resume goes on from them", markup=False)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except WriteFailedError as error:
         errors.print(f"synth: {error}", style="red", markup=False)
         raise typer.Exit(EXIT_FAILED) from None
+    done = [(runs[i], ended[i]) for i in sorted(ended)]
     if not json_lines:
-        _print_table(done, results)
+        print_table(done, results)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
-    _print_messages(done)
-    code = _exit_code(done)
+    print_messages(done)
+    code = exit_code(done)
     if code:
         raise typer.Exit(code)
 
 
-def _plan(
+def bad_option(name: str, message: str, value: str) -> InputError:
+    """The error for an option's wrong value."""
+    from synth.errors import Fault, InputError
+
+    return InputError([Fault(name, message, value, True)])
+
+
+def checked(name: str, read: Callable[[str], T], text: str) -> T:
+    """An option's value as read. Raises :class:`InputError` in words."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise bad_option(name, str(error), text) from None
+
+
+def plan(
     paths: list[Path], methods: list[str] | None, solver: str | None, time_limit: str, gap: float, threads: int,
     seed: int, options: list[str], results: Path,
 ) -> list[Run]:  # fmt: skip
@@ -151,49 +185,14 @@ def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
     ]
 
 
-class _Advance:
-    """Progress on standard error: a bar on a terminal when there are several runs, nothing otherwise."""
-
-    def __init__(self, total: int, quiet: bool) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True,
-            disable=quiet or total < 2 or not sys.stderr.isatty(),
-        )  # fmt: skip
-        self.task = self.progress.add_task("", total=total)
-
-    def __enter__(self) -> _Advance:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
-
-    def start(self, run: Run) -> None:
-        self.progress.update(self.task, description=f"{run.instance.name} {run.method.name}")
-
-    def done(self) -> None:
-        self.progress.advance(self.task)
+COLUMNS = ("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended")
 
 
-def _progress(total: int, quiet: bool) -> _Advance:
-    return _Advance(total, quiet)
-
-
-def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
+def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
     from synth.record import gap
 
     bounds = _best_bounds(done, results)
-    rows = []
+    rows: list[Sequence[str]] = []
     for run, record in done:
         bound = bounds.get((run.instance.family, run.instance.name))
         solver = run.options.solver
@@ -207,10 +206,33 @@ def _print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
         seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
         shown_gap = percent(gap(record.value, bound))
         rows.append((run.instance.name, method, value, number(bound), shown_gap, seconds, verified, ended))
+    return rows
+
+
+def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
+    """Value, best proven bound, gap, seconds and end of each run."""
+    rows = _rows(done, results)
     right = ("value", "bound", "gap", "seconds")
-    console.print(
-        table("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended", rows=rows, right=right)
-    )
+    console.print(table(*COLUMNS, rows=rows, right=right))
+
+
+def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
+    """The columns of the table with plain numbers, as a CSV file; empty cells where there is nothing."""
+    import csv
+
+    from synth.record import gap
+
+    bounds = _best_bounds(done, results)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
+        for run, record in done:
+            bound = bounds.get((run.instance.family, run.instance.name))
+            seconds = record["seconds"]["build"] + record["seconds"]["solve"]
+            writer.writerow((
+                run.instance.name, run.method.name, run.options.solver, record.value, bound, gap(record.value, bound),
+                seconds, record.ok, record["termination"],
+            ))  # fmt: skip
 
 
 def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
@@ -233,12 +255,14 @@ def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tupl
     return best
 
 
-def _print_messages(done: Sequence[tuple[Run, Record]]) -> None:
+def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
     """What a person must know and the table does not say, on standard error."""
+    from synth.runner import FAILED
+
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"
         if (
-            record["termination"] in ("error", "size_limit", "unsupported", "infeasible", "time_limit")
+            record["termination"] in (*FAILED, "size_limit", "unsupported", "infeasible", "time_limit")
             and record["message"]
         ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
@@ -248,8 +272,11 @@ def _print_messages(done: Sequence[tuple[Run, Record]]) -> None:
             errors.print(f"{where}: check failed: {fault}", style="red", markup=False)
 
 
-def _exit_code(done: Sequence[tuple[Run, Record]]) -> int:
-    if any(record["termination"] == "error" or not record.ok for _, record in done):
+def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
+    """The command's exit code for these runs (see the README)."""
+    from synth.runner import FAILED
+
+    if any(record["termination"] in FAILED or not record.ok for _, record in done):
         return EXIT_FAILED
     if all(record["termination"] in ("size_limit", "unsupported") for _, record in done):
         return EXIT_INPUT

@@ -10,10 +10,11 @@ from synth.solvers.catalogue import require
 from synth.solvers.status import SolverResult, SolverTermination
 
 
-def solve(model: Any, options: RunOptions) -> tuple[SolverResult, Any]:
+def solve(model: Any, options: RunOptions, *, track: float | None = None) -> tuple[SolverResult, Any]:
     """Solve a ``CpModel``; return the result and the ``CpSolver`` to read values from (only if ``has_point``).
 
-    CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
+    ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds
+    go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
     """
     require("cpsat")
     from ortools.sat.python import cp_model
@@ -28,7 +29,12 @@ def solve(model: Any, options: RunOptions) -> tuple[SolverResult, Any]:
     solver.parameters.num_workers = options.threads
     solver.parameters.random_seed = options.seed % 2**31
     solver.parameters.relative_gap_limit = options.relative_gap
-    status = solver.solve(model)
+    callback = None
+    if track is not None and model.has_objective():
+        factor = track
+        callback = _note_incumbents(options, factor)
+        solver.best_bound_callback = lambda bound: options.progress.note(bound=bound * factor)
+    status = solver.solve(model, callback)
     wall = time.monotonic() - started
     if status == cp_model.MODEL_INVALID:
         return SolverResult("error", False, None, None, wall, message=model.validate()), solver
@@ -38,3 +44,13 @@ def solve(model: Any, options: RunOptions) -> tuple[SolverResult, Any]:
     objective = float(solver.objective_value) if has_point and model.has_objective() else None
     bound = float(solver.best_objective_bound) if has_point and model.has_objective() else None
     return SolverResult(termination, has_point, objective, bound, wall), solver
+
+
+def _note_incumbents(options: RunOptions, factor: float) -> Any:
+    from ortools.sat.python import cp_model
+
+    class Incumbents(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def on_solution_callback(self) -> None:
+            options.progress.note(self.objective_value * factor, self.best_objective_bound * factor)
+
+    return Incumbents()

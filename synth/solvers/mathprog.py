@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -27,11 +28,15 @@ def building() -> Iterator[None]:
             gc.enable()
 
 
-def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = False) -> SolverResult:
+def solve(
+    model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = False, track: float | None = None
+) -> SolverResult:
     """Solve a Pyomo model with ``options.solver`` and load its point, if there is one, into the variables.
 
     ``bounded`` states that the model cannot be unbounded (say, all variables have bounds), so that a presolve's
-    "infeasible or unbounded" means infeasible. Raises :class:`SolverMissingError` and :class:`SizeLimitError`.
+    "infeasible or unbounded" means infeasible. ``track`` states that the model's objective times this number is the
+    instance's, so that incumbents and bounds of the solver's log go into ``options.progress``.
+    Raises :class:`SolverMissingError` and :class:`SizeLimitError`.
     """
     import pyomo.environ  # noqa: F401  (registers the solver interfaces)
     from pyomo.common.errors import ApplicationError
@@ -43,6 +48,8 @@ def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = F
     interface = "gurobi_direct_minlp" if quadratic and info.name == "gurobi" else info.interface
     solver = SolverFactory(interface)
     started = time.monotonic()
+    log = io.StringIO()
+    gurobi_log = track is not None and info.name == "gurobi"
     limit = options.remaining()
     if limit == 0.0:
         return SolverResult("limit", False, None, None, 0.0, message="no time left")
@@ -55,7 +62,8 @@ def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = F
                 time_limit=limit,
                 threads=options.threads,
                 rel_gap=options.relative_gap,
-                solver_options=_native_options(info.name, options),
+                solver_options=_native_options(info.name, options) | ({"OutputFlag": 1} if gurobi_log else {}),
+                **({"tee": [log]} if track is not None else {}),
             )
         except Exception as error:
             if "size-limited license" in str(error):
@@ -67,6 +75,10 @@ def solve(model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = F
                 return SolverResult("error", False, None, None, time.monotonic() - started, message=str(error))
             raise
     result = _mapped(results, bounded, time.monotonic() - started)
+    if track is not None:
+        began = time.monotonic() - options.progress.started - result.solve_s
+        options.progress.note_log(info.name, log.getvalue(), max(0.0, began), track)
+        options.progress.note(*(None if v is None else v * track for v in (result.objective, result.bound)))
     if result.has_point:
         results.solution_loader.load_vars()
     return result

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+    from synth.reproduction import Reproduction
+
 _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: halving, butterflies: doubling first")
 _BLOCKS = Parameter(
     "blocks", read_choice("permute", "pieces", "exchange"), "permute",
@@ -134,6 +137,11 @@ class BineFamily(Family):
         frame = frame.groupby(["job", "round", "src", "dst"])["bytes"].sum().reset_index()
         return frame if len(instance.allocations) > 1 else frame.drop(columns="job")
 
+    def frames(self, instance: BineInstance, solution: Plan) -> Frames | None:
+        from synth_models.bine.animation import frames
+
+        return frames(instance, solution)
+
     def describe(self, instance: BineInstance, solution: Plan) -> str:
         from synth_models.bine.views import describe
 
@@ -143,3 +151,8 @@ class BineFamily(Family):
         from synth_models.bine.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.bine.reproduce import reproduce
+
+        reproduce(page)

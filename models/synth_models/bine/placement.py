@@ -34,7 +34,8 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         weights = dimension_weights(instance, len(groups))
         key = tuple(int(n) for n in np.bincount(groups))
         if key not in known:
-            known[key] = place(groups, weights, options)
+            alone = 2 * instance.block_bytes(len(groups)) if len(instance.allocations) == 1 else None
+            known[key] = place(groups, weights, options, alone)
         placed, value, least = known[key]
         placements.append(placed)
         optimal &= least >= value
@@ -43,8 +44,9 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     return Outcome("optimal" if optimal else "time_limit", plan_of(instance, placements), bound, proof)
 
 
-def place(groups: Any, weights: list[int], options: RunOptions) -> tuple[Any, int, int]:
-    """Best placement found, its cut and a proven bound, both in blocks each way."""
+def place(groups: Any, weights: list[int], options: RunOptions, track: float | None = None) -> tuple[Any, int, int]:
+    """Best placement found, its cut and a proven bound, both in blocks each way; ``track`` is what a block counts in
+    the objective where this placement alone makes it."""
     sizes = [int(n) for n in np.bincount(groups)]
     ranks = len(groups)
     held = most_inside(weights, ranks)
@@ -52,6 +54,8 @@ def place(groups: Any, weights: list[int], options: RunOptions) -> tuple[Any, in
     least = sum(weights) * ranks // 2 - sum(most)
     start = best_placement(groups, np.array(weights), options.seed, 8)
     value = cut(start, weights)
+    if track is not None:
+        options.progress.note(value * track, least * track)
     if value <= least or ranks > LARGEST or options.out_of_time():
         return start, value, least
     best = start
@@ -59,13 +63,13 @@ def place(groups: Any, weights: list[int], options: RunOptions) -> tuple[Any, in
         origin = int(np.argmax(start == np.argmax(sizes)))  # moved to position 0, where the model wants the largest
         hint = start[np.arange(ranks) ^ origin]
         model, at = placement_model.build_cpsat(sizes, weights, most, hint)
-        result, solver = cpsat.solve(model, replace(options, relative_gap=0.0))
+        result, solver = cpsat.solve(model, replace(options, relative_gap=0.0), track=track)
         if result.has_point:
             best = np.array([[solver.value(x) for x in row] for row in at]).argmax(axis=1)
     else:
         with mathprog.building():
             model = placement_model.build(sizes, weights, most)
-        result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True)
+        result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
         if result.has_point:
             best = np.array([[model.at[v, g].value for g in range(len(sizes))] for v in range(ranks)]).argmax(axis=1)
     if result.termination == "error":

@@ -1,13 +1,10 @@
-"""The study of a trace: traffic of all algorithms, proven least trees, brackets of placements, tables and a figure.
+"""Tables of a trace of jobs: traffic of all algorithms, proven least trees, brackets of placements.
 
-    python -m synth_models.bine.study TRACE OUT [allreduce|tables|trees|placements|rounds …]
-
-writes text, CSV and PNG files into OUT. Every tree and placement is replayed by the check before it counts.
+Every tree and placement is replayed by the check before it counts. ``synth reproduce bine`` shows them.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from synth.options import RunOptions
 from synth_models.bine import greedy, placement, tree_ilp
@@ -76,34 +72,25 @@ def allreduce_table(trace: Trace) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["ranks", "jobs", "mean", "max", "min"])
 
 
-def write_allreduce(trace: Trace, out: Path) -> None:
-    """``allreduce.csv``, ``allreduce-other-p.csv`` and the boxplots ``figure5.png``."""
-    table = allreduce_table(trace)
-    table.round(2).to_csv(out / "allreduce.csv", index=False)
-    chosen = np.flatnonzero(trace.others)
+def others_table(trace: Trace) -> pd.DataFrame:
+    """The same for all other numbers of ranks, folded: one row ``jobs of,jobs,mean,max,min`` in per cent."""
+    allocations = [trace.allocations[j] for j in np.flatnonzero(trace.others)]
+    saved = reduction(global_traffic(allocations, "bine"), global_traffic(allocations, "recursive"))
+    row = ("folded, p not a power of two", len(saved), saved.mean(), saved.max(), saved.min())
+    return pd.DataFrame([row], columns=["jobs of", "jobs", "mean", "max", "min"])
+
+
+def savings_by_ranks(trace: Trace) -> dict[int, npt.NDArray[Any]]:
+    """Per cent of global bytes that Bine saves on every power-of-two job, by number of ranks (their figure 5)."""
+    chosen = np.flatnonzero(trace.powers)
     allocations = [trace.allocations[j] for j in chosen]
     saved = reduction(global_traffic(allocations, "bine"), global_traffic(allocations, "recursive"))
-    summary = pd.DataFrame(
-        [("folded, p not a power of two", len(saved), saved.mean(), saved.max(), saved.min())],
-        columns=["jobs of", "jobs", "mean", "max", "min"],
-    )
-    summary.round(2).to_csv(out / "allreduce-other-p.csv", index=False)
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
-    axes = figure.subplots()
-    powers = [trace.allocations[j] for j in np.flatnonzero(trace.powers)]
-    every = reduction(global_traffic(powers, "bine"), global_traffic(powers, "recursive"))
-    sizes = np.unique(trace.ranks[trace.powers])
-    axes.boxplot([every[trace.ranks[trace.powers] == size] for size in sizes], showfliers=False)
-    axes.set_xticks(range(1, len(sizes) + 1), [str(size) for size in sizes])
-    axes.axhline(100 / 3, linestyle="--", color="grey", label="33.3 %")
-    axes.set_xlabel("nodes (powers of two, several groups; outliers left out as in the paper)")
-    axes.set_ylabel("global traffic saved by Bine, %")
-    axes.legend()
-    figure.savefig(out / "figure5.png", dpi=110)
+    return {int(size): saved[trace.ranks[chosen] == size] for size in np.unique(trace.ranks[chosen])}
 
 
-def write_tables(trace: Trace, out: Path) -> None:
-    """``tables.csv``: average and maximum reduction per collective beside the published ones."""
+def collectives_table(trace: Trace) -> pd.DataFrame:
+    """Average and maximum reduction per collective beside the printed ones, on jobs of 16 or more ranks in 3 or more
+    groups (powers of two)."""
     chosen = np.flatnonzero(trace.powers & (trace.ranks >= 16) & (trace.groups >= 3))
     allocations = [trace.allocations[j] for j in chosen]
     rows = []
@@ -114,7 +101,7 @@ def write_tables(trace: Trace, out: Path) -> None:
         rows.append((collective, vector, baseline, len(chosen), round(saved.mean(), 1), round(saved.max(), 1),
                      *PUBLISHED[collective]))  # fmt: skip
     columns = ["collective", "vector", "baseline", "jobs", "ours_mean", "ours_max", "lumi", "leonardo", "marenostrum5"]
-    pd.DataFrame(rows, columns=columns).to_csv(out / "tables.csv", index=False)
+    return pd.DataFrame(rows, columns=columns)
 
 
 def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast") -> pd.DataFrame:
@@ -151,16 +138,6 @@ def _verify(job: Job, groups: Any, ordered: list[int], flow: tree_ilp.Flow) -> N
     verdict = check_plan(instance, join([on_tree(tree_ilp.decode(groups, ordered, flow, 0), "broadcast")]))
     if not verdict.ok or verdict.value != flow.value:
         raise RuntimeError(f"job {job.name}: the tree fails its check: {verdict.faults or verdict.value}")
-
-
-def write_trees(trace: Trace, out: Path) -> None:
-    """``trees.csv`` (every power-of-two job in three or more groups) and ``trees-summary.csv`` (gaps by ranks)."""
-    started = time.monotonic()
-    table = least_trees(trace, np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist())
-    total = time.monotonic() - started
-    table.to_csv(out / "trees.csv", index=False)
-    trees_summary(table).to_csv(out / "trees-summary.csv", index=False)
-    print(f"trees: {len(table)} jobs in {total:.1f} s, worst {table.seconds.max():.2f} s")
 
 
 def trees_summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -209,9 +186,8 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
     return pd.DataFrame(rows, columns=names)
 
 
-def write_placements(trace: Trace, out: Path) -> None:
-    """``placements-summary.csv``: how tight the brackets are, by ranks."""
-    table = brackets(trace, np.flatnonzero(trace.powers).tolist())
+def placements_summary(table: pd.DataFrame) -> pd.DataFrame:
+    """How tight the brackets of :func:`brackets` are, by ranks (0: all)."""
     rows = []
     for size in (*sorted(table.ranks.unique()), 0):
         part = table[table.ranks == size] if size else table
@@ -225,11 +201,11 @@ def write_placements(trace: Trace, out: Path) -> None:
                      round((100 * (1 - part.greedy / part.bine)).mean(), 2)))  # fmt: skip
     columns = ["ranks", "jobs", "bracketed", "exact", "proven", "greedy_meets_bound", "gap_mean",
                "below_recursive_mean", "below_bine_mean"]  # fmt: skip
-    pd.DataFrame(rows, columns=columns).to_csv(out / "placements-summary.csv", index=False)
+    return pd.DataFrame(rows, columns=columns)
 
 
-def write_rounds(trace: Trace, out: Path) -> None:
-    """``rounds.csv``: least crossings against rounds for the largest power-of-two jobs, until more save nothing."""
+def rounds_table(trace: Trace) -> pd.DataFrame:
+    """Least crossings against rounds for the largest power-of-two jobs, until more rounds save nothing."""
     jobs = np.flatnonzero(trace.powers & (trace.ranks == trace.ranks[trace.powers].max())).tolist()
     rows = []
     for j in jobs:
@@ -241,26 +217,26 @@ def write_rounds(trace: Trace, out: Path) -> None:
             if flow.value == len(sizes) - 1:
                 break
     names = ["job", "ranks", "groups", "rounds", "tree_ilp", "bound"]
-    pd.DataFrame(rows, columns=names).to_csv(out / "rounds.csv", index=False)
+    return pd.DataFrame(rows, columns=names)
 
 
-PARTS = {"allreduce": write_allreduce, "tables": write_tables, "trees": write_trees, "placements": write_placements,
-         "rounds": write_rounds}  # fmt: skip
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The command; returns the exit code."""
-    if len(arguments) < 2 or set(arguments[2:]) - set(PARTS):
-        print(__doc__, file=sys.stderr)
-        return 2
-    trace, out = Trace(Path(arguments[0])), Path(arguments[1])
-    out.mkdir(parents=True, exist_ok=True)
-    for part in arguments[2:] or PARTS:
-        started = time.monotonic()
-        PARTS[part](trace, out)
-        print(f"{part}: {time.monotonic() - started:.1f} s")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def out_of_range_table(trace: Trace) -> pd.DataFrame:
+    """The large allreduce's reduce-scatter on other p as a binomial of floor(log2 p) steps without folding, partners
+    past the last rank counted as global: one row a job, ``ranks,messages,past_the_end,saved`` (per cent by Bine)."""
+    rows = []
+    for j in np.flatnonzero(trace.others):
+        groups = trace.allocations[j]
+        size = len(groups)
+        ranks, bits = np.arange(size), size.bit_length() - 1
+        binomial = bine = 0.0
+        beyond = 0
+        for s in range(bits):
+            partner, rho = ranks ^ (1 << s), (1 - (-2) ** (s + 1)) // 3
+            valid = partner < size
+            beyond += int((~valid).sum())
+            crossed = (groups[ranks[valid]] != groups[partner[valid]]).sum() + (~valid).sum()
+            theirs = (ranks + np.where(ranks % 2 == 0, rho, -rho)) % size
+            binomial += crossed / 2 ** (s + 1)
+            bine += (groups[ranks] != groups[theirs]).sum() / 2 ** (s + 1)
+        rows.append((size, size * bits, beyond, 100 * (1 - bine / binomial) if binomial else 0.0))
+    return pd.DataFrame(rows, columns=["ranks", "messages", "past_the_end", "saved"])

@@ -57,7 +57,8 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         ordered, sizes = canonical(groups, instance.root)
         key = (*sizes, rounds)
         if key not in known:
-            known[key] = best_flow(sizes, rounds, volumes, options)
+            alone = instance.block_bytes(len(groups)) if len(instance.allocations) == 1 and not volumes else None
+            known[key] = best_flow(sizes, rounds, volumes, options, alone)
         flow = known[key]
         build_s += flow.build_s
         messages |= {flow.message} - {None}
@@ -81,13 +82,14 @@ def canonical(groups: npt.NDArray[Any], root: int) -> tuple[list[int], list[int]
     return [int(labels[i]) for i in order], [int(counts[i]) for i in order]
 
 
-def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions) -> Flow:
-    """The cheapest tree for groups of these sizes, the root in the first one, in at most ``rounds`` rounds."""
+def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions, track: float | None = None) -> Flow:
+    """The cheapest tree for groups of these sizes, the root in the first one, in at most ``rounds`` rounds; ``track``
+    as in :func:`synth.solvers.mathprog.solve`, where the flow alone makes the objective."""
     floor = sum(sizes[1:]) if volumes else len(sizes) - 1
     if len(sizes) == 1:
         return _solve_depth(sizes, rounds, volumes, 0, options, 0)
     if not volumes:
-        return _solve_depth(sizes, rounds, False, 0, options, floor)
+        return _solve_depth(sizes, rounds, False, 0, options, floor, track)
     depth, best = 2, Flow(None, floor)
     while True:
         depth = min(depth, rounds)
@@ -101,12 +103,15 @@ def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions)
         depth += 2
 
 
-def _solve_depth(sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int) -> Flow:
+def _solve_depth(
+    sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int,
+    track: float | None = None,
+) -> Flow:  # fmt: skip
     started = time.monotonic()
     with mathprog.building():
         model = flow_model.build(sizes, 0, rounds, depth if volumes else None)
     built = time.monotonic() - started
-    result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True)
+    result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
     if result.termination == "error":
         raise RuntimeError(result.message or "the solver failed")
     if result.termination == "infeasible":  # a depth cap may forbid every tree

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.links import pair_bytes, torus_links
@@ -51,6 +52,8 @@ def plot(instance: BineInstance, plan: Plan, title: str) -> Figure:
     image = left.imshow(matrix, cmap="viridis", aspect="auto", interpolation="nearest")
     left.set_xlabel(labels[0])
     left.set_ylabel(labels[1])
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     left.set_title(f"{instance.job_names[0]}: bytes on global links")
     figure.colorbar(image, ax=left, label="bytes")
     rounds = int(step.max(initial=0)) + 1

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+
 _HERE = "synth_models.harvest."
 
 
@@ -91,6 +93,11 @@ class HarvestFamily(Family):
         from synth_models.harvest.views import describe
 
         return describe(instance, solution)
+
+    def frames(self, instance: HarvestInstance, solution: Plan) -> Frames | None:
+        from synth_models.harvest.animation import frames
+
+        return frames(instance, solution)
 
     def plot(self, instance: HarvestInstance, solution: Plan, title: str) -> Figure:
         from synth_models.harvest.views import plot

@@ -51,7 +51,8 @@ def shape_of(links: IntArray, gpus: int) -> str:
     kinds, at = np.unique(np.stack([shift, links[:, 2]], axis=1), axis=0, return_counts=True)
     if len(kinds) <= 6 and np.all(at == gpus):
         shown = [min(s, s - gpus, key=abs) for s, _ in kinds.tolist()]
-        return "shifts " + ", ".join(
+        word = "shift " if len(kinds) == 1 else "shifts "
+        return word + ", ".join(
             f"{s:+d}" + (f" ({count} links)" if count > 1 else "")
             for s, (_, count) in zip(shown, kinds.tolist(), strict=True)
         )
@@ -65,20 +66,22 @@ def describe(instance: HarvestInstance, plan: Plan) -> str:
     lines = []
     for i in range(min(len(instance.steps), MAX_STEPS)):
         if i == 0 or changed[i]:
-            before = f", {_seconds(times.reconfiguration[i])} to reconfigure" if changed[i] else ""
+            before = f", {seconds(times.reconfiguration[i])} to reconfigure" if changed[i] else ""
             lines.append(f"topology: {shape_of(plan.topologies[plan.topology_of_step[i]], instance.gpus)}{before}")
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
+        hops = "1 hop" if times.hops[i] == 1 else f"{times.hops[i]} hops"
         lines.append(
-            f"  step {i}: {len(instance.pairs[i])} pairs, {instance.bytes_per_pair[i]:g} bytes each: {_seconds(total)}"
-            f" = {_seconds(times.alpha[i])} alpha + {_seconds(times.delta[i])} for {times.hops[i]} hops"
-            f" + {_seconds(times.bandwidth[i])} for the bytes; theta {times.theta[i]:.4g}"
+            f"  step {i}: {len(instance.pairs[i])} pairs, {instance.bytes_per_pair[i]:g} bytes each: {seconds(total)}"
+            f" = {seconds(times.alpha[i])} alpha + {seconds(times.delta[i])} for {hops}"
+            f" + {seconds(times.bandwidth[i])} for the bytes; theta {times.theta[i]:.4g}"
         )
     if len(instance.steps) > MAX_STEPS:
         lines.append(f"… {len(instance.steps) - MAX_STEPS} more steps (--csv prints all)")
     return "\n".join(lines)
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
+    """A time in the unit that suits it."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= size:
             return f"{value / size:.4g} {unit}"
@@ -117,7 +120,7 @@ def plot(instance: HarvestInstance, plan: Plan, title: str) -> Figure:
                 arrowprops={"arrowstyle": "-|>", "lw": 0.6 * count, "color": "#555555", "mutation_scale": 6,
                             "connectionstyle": "arc3,rad=0.08", "shrinkA": 2, "shrinkB": 2},
             )  # fmt: skip
-        circle.plot(x, y, "o", color=_COLOURS["alpha"], markersize=4)
+        circle.plot(x, y, "o", color=_COLOURS["alpha"], markersize=4 if instance.gpus <= 32 else 1.5)
         if instance.gpus <= 16:
             for u in range(instance.gpus):
                 circle.text(1.15 * x[u], 1.15 * y[u], str(u), ha="center", va="center", fontsize=8)

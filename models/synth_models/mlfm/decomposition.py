@@ -57,6 +57,7 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
         )
     phases = bound.phases if horizon is None else horizon
     while True:
+        options.progress.note(bound=bound.phases)
         counted = count_flows(problem, phases, options)
         if counted.status != "impossible":
             break

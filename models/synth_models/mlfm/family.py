@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+    from synth.reproduction import Reproduction
+
 _MODULES = "synth_models.mlfm"
 _DECOMPOSE = Parameter(
     "decompose",
@@ -137,6 +140,11 @@ class MLFMFamily(Family):
 
         return table(instance, solution)
 
+    def frames(self, instance: MLFMInstance, solution: Phases) -> Frames | None:
+        from synth_models.mlfm.animation import frames
+
+        return frames(instance, solution)
+
     def describe(self, instance: MLFMInstance, solution: Phases) -> str:
         from synth_models.mlfm.views import describe
 
@@ -146,6 +154,11 @@ class MLFMFamily(Family):
         from synth_models.mlfm.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.mlfm.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _narrow(values: Table) -> Table:

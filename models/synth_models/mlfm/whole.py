@@ -36,6 +36,7 @@ def whole_phases(
     horizon = options.method.get("horizon")
     phases = horizon if horizon is not None else bound.phases
     while True:
+        options.progress.note(bound=proven)
         if phases * (problem.routes + problem.leaves) > MAX_VARIABLES:
             raise SizeLimitError(
                 f"the model of {phases} phases has more than {MAX_VARIABLES} variables; use decompose=on"

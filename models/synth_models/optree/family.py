@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+    from synth.reproduction import Reproduction
+
 
 def _read_radices(text: str) -> tuple[int, ...]:
     try:
@@ -142,6 +145,11 @@ class OpTreeFamily(Family):
         order = np.lexsort((solution.src, solution.wavelength, solution.direction, solution.step))
         return pd.DataFrame({name: getattr(solution, name)[order] for name in COLUMNS})
 
+    def frames(self, instance: OpTreeInstance, solution: Solution) -> Frames | None:
+        from synth_models.optree.animation import frames
+
+        return frames(instance, solution)
+
     def describe(self, instance: OpTreeInstance, solution: Solution) -> str:
         from synth_models.optree.views import describe
 
@@ -151,6 +159,11 @@ class OpTreeFamily(Family):
         from synth_models.optree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.optree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _signed(text: str) -> float:

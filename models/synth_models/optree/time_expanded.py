@@ -55,6 +55,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     low, words, _ = lower_bound(instance, options)
     build_s = solve_s = 0.0
     while not options.out_of_time():
+        options.progress.note(known.steps if known is not None else None, low)
         if known is not None and low >= known.steps:
             message = f"{low} steps are a lower bound and a schedule has them"
             return Outcome("optimal", known, float(low), words, message=message, build_s=build_s, solve_s=solve_s)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.frames import Frames
+    from synth.reproduction import Reproduction
+
 _PROGRAM_PARAMETERS = (
     Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
@@ -144,6 +147,11 @@ class XTreeFamily(Family):
             columns["collective phase"] = np.where(ordered.adds, "reduce_scatter", "allgather")
         return pd.DataFrame(columns)
 
+    def frames(self, instance: XTreeInstance, solution: Schedule) -> Frames | None:
+        from synth_models.xtree.animation import frames
+
+        return frames(instance, solution)
+
     def describe(self, instance: XTreeInstance, solution: Schedule) -> str:
         from synth_models.xtree.views import describe
 
@@ -153,6 +161,11 @@ class XTreeFamily(Family):
         from synth_models.xtree.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.xtree.reproduce import reproduce
+
+        reproduce(page)
 
 
 def _whole_numbers(values: Any, key: str) -> Any:

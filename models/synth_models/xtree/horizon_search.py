@@ -57,6 +57,7 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
     horizon = bound
     notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
     while incumbent is None or incumbent.steps > horizon:
+        options.progress.note(incumbent.steps if incumbent is not None else None, horizon)
         if options.method["relaxation"]:
             found = relaxation.refute(network, instance.chunks, horizon, options, relaxation.QUICK)
             outcome.build_s += found.build_s

@@ -53,6 +53,7 @@ def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str)
     least_transfers = 2 * (instance.topology.nodes - 1) * instance.total_chunks
     horizon = int(fixed or bound)
     while incumbent is None or incumbent.steps > horizon:
+        options.progress.note(incumbent.steps if incumbent is not None else None, outcome.bound)
         started = time.monotonic()
         size = instance.total_chunks * horizon * (3 * len(instance.topology.arcs[0]) + 3 * instance.topology.nodes)
         if size > LARGEST:

@@ -88,23 +88,28 @@ def test_published_tree_summary_follows_from_its_rows():
 
 
 @needs_trace
-@pytest.mark.parametrize("part", ["tables", "allreduce", pytest.param("placements", marks=pytest.mark.slow)])
-def test_published_tables_are_reproduced(trace, tmp_path, part):
-    """Traffic counts, and the brackets of all 1,116 placements: made again, the same text."""
-    study.PARTS[part](trace, tmp_path)
-    for path in tmp_path.glob("*.csv"):
-        assert path.read_text() == (PUBLISHED / path.name).read_text()
-    if part == "placements":
-        table = pd.read_csv(tmp_path / "placements-summary.csv")
-        assert (table.jobs == table.bracketed).all()
-        assert table[table.ranks == 16].proven.tolist() == [251]
+@pytest.mark.parametrize(
+    ("file", "make"),
+    [
+        ("tables", study.collectives_table),
+        ("allreduce", lambda trace: study.allreduce_table(trace).round(2)),
+        ("allreduce-other-p", lambda trace: study.others_table(trace).round(2)),
+        pytest.param("rounds", study.rounds_table, marks=pytest.mark.slow),
+    ],
+)
+def test_published_tables_are_reproduced(trace, file, make):
+    """Made again, the same text."""
+    assert make(trace).to_csv(index=False) == (PUBLISHED / f"{file}.csv").read_text()
 
 
 @needs_trace
 @pytest.mark.slow
-def test_published_rounds_are_reproduced(trace, tmp_path):
-    study.write_rounds(trace, tmp_path)
-    assert (tmp_path / "rounds.csv").read_text() == (PUBLISHED / "rounds.csv").read_text()
+def test_published_placements_are_reproduced(trace):
+    """The brackets of all 1,116 placements."""
+    table = study.placements_summary(study.brackets(trace, np.flatnonzero(trace.powers).tolist()))
+    assert table.to_csv(index=False) == (PUBLISHED / "placements-summary.csv").read_text()
+    assert (table.jobs == table.bracketed).all()
+    assert table[table.ranks == 16].proven.tolist() == [251]
 
 
 @needs_trace
@@ -125,8 +130,24 @@ def test_every_tree_of_the_trace_is_proven(trace):
     assert (table.tree_ilp == table.bound).all()
 
 
-def test_study_on_a_trace_of_our_own(tmp_path):
-    trace = ROOT / "instances" / "bine" / "allocations" / "synthetic-jobs.csv"
-    assert study.main([str(trace), str(tmp_path)]) == 0
-    assert {p.name for p in tmp_path.iterdir()} >= {"allreduce.csv", "figure5.png", "tables.csv", "trees.csv"}
-    assert study.main([]) == 2
+def test_tables_of_a_trace_of_our_own():
+    trace = study.Trace(ROOT / "instances" / "bine" / "allocations" / "synthetic-jobs.csv")
+    jobs = np.flatnonzero(trace.powers).tolist()
+    assert (
+        len(jobs)
+        == study.allreduce_table(trace)["jobs"].iloc[-1]
+        == sum(map(len, study.savings_by_ranks(trace).values()))
+    )
+    trees = study.trees_summary(study.least_trees(trace, jobs))
+    assert trees["proven"].iloc[-1] == trees["jobs"].iloc[-1] == len(jobs)
+
+
+def test_partners_past_the_end_by_hand():
+    """p = 6 in groups of 3: floor(log2 6) = 2 steps. Binomial step 0 pairs 0-1, 2-3, 4-5 (2-3 crosses: 2 messages of
+    1/2); step 1 pairs 0-2, 1-3 (crosses: 2 messages of 1/4) and sends 4 and 5 to 6 and 7 (2 more): 1 + 1 = 2. Bine step
+    0: 0-1, 2-3, 4-5: 1; step 1, rho = -1: even r meets r - 1: 0-5, 2-1, 4-3: 0-5 crosses: 2 messages of 1/4: 1.5."""
+    trace = study.Trace.__new__(study.Trace)
+    trace.allocations, trace.others = [np.array([0, 0, 0, 1, 1, 1])], np.array([True])
+    [row] = study.out_of_range_table(trace).itertuples(index=False)
+    assert (row.ranks, row.messages, row.past_the_end) == (6, 12, 2)
+    assert row.saved == pytest.approx(25.0)

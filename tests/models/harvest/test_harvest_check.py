@@ -170,9 +170,19 @@ def test_text_and_drawing(case, tmp_path):
     instance, plan = case
     text = FAMILY.describe(instance, plan)
     assert "step 1: 4 pairs, 1e+06 bytes each: 11.5 us = 500 ns alpha + 1 us for 2 hops + 10 us for the bytes" in text
-    assert "shifts +1 (2 links)" in text
+    assert "shift +1 (2 links)" in text
     FAMILY.plot(instance, plan, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+def test_animation_has_a_frame_a_step(case):
+    instance, plan = case
+    found = FAMILY.frames(instance, plan)
+    assert found.titles[1] == "step 1: reconfigured (10 us) to shifts +1, +2; 11.5 us"
+    assert (found.step == 1).sum() == 4
+    assert (found.step == 2).sum() == 8
+    sizes = {found.items[i] for i in found.item[found.step == 2]}
+    assert sizes == {"500000 bytes", "1e+06 bytes"}
 
 
 def test_records_are_stored_and_checked_again(tmp_path):

@@ -210,6 +210,18 @@ def test_best_single_candidate_for_the_reduce_scatter_of_8(ports):
     assert value(instance, "candidates") <= 1.5 * 8e5 / (ports * 1e11) * (1 + 1e-9)
 
 
+def test_out_of_time_leaves_ratings_out_and_still_plans():
+    """Swing with 2 ports needs programs; with no time left only those without which a step could not run are solved."""
+    instance = make(algorithm="swing", gpus=16, ports=2, message_bytes=1e6)
+    best = value(instance, "candidates")
+    late = RunOptions(time_limit_s=1e-9)
+    outcome = FAMILY.methods["candidates"].load()(instance, late)
+    assert "left out for lack of time" in outcome.message
+    verdict = FAMILY.check(instance, outcome.solution)
+    assert verdict.ok
+    assert verdict.value >= best * (1 - 1e-9)
+
+
 def test_dp_k_takes_the_number_of_reconfigurations_asked_for():
     instance = make(algorithm="recursive_doubling", gpus=16, ports=1, message_bytes=1e6)
     runs = [synth.solve(instance, method="dp_k", options={"reconfigurations": str(k)}) for k in range(6)]

@@ -1,0 +1,246 @@
+"""What a batch is to do and what was submitted for it: ``batch.json``, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from synth.errors import InputError
+from synth.family import get_family
+from synth.instance import Instance, read_json
+from synth.options import RunOptions
+from synth.record import write_atomically
+from synth.runner import GRACE_S, Run
+
+FORMAT = "synth-batch/1"
+FILE = "batch.json"
+JOB_S = 600.0  # how long the runs of a chunk may take at most, unless the user says how many belong together
+START_S = 60.0  # for a job to start and end
+SUPERVISOR_MB = 300.0  # of a job's memory, what supervisor and keepers hold themselves
+
+Engine = Literal["slurm", "local"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of a batch, as stored; paths are relative to the batch's working directory and folder."""
+
+    family: str
+    instance: str
+    instance_file: str
+    sha256: str
+    method: str
+    solver: str | None
+    options: Mapping[str, Any]
+    results: str
+
+    @classmethod
+    def of(cls, run: Run, folder: Path) -> Entry:
+        """The entry for a run whose records go below the batch folder."""
+        assert run.instance.file is not None
+        return cls(
+            run.instance.family, run.instance.name, str(run.instance.file), run.instance.sha256, run.method.name,
+            run.options.solver, run.options.as_record(), os.path.relpath(run.results, folder),
+        )  # fmt: skip
+
+    def run(self, folder: Path) -> Run:
+        """The run again. The instance file is not read here: the run's own process does that, and says so when the file
+        is no longer what it was."""
+        instance = Instance.model_construct(family=self.family, name=self.instance, source="batch")
+        instance._file, instance._sha256 = Path(self.instance_file), self.sha256
+        options = RunOptions(**{**self.options, "solver": self.solver})
+        return Run(instance, get_family(self.family).method(self.method), options, folder / self.results)
+
+    @property
+    def limit_s(self) -> float | None:
+        """The run's time limit."""
+        limit = self.options["time_limit_s"]
+        return None if limit is None else float(limit)
+
+    @property
+    def threads(self) -> int:
+        """The threads of the run."""
+        return int(self.options["threads"])
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.method}" + (f" ({self.solver})" if self.solver else "")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job asks for. ``time_s`` and ``cpus`` are worked out from the runs when they are None."""
+
+    partition: str | None = None
+    account: str | None = None
+    time_s: float | None = None
+    mem_mb: float | None = None
+    cpus: int | None = None
+    array_parallelism: int | None = None
+    chunk: int | None = None
+    grace_s: float = GRACE_S
+
+
+@dataclass(frozen=True)
+class Task:
+    """The runs of one job (one element of an array): indices into the batch's entries."""
+
+    name: str
+    runs: tuple[int, ...]
+    cpus: int
+    time_min: int
+    job: str | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one ``submit`` or ``resubmit`` sent off."""
+
+    engine: Engine
+    created: float
+    resources: Resources
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The whole batch. ``study`` is what ``synth study`` would be given, None for a list of instances."""
+
+    folder: Path
+    directory: str
+    entries: tuple[Entry, ...]
+    study: str | None = None
+    submissions: tuple[Submission, ...] = field(default=())
+
+    def write(self) -> None:
+        """Write ``batch.json`` atomically. Raises ``OSError``."""
+        data = {
+            "format": FORMAT, "study": self.study, "directory": self.directory,
+            "runs": [asdict(entry) for entry in self.entries],
+            "submissions": [asdict(submission) for submission in self.submissions],
+        }  # fmt: skip
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.folder / FILE, (json.dumps(data, indent=1) + "\n").encode())
+
+    def task(self, name: str) -> tuple[Submission, Task]:
+        """The task of that name and its submission. Raises :class:`InputError`."""
+        for submission in self.submissions:
+            for task in submission.tasks:
+                if task.name == name:
+                    return submission, task
+        raise InputError(f"no task {name}", str(self.folder / FILE))
+
+    def with_submission(self, submission: Submission) -> Batch:
+        """The batch with one more submission."""
+        return replace(self, submissions=(*self.submissions, submission))
+
+    def with_jobs(self, jobs: Mapping[str, str]) -> Batch:
+        """The batch whose last submission knows the job ids of its tasks, by task name."""
+        *rest, last = self.submissions
+        tasks = tuple(replace(task, job=jobs.get(task.name, task.job)) for task in last.tasks)
+        return replace(self, submissions=(*rest, replace(last, tasks=tasks)))
+
+
+def read(folder: Path) -> Batch:
+    """The batch in a folder. Raises :class:`InputError` when there is none."""
+    if not (folder / FILE).is_file():
+        raise InputError(f"no batch here (no {FILE})", str(folder))
+    data, _ = read_json(folder / FILE)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"not a batch ({FORMAT})", str(folder / FILE))
+    try:
+        return Batch(
+            folder,
+            data["directory"],
+            tuple(Entry(**entry) for entry in data["runs"]),
+            data["study"],
+            tuple(_submission(item) for item in data["submissions"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"incomplete batch: {error}", str(folder / FILE)) from None
+
+
+def _submission(data: Mapping[str, Any]) -> Submission:
+    tasks = tuple(Task(**{**task, "runs": tuple(task["runs"])}) for task in data["tasks"])
+    return Submission(data["engine"], data["created"], Resources(**data["resources"]), tasks)
+
+
+def now() -> float:
+    """Seconds since 1970."""
+    return datetime.now(UTC).timestamp()
+
+
+def submission(batch: Batch, engine: Engine, which: Sequence[int], resources: Resources) -> Submission:
+    """Divide the runs ``which`` into tasks: only runs that need the same go together, as many as a job may take.
+
+    Raises :class:`InputError` when the job's time is needed and missing, or too short for one of its runs.
+    """
+    number = len(batch.submissions) + 1
+    groups: dict[tuple[int, float | None], list[int]] = {}
+    for index in which:
+        entry = batch.entries[index]
+        groups.setdefault((entry.threads, entry.limit_s), []).append(index)
+    tasks: list[Task] = []
+    faults: list[str] = []
+    for (threads, limit), runs in groups.items():
+        cpus = max(threads, resources.cpus or 0)
+        slots = cpus // threads
+        try:
+            time_min = 0 if engine == "local" else job_minutes(limit, slots, len(runs), resources)
+        except InputError as error:
+            faults.append(str(error))
+            continue
+        # on one machine a new chunk would only wait for the slowest run of the one before
+        size = len(runs) if engine == "local" else chunk_size(limit, slots, resources)
+        for chunk in _chunks(runs, size):
+            tasks.append(Task(f"{number}-{len(tasks)}", tuple(chunk), cpus, time_min))
+    if faults:
+        raise InputError("; ".join(dict.fromkeys(faults)))
+    return Submission(engine, now(), resources, tuple(tasks))
+
+
+def chunk_size(limit_s: float | None, slots: int, resources: Resources) -> int:
+    """How many runs of this time limit make one job."""
+    if resources.chunk:
+        return resources.chunk
+    return 1 if limit_s is None else max(1, int(JOB_S // limit_s)) * slots
+
+
+def job_minutes(limit_s: float | None, slots: int, runs: int, resources: Resources) -> int:
+    """The time to ask Slurm for, in whole minutes (it knows no less): every run of a chunk to its limit and grace."""
+    if limit_s is None:
+        if resources.time_s is None:
+            raise InputError("runs without a time limit need --time for their jobs")
+        return math.ceil(resources.time_s / 60)
+    rounds = math.ceil(min(runs, chunk_size(limit_s, slots, resources)) / slots)
+    needed = rounds * (limit_s + resources.grace_s) + START_S
+    if resources.time_s is None:
+        return max(3, math.ceil(needed / 60))
+    if resources.time_s < limit_s + START_S:
+        raise InputError(f"--time is too short for one run of {limit_s:g} s: at least {limit_s + START_S:g} s")
+    return math.ceil(resources.time_s / 60)
+
+
+def run_memory_mb(resources: Resources, cpus: int, threads: int) -> float | None:
+    """The memory limit of each run: the job's, less what supervisor and keepers need, shared by the runs at once."""
+    if resources.mem_mb is None:
+        return None
+    return max(100.0, (resources.mem_mb - SUPERVISOR_MB) / max(1, cpus // threads))
+
+
+def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def parts(tasks: Iterable[Task], most: int) -> list[list[Task]]:
+    """Tasks that can be one array: the same resources, at most ``most`` of them."""
+    groups: dict[tuple[int, int], list[Task]] = {}
+    for task in tasks:
+        groups.setdefault((task.cpus, task.time_min), []).append(task)
+    return [group[start : start + most] for group in groups.values() for start in range(0, len(group), most)]

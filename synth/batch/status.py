@@ -1,0 +1,167 @@
+"""How far a batch is, run by run: from its records first, then from its tasks' own lines, then from Slurm's queue.
+
+So a task that died without a word is found on clusters without accounting too: its runs have no record and its job is
+no longer in the queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from synth.batch import slurm
+from synth.batch.plan import Batch, Submission, Task
+from synth.batch.task import Events, lives
+from synth.record import Record
+from synth.runner import has_failed
+
+State = Literal["done", "running", "queued", "failed", "lost"]
+TaskState = Literal["queued", "running", "over"]
+STATES: tuple[State, ...] = ("done", "running", "queued", "failed", "lost")
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """One run's state; ``why`` says in words what went wrong (failed, lost)."""
+
+    index: int
+    state: State
+    kind: str
+    why: str
+    record: Record | None
+
+
+@dataclass(frozen=True)
+class BatchStatus:
+    """All runs of a batch and the tasks that are over with all their runs done."""
+
+    runs: tuple[RunStatus, ...]
+    complete: tuple[Task, ...]
+    queue_known: bool
+
+    @property
+    def counts(self) -> Mapping[State, int]:
+        """How many runs are in each state."""
+        counts = Counter(run.state for run in self.runs)
+        return {state: counts[state] for state in STATES}
+
+    def missing(self) -> list[int]:
+        """Indices of the runs to send again: failed or lost."""
+        return [run.index for run in self.runs if run.state in ("failed", "lost")]
+
+
+def of(batch: Batch) -> BatchStatus:
+    """The status now."""
+    latest: dict[int, tuple[Submission, Task]] = {}
+    for submission in batch.submissions:
+        for task in submission.tasks:
+            latest.update(dict.fromkeys(task.runs, (submission, task)))
+    jobs = {task.job for s in batch.submissions for task in s.tasks if task.job and s.engine == "slurm"}
+    queue = slurm.states(jobs) if jobs else {}
+    tasks: dict[str, _TaskView] = {}
+    for submission, task in latest.values():
+        if task.name not in tasks:
+            tasks[task.name] = _TaskView(batch.folder, submission, task, queue)
+    runs = [_run(batch, index, latest.get(index), tasks) for index in range(len(batch.entries))]
+    complete = [
+        task
+        for submission in batch.submissions
+        for task in submission.tasks
+        if all(runs[index].state == "done" for index in task.runs)
+        and (task.name not in tasks or tasks[task.name].state == "over")
+    ]
+    return BatchStatus(tuple(runs), tuple(complete), queue is not None)
+
+
+class _TaskView:
+    """What is known of a task: ``state``, the words for its end, and the runs going on in it."""
+
+    def __init__(self, folder: Path, submission: Submission, task: Task, queue: Mapping[str, str] | None) -> None:
+        self._log = Events(folder, task.name).read()
+        begins = [i for i, line in enumerate(self._log) if line["event"] == "begin"]
+        self._attempt: Sequence[Mapping[str, Any]] = self._log[begins[-1] :] if begins else []
+        self._finished = next((line for line in reversed(self._attempt) if line["event"] == "finish"), None)
+        self.running = self._started_runs()
+        self.why = ""
+        if submission.engine == "local":
+            self.state = self._local_state(folder, submission)
+        else:
+            self.state = self._slurm_state(task, queue)
+
+    def _started_runs(self) -> set[int]:
+        going: set[int] = set()
+        for line in self._attempt:
+            if line["event"] == "start":
+                going.add(line["run"])
+            elif line["event"] == "end":
+                going.discard(line["run"])
+        return going
+
+    def _slurm_state(self, task: Task, queue: Mapping[str, str] | None) -> TaskState:
+        if task.job is None:
+            self.why = "was never submitted"
+            return "over"
+        where = f"job {task.job}"
+        if queue is None:  # no squeue here: what the task itself has written must do
+            if self._finished:
+                self.why = self._ended_words(where)
+            return "over" if self._finished else "running" if self._attempt else "queued"
+        state = queue.get(task.job)
+        if state in slurm.PENDING:
+            return "queued"
+        if state in slurm.RUNNING:
+            return "running"
+        self.why = self._ended_words(where, state)
+        return "over"
+
+    def _ended_words(self, where: str, state: str | None = None) -> str:
+        said = f"{where} ended" + (f" as {state}" if state else "")
+        if not self._attempt:
+            return f"{said} before its supervisor had started"
+        if self._finished is None:
+            return f"{said}, its supervisor died without a word"
+        return said if self._finished["ended"] == "done" else f"{said}: {self._finished['ended']}"
+
+    def _local_state(self, folder: Path, submission: Submission) -> TaskState:
+        supervisor = next(iter(self._attempt), None)
+        if supervisor is None:
+            started = Events(folder, f"local-{submission.created:.0f}").read()
+            supervisor = next(iter(started), None)
+            if supervisor is not None and lives(supervisor):
+                return "queued"
+            self.why = "its supervisor ended before it came to this run"
+            return "over"
+        if self._finished is None and lives(supervisor) is not False:
+            return "running"
+        self.why = "its supervisor died without a word" if self._finished is None else str(self._finished["ended"])
+        return "over"
+
+
+def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: Mapping[str, _TaskView]) -> RunStatus:
+    run = batch.entries[index].run(batch.folder)
+    record = run.stored_record()
+    if record is not None and not has_failed(record):
+        return RunStatus(index, "done", record["termination"], "", record)
+    if sent is None:
+        return RunStatus(index, "lost", "not sent", "was never submitted", record)
+    submission, task = sent
+    view = tasks[task.name]
+    if index in view.running and view.state == "running":
+        return RunStatus(index, "running", "running", "", record)
+    tried = record is not None and run.path.stat().st_mtime >= submission.created
+    if record is not None and (tried or view.state == "over"):
+        kind = record["termination"] if record.ok else "check failed"
+        why = record["message"] or "; ".join(record["verified"]["faults"])
+        return RunStatus(index, "failed", kind, why, record)
+    if view.state == "over":
+        return RunStatus(index, "lost", "lost", view.why or "no record", record)
+    return RunStatus(index, "queued", "queued", "", record)
+
+
+def prune(batch: Batch, status: BatchStatus) -> None:
+    """Delete submitit's files of the tasks that are over with all their runs done."""
+    for task in status.complete:
+        slurm.prune(batch, task)

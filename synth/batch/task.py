@@ -1,0 +1,173 @@
+"""One task of a batch: its runs, under the same supervisor as everywhere, and a line for each thing that happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from synth.batch import plan
+from synth.record import Record
+from synth.runner import Run, has_failed, run_all
+
+
+class TaskInterruptedError(Exception):
+    """The batch system asked the task to end (preemption, cancellation). Finished records stay."""
+
+
+class ChunkTask:
+    """What submitit pickles: where the batch is and which task of it to do."""
+
+    def __init__(self, folder: str, name: str) -> None:
+        self.folder = folder
+        self.name = name
+
+    def __call__(self) -> dict[str, int]:
+        """Do the task in its job; how many runs it did and how many of these failed."""
+        with _ending_on_sigterm():
+            return run_task(Path(self.folder), self.name)
+
+    def checkpoint(self) -> Any:
+        """For submitit, at a time limit or a preemption: the same again, which skips what is done."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+def run_task(
+    folder: Path,
+    name: str,
+    jobs: int | None = None,
+    on_start: Callable[[Run], None] | None = None,
+    on_end: Callable[[Run, Record], None] | None = None,
+) -> dict[str, int]:
+    """Do the runs of a task that were not done yet. Raises ``WriteFailedError`` as :func:`synth.runner.run_all`."""
+    batch = plan.read(folder)
+    submission, task = batch.task(name)
+    os.chdir(batch.directory)
+    log = Events(folder, name)
+    log.add("begin", job=job_id(), **identity())
+    runs = [(index, batch.entries[index].run(folder)) for index in task.runs]
+    todo = {id(run): (index, run) for index, run in runs if not tried(run, submission.created)}
+    counts = {"runs": 0, "failed": 0}
+
+    def started(run: Run) -> None:
+        log.add("start", run=todo[id(run)][0])
+        if on_start:
+            on_start(run)
+
+    ended = "interrupted"
+    try:
+        if todo:
+            threads = batch.entries[task.runs[0]].threads
+            for run, record, _ in run_all(
+                [run for _, run in todo.values()],
+                jobs or max(1, task.cpus // threads),
+                on_start=started,
+                memory_mb=plan.run_memory_mb(submission.resources, task.cpus, threads),
+                grace_s=submission.resources.grace_s,
+            ):
+                counts["runs"] += 1
+                counts["failed"] += has_failed(record)
+                log.add("end", run=todo[id(run)][0], termination=record["termination"])
+                if on_end:
+                    on_end(run, record)
+        ended = "done"
+    except Exception as error:
+        ended = str(error) or type(error).__name__
+        raise
+    finally:
+        log.add("finish", ended=ended)
+    return counts
+
+
+def tried(run: Run, since: float) -> bool:
+    """Whether the run needs no other try: a good record, or one of this submission and not of a run killed midway."""
+    record = run.stored_record()
+    if record is None or record["termination"] == "killed":
+        return False
+    return not has_failed(record) or run.path.stat().st_mtime >= since
+
+
+class Events:
+    """The lines of one task, ``tasks/<name>.jsonl``; a line is appended in one write."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / "tasks" / f"{name}.jsonl"
+
+    def add(self, event: str, **facts: Any) -> None:
+        """Append a line. A full disk loses the line, not the task."""
+        line = json.dumps({"event": event, "time": plan.now(), **facts}) + "\n"
+        if event == "begin":  # the attempt before may have died within a line
+            line = "\n" + line
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as stream:
+                stream.write(line)
+        except OSError:
+            pass
+
+    def read(self) -> list[dict[str, Any]]:
+        """All lines, without one that was cut off."""
+        return list(self._lines())
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        try:
+            text = self.path.read_text()
+        except OSError:
+            return
+        for line in text.splitlines():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                continue
+
+
+def identity() -> dict[str, Any]:
+    """This process, such that another one on the same host can tell whether it still lives."""
+    import psutil
+
+    return {"host": platform.node(), "pid": os.getpid(), "started": psutil.Process().create_time()}
+
+
+def lives(who: Mapping[str, Any]) -> bool | None:
+    """Whether the process of :func:`identity` lives; None when it is on another host."""
+    import psutil
+
+    if who["host"] != platform.node():
+        return None
+    try:
+        process = psutil.Process(who["pid"])
+        return bool(process.create_time() == who["started"] and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def job_id() -> str | None:
+    """The Slurm id of the job this process is in, as ``squeue`` prints it."""
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")
+    return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}" if array else os.environ.get("SLURM_JOB_ID")
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends the runs and the task at once: Slurm kills everything half a minute later. (submitit would ignore
+    it. Its own signal, USR2, comes before a time limit and goes to submitit, which has the job queued again.)"""
+
+    def stop(*_: Any) -> None:
+        raise TaskInterruptedError("ended by SIGTERM")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,320 @@
+"""``synth batch``: many runs in one folder, here or as Slurm job arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from synth.cli import solve as solving
+from synth.cli.output import console, errors, table
+
+if TYPE_CHECKING:
+    from synth.batch.plan import Batch, Resources, Submission
+    from synth.batch.status import BatchStatus
+    from synth.record import Record
+    from synth.runner import Run
+    from synth.study.plan import Study
+
+app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
+LISTED = 20  # failed and lost runs that status names
+
+PARTITION = typer.Option(None, "--partition", help="Slurm partition.")
+ACCOUNT = typer.Option(None, "--account", help="Slurm account.")
+TIME = typer.Option(None, "--time", help="Time of each job: 30m, 2h. Default: what its runs need at most.")
+MEM = typer.Option(None, "--mem", help="Memory of each job: 4G; its runs share it. Default: the cluster's.")
+CPUS = typer.Option(None, "--cpus", min=1, help="Processors of each job; it runs CPUS / threads at once.")
+PARALLEL = typer.Option(None, "--array-parallelism", min=1, help="Jobs of an array at once.")
+CHUNK = typer.Option(None, "--chunk", min=1, help="Runs of each job. Default: as many as end in ten minutes.")
+GRACE = typer.Option(None, "--grace", help="From a run's time limit to its end by force. Default: 60s.")
+JOBS = typer.Option(None, "--jobs", "-j", min=1, help="Engine local: runs at once. Default: processors / threads.")
+DRY = typer.Option(False, "--dry-run", help="Print the grouping and the sbatch scripts; submit nothing.")
+FOLDER = typer.Argument(..., metavar="FOLDER", help="The batch's folder.")
+
+
+@app.command("submit")
+def submit(
+    targets: list[str] = typer.Argument(
+        ..., metavar="STUDY.toml|INSTANCE…", help="A study (file or family), or instances and folders of them."
+    ),
+    engine: str = typer.Option("local", "--engine", help="slurm, or local: here and now, without a cluster."),
+    folder: Path = typer.Option(None, "--folder", help="The batch's folder. Default: results/batches/<name>."),
+    methods: list[str] = typer.Option(None, "-m", "--method", help="As for solve (not with a study)."),
+    solver: str = typer.Option(None, "--solver", help="As for solve (not with a study)."),
+    time_limit: str = typer.Option("60s", "--time-limit", help="Of each run, as for solve (not with a study)."),
+    gap: float = typer.Option(1e-4, "--gap", min=0.0, help="As for solve (not with a study)."),
+    threads: int = typer.Option(1, "--threads", min=1, help="As for solve (not with a study)."),
+    seed: int = typer.Option(0, "--seed", min=0, help="As for solve (not with a study)."),
+    options: list[str] = typer.Option(None, "-O", "--option", metavar="key=value", help="As for solve."),
+    partition: str = PARTITION,
+    account: str = ACCOUNT,
+    time: str = TIME,
+    mem: str = MEM,
+    cpus: int = CPUS,
+    array_parallelism: int = PARALLEL,
+    chunk: int = CHUNK,
+    grace: str = GRACE,
+    jobs: int = JOBS,
+    dry_run: bool = DRY,
+) -> None:
+    """Expand the runs of a study or of instances and send them off."""
+    from synth.batch import plan
+
+    _check_engine(engine)
+    resources = _resources(
+        plan.Resources(), partition=partition, account=account, time_s=time, mem_mb=mem, cpus=cpus,
+        array_parallelism=array_parallelism, chunk=chunk, grace_s=grace,
+    )  # fmt: skip
+    study = _study(targets)
+    if study is None:
+        name = f"{datetime.now():%Y%m%d-%H%M%S}"
+        folder = folder or Path("results/batches") / name
+        runs = solving.plan(
+            [Path(target) for target in targets], methods, solver, time_limit, gap, threads, seed, options or [],
+            folder / "records",
+        )  # fmt: skip
+    else:
+        if methods or solver or options:
+            raise solving.bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
+        folder = folder or Path("results/batches") / study.name
+        runs = study.runs(folder)
+        for text in study.skipped:
+            errors.print(f"left out: {text}", markup=False)
+    if (folder / plan.FILE).exists():
+        raise solving.bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
+    entries = tuple(plan.Entry.of(run, folder) for run in runs)
+    batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
+    submission = plan.submission(batch, engine, range(len(entries)), resources)  # type: ignore[arg-type]
+    _send(batch, submission, jobs, dry_run)
+
+
+@app.command("resubmit")
+def resubmit(
+    folder: Path = FOLDER,
+    engine: str = typer.Option(None, "--engine", help="slurm or local. Default: as before."),
+    time_limit: str = typer.Option(None, "--time-limit", help="A new time limit for the runs that are sent again."),
+    partition: str = PARTITION,
+    account: str = ACCOUNT,
+    time: str = TIME,
+    mem: str = MEM,
+    cpus: int = CPUS,
+    array_parallelism: int = PARALLEL,
+    chunk: int = CHUNK,
+    grace: str = GRACE,
+    jobs: int = JOBS,
+    dry_run: bool = DRY,
+) -> None:
+    """Send what is missing again: runs that failed or were lost. What is not named stays as it was."""
+    from dataclasses import replace
+
+    from synth.batch import plan, status
+    from synth.options import read_duration
+
+    batch = plan.read(folder)
+    if engine is not None:
+        _check_engine(engine)
+    last = batch.submissions[-1] if batch.submissions else None
+    resources = _resources(
+        last.resources if last else plan.Resources(), partition=partition, account=account, time_s=time, mem_mb=mem,
+        cpus=cpus, array_parallelism=array_parallelism, chunk=chunk, grace_s=grace,
+    )  # fmt: skip
+    found = status.of(batch)
+    _warn_of_queue(found)
+    missing = found.missing()
+    if not missing:
+        console.print(_counted(found) + "; nothing to send again")
+        return
+    if time_limit is not None:
+        limit = solving.checked("--time-limit", read_duration, time_limit)
+        entries = list(batch.entries)
+        for index in missing:
+            entries[index] = replace(entries[index], options={**entries[index].options, "time_limit_s": limit})
+        batch = replace(batch, entries=tuple(entries))
+    chosen = engine or (last.engine if last else "local")
+    _send(batch, plan.submission(batch, chosen, missing, resources), jobs, dry_run)  # type: ignore[arg-type]
+
+
+@app.command("status")
+def show_status(
+    folder: Path = FOLDER,
+    as_json: bool = typer.Option(False, "--json", help="Counts and every run's state as one JSON text."),
+) -> None:
+    """How many runs are done, running, queued, failed and lost, and why the last two."""
+    from synth.batch import plan, status
+
+    batch = plan.read(folder)
+    found = status.of(batch)
+    status.prune(batch, found)
+    if as_json:
+        runs = [
+            {"run": str(batch.entries[run.index]), "state": run.state, "kind": run.kind, "why": run.why}
+            for run in found.runs
+        ]
+        print(json.dumps({"counts": found.counts, "runs": runs}, ensure_ascii=False))
+        return
+    _warn_of_queue(found)
+    console.print(_counted(found))
+    bad = [run for run in found.runs if run.state in ("failed", "lost")]
+    if bad:
+        rows = [(str(batch.entries[run.index]), run.state, run.kind, run.why) for run in bad[:LISTED]]
+        console.print(table("run", "", "kind", "why", rows=rows))
+        if len(bad) > LISTED:
+            console.print(f"and {len(bad) - LISTED} more (--json names all)")
+        console.print(f"send these again: synth batch resubmit {folder}", markup=False, soft_wrap=True)
+
+
+@app.command("collect")
+def collect(folder: Path = FOLDER) -> None:
+    """Make the study's table and report (for instances: a table) from the records that are there."""
+    from synth.batch import plan, status
+
+    batch = plan.read(folder)
+    found = status.of(batch)
+    status.prune(batch, found)
+    _warn_of_queue(found)
+    console.print(_counted(found))
+    if batch.study is not None:
+        _collect_study(batch, batch.study)
+    done = [(batch.entries[run.index].run(folder), run.record) for run in found.runs if run.record is not None]
+    if batch.study is None and done:
+        results = folder / batch.entries[0].results
+        solving.print_table(done, results)
+        solving.write_table(done, results, folder / "table.csv")
+        console.print(f"{folder / 'table.csv'} written", markup=False, soft_wrap=True)
+    solving.print_messages(done)
+
+
+def _study(targets: Sequence[str]) -> Study | None:
+    """The study named (a file, or a family's), or None when the targets are instance files."""
+    from synth.family import family_names
+    from synth.study.plan import load
+
+    families = family_names()
+    if not any(t.endswith(".toml") or (t in families and not Path(t).exists()) for t in targets):
+        return None
+    if len(targets) > 1:
+        raise solving.bad_option("STUDY", "takes one study, and no instances beside it", " ".join(targets))
+    return load(targets[0])
+
+
+def _collect_study(batch: Batch, target: str) -> None:
+    from contextlib import chdir
+
+    from synth.study.collect import collect
+    from synth.study.plan import load
+
+    folder = batch.folder.resolve()
+    with chdir(batch.directory):
+        made = collect(load(target), folder)
+    for path in made.files:
+        console.print(f"{batch.folder / path.relative_to(folder)} written", markup=False, soft_wrap=True)
+
+
+def _check_engine(engine: str) -> None:
+    if engine not in ("slurm", "local"):
+        raise solving.bad_option("--engine", "must be slurm or local", engine)
+
+
+def _resources(before: Resources, **given: Any) -> Resources:
+    """Options over what held before. Raises :class:`InputError` in words."""
+    from dataclasses import replace
+
+    from synth.options import read_duration, read_megabytes
+
+    readers: dict[str, tuple[str, Callable[[str], float]]] = {
+        "time_s": ("--time", read_duration), "grace_s": ("--grace", read_duration), "mem_mb": ("--mem", read_megabytes),
+    }  # fmt: skip
+    words: dict[str, Any] = {}
+    for key, value in given.items():
+        if value is not None:
+            words[key] = solving.checked(*readers[key], value) if key in readers else value
+    return replace(before, **words)
+
+
+def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool) -> None:
+    from synth.batch import plan, slurm
+
+    most = slurm.max_array_size() if submission.engine == "slurm" else len(submission.tasks)
+    groups = plan.parts(submission.tasks, most)
+    _print_groups(batch, submission, groups)
+    whole = batch.with_submission(submission)
+    if dry_run:
+        for group in groups if submission.engine == "slurm" else []:
+            console.print()
+            console.print(slurm.script(batch, group, submission.resources), markup=False, soft_wrap=True, end="")
+        return
+    try:
+        whole.write()
+        if submission.engine == "slurm":
+            for group in groups:
+                whole = whole.with_jobs(slurm.submit(whole, group, submission.resources))
+                whole.write()
+    except OSError as error:
+        errors.print(f"synth: cannot write {batch.folder / plan.FILE}: {error.strerror}", style="red", markup=False)
+        raise typer.Exit(solving.EXIT_FAILED) from None
+    if submission.engine == "slurm":
+        ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
+        console.print(f"submitted: {', '.join(ids)}", soft_wrap=True)
+        console.print(f"how far: synth batch status {batch.folder}", markup=False, soft_wrap=True)
+        return
+    _run_here(whole, jobs)
+
+
+def _print_groups(batch: Batch, submission: Submission, groups: Sequence[Sequence[Any]]) -> None:
+    rows = []
+    for group in groups:
+        runs = [index for task in group for index in task.runs]
+        entry = batch.entries[runs[0]]
+        sizes = [len(task.runs) for task in group]
+        several = f"{max(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+        limit = "none" if entry.limit_s is None else f"{entry.limit_s:g} s"
+        job_time = "–" if submission.engine == "local" else f"{group[0].time_min} min"
+        rows.append((str(len(group)), several, limit, str(entry.threads), str(group[0].cpus), job_time))
+    heads = ("jobs", "runs of each", "limit of a run", "threads", "cpus", "time of a job")
+    shown = table(*heads, rows=rows, right=heads)
+    shown.title = f"{sum(len(task.runs) for task in submission.tasks)} runs, engine {submission.engine}"
+    shown.title += f", folder {batch.folder}"
+    console.print(shown)
+
+
+def _run_here(batch: Batch, jobs: int | None) -> None:
+    from synth.batch import local, status
+    from synth.cli.progress import Progress
+    from synth.runner import WriteFailedError
+
+    last = batch.submissions[-1]
+    ended: list[tuple[Run, Record]] = []
+    try:
+        with Progress(sum(len(task.runs) for task in last.tasks)) as progress:
+
+            def on_end(run: Run, record: Record) -> None:
+                progress.done(run, record)
+                ended.append((run, record))
+
+            local.run(batch, jobs, progress.start, on_end)
+    except KeyboardInterrupt:
+        again = f"finished records are kept, `synth batch resubmit {batch.folder}` goes on from them"
+        errors.print(f"synth: interrupted; {again}", markup=False)
+        raise typer.Exit(solving.EXIT_INTERRUPTED) from None
+    except WriteFailedError as error:
+        errors.print(f"synth: {error}", style="red", markup=False)
+        raise typer.Exit(solving.EXIT_FAILED) from None
+    found = status.of(batch)
+    console.print(_counted(found))
+    solving.print_messages(ended)
+    if found.missing():
+        raise typer.Exit(solving.EXIT_FAILED)
+
+
+def _counted(found: BatchStatus) -> str:
+    return f"{len(found.runs)} runs: " + ", ".join(f"{number} {state}" for state, number in found.counts.items())
+
+
+def _warn_of_queue(found: BatchStatus) -> None:
+    if not found.queue_known:
+        errors.print("squeue does not answer here: what is shown as running or queued may be lost", markup=False)

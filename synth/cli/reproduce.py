@@ -1,0 +1,69 @@
+"""``synth reproduce``: a paper's printed numbers beside ours, as a page."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from synth.cli.output import console, errors
+
+if TYPE_CHECKING:
+    from synth.reproduction import Reproduction
+
+EVERY = "all"
+
+
+def reproduce(
+    paper: str = typer.Argument(..., help="A family (see `synth families`), or all."),
+    quick: bool = typer.Option(False, "--quick", help="The short form: small sizes, no long solves."),
+    out: Path = typer.Option(
+        None, "--results", "--out", help="Where pages, figures and records go. Default: results/published; "
+        "with --quick results/quick.",
+    ),
+    jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
+    instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
+    data: Path = typer.Option(
+        Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
+    ),
+) -> None:  # fmt: skip
+    """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
+    from synth.errors import InputError, UnsupportedError
+    from synth.family import family_names, get_family
+    from synth.reproduction import Reproduction, plain_figures
+    from synth.reproduction_page import write_page
+    from synth.runner import WriteFailedError
+
+    names = family_names() if paper == EVERY else [get_family(paper).name]
+    folder = out or Path("results/quick" if quick else "results/published")
+    for name in names:
+        family, started = get_family(name), time.monotonic()
+
+        def say(line: str, name: str = name, started: float = started) -> None:
+            errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
+
+        page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
+        try:
+            with plain_figures():
+                family.reproduce(page)
+            write_page(page, family, path)
+        except UnsupportedError as error:
+            if paper != EVERY:
+                raise InputError(str(error)) from None
+            errors.print(f"synth: skipped: {error}", style="yellow", markup=False)
+            continue
+        except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
+            errors.print(f"synth: {name}: {error}", style="red", markup=False)
+            raise typer.Exit(1) from None
+        console.print(_summary(page, path, time.monotonic() - started), markup=False)
+
+
+def _summary(page: Reproduction, path: Path, seconds: float) -> str:
+    differing = sum(1 for item in page.comparisons if item.difference is not None and abs(item.difference) > 1e-3)
+    line = (
+        f"{path}: {len(page.comparisons)} printed numbers ({differing} differ by over 0.1 %), "
+        f"{len(page.errata)} errata, {len(page.figures)} figures, {seconds:.0f} s"
+    )
+    return line + "".join(f"\n  left out: {text}" for text in page.skipped)

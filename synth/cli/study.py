@@ -1,0 +1,173 @@
+"""``synth study``: many runs turned into gap tables, figures and a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from synth.cli.output import console, errors, number, percent, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from synth.record import Record
+    from synth.runner import Run
+    from synth.study.plan import Study
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+LISTED = 30  # regressions that are printed
+
+
+def study(
+    targets: list[str] = typer.Argument(..., metavar="FAMILY|STUDY.toml…", help="Families or study files."),
+    results: Path = typer.Option(Path("results/studies"), "--results", help="Folder of the studies' folders."),
+    time_limit: str = typer.Option(None, "--time-limit", help="In place of the study's own limits: 60s, 5m or none."),
+    seed: int = typer.Option(None, "--seed", min=0, help="In place of the study's own seeds."),
+    threads: int = typer.Option(None, "--threads", min=1, help="In place of the study's own number of threads."),
+    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors / threads."),
+    memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
+    resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
+    retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
+    collect_only: bool = typer.Option(False, "--collect", help="Run nothing: report what is there."),
+    compare: bool = typer.Option(False, "--compare", help="Compare two studies, given by their folders (or names)."),
+    as_json: bool = typer.Option(False, "--json", help="With --compare: every compared run as one JSON text."),
+) -> None:
+    """Run studies: records, table.csv, table.parquet, figures and report.html below results/studies/<name>/."""
+    from synth.cli.solve import bad_option, checked
+    from synth.options import read_duration, read_megabytes
+    from synth.study import load
+
+    if compare:
+        _compare(targets, results, as_json)
+        return
+    if as_json:
+        raise bad_option("--json", "goes with --compare; a study writes table.csv and table.parquet", "on")
+    if time_limit not in (None, "none"):
+        checked("--time-limit", read_duration, time_limit)
+    if retry not in (None, "failed"):
+        raise bad_option("--retry", "must be failed", retry)
+    if retry and not resume:
+        raise bad_option("--retry", "needs --resume", retry)
+    memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
+    studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
+    plans = [(one, results / one.name, one.runs(results / one.name)) for one in studies]  # every fault before any run
+    failed = 0
+    for one, folder, runs in plans:
+        if not collect_only:
+            _run(one, folder, runs, jobs, resume, retry == "failed", memory_mb)
+        failed += _collect(one, folder)
+    if failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _run(
+    one: Study, folder: Path, runs: Sequence[Run], jobs: int | None, resume: bool, retry_failed: bool,
+    memory_mb: float | None,
+) -> None:  # fmt: skip
+    """Run the study, a line on standard error as each run ends."""
+    from synth.cli.progress import Progress
+    from synth.runner import WriteFailedError, cores, run_all
+
+    for text in one.skipped:
+        errors.print(f"left out: {text}", markup=False)
+    errors.print(f"study {one.name}: {len(runs)} runs into {folder}", markup=False)
+    threads = max((run.options.threads for run in runs), default=1)
+    several = jobs or max(1, cores() // threads)
+    try:
+        with Progress(len(runs)) as progress:
+            ends = run_all(runs, several, resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
+            for ended, (run, record, reused) in enumerate(ends, 1):
+                progress.done(run, record)
+                if not reused:
+                    errors.print(_line(ended, len(runs), run, record), markup=False)
+    except KeyboardInterrupt:
+        errors.print("synth: interrupted; finished records are kept, --resume goes on from them", markup=False)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except WriteFailedError as error:
+        errors.print(f"synth: {error}", style="red", markup=False)
+        raise typer.Exit(EXIT_FAILED) from None
+
+
+def _line(ended: int, total: int, run: Run, record: Record) -> str:
+    seconds = record["seconds"]
+    solver = f"-{run.options.solver}" if run.options.solver else ""
+    state = record["termination"] if record.ok else "CHECK FAILED"
+    return (
+        f"{ended}/{total} {run.instance.name} {run.method.name}{solver}: {state}, value {number(record.value)}, "
+        f"bound {number(record.bound)}, {seconds['build'] + seconds['solve']:.2f} s"
+    )
+
+
+def _collect(one: Study, folder: Path) -> int:
+    """Write and print what the study shows; the number of failed rows."""
+    from synth.study.collect import collect
+    from synth.study.measures import summary
+
+    command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
+    made = collect(one, folder, command)
+    rows = summary(made.table)
+    columns = list(rows.columns)
+    console.print(
+        table(
+            *(name.replace("_", " ") for name in columns),
+            rows=[[_cell(name, row[name]) for name in columns] for row in rows.to_dict("records")],
+            right=[name.replace("_", " ") for name in columns if name not in ("family", "label", "kind")],
+        )
+    )
+    failed = made.table[made.table["status"] == "failed"]
+    for row in failed.to_dict("records"):
+        why = row["faults"] or row["message"]
+        errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}", markup=False)
+    console.print(f"{folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
+    return len(failed)
+
+
+def _cell(name: Any, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value != value:
+        return "–"
+    return percent(float(value)) if name == "mean_gap" else number(float(value), 5)
+
+
+def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
+    from synth.cli.solve import bad_option
+    from synth.study.compare import SLOWER, compare
+
+    if len(targets) != 2:
+        raise bad_option("--compare", "takes two study folders", " ".join(targets))
+    folders = [Path(target) if Path(target).is_dir() else results / target for target in targets]
+    found = compare(folders[0], folders[1])
+    if as_json:
+        sys.stdout.write(found.rows.to_json(orient="records", indent=1) + "\n")
+        return
+    console.print(f"A: {folders[0]}\nB: {folders[1]}", markup=False, soft_wrap=True)
+    _print(found.summary, "family", "method")
+    if found.only != (0, 0):
+        console.print(f"only in A: {found.only[0]} runs; only in B: {found.only[1]} runs")
+    if len(found.regressions):
+        count = f"{len(found.regressions)} of {len(found.rows)}"
+        console.print(f"{count} runs are worse in B (slower: from {SLOWER:g} times)")
+        columns = ["value_a", "value_b", "bound_a", "bound_b", "total_s_a", "total_s_b", "why"]
+        shown = found.regressions[["instance", "method", "solver", "seed", *columns]]
+        _print(shown.head(LISTED), "instance", "method", "solver", "why")
+        if len(shown) > LISTED:
+            console.print(f"… {len(shown) - LISTED} more (--json prints all)")
+    else:
+        console.print(f"none of {len(found.rows)} runs is worse in B")
+
+
+def _print(rows: pd.DataFrame, *left: str) -> None:
+    columns = [str(name) for name in rows.columns]
+    console.print(
+        table(
+            *columns,
+            rows=[[_cell(name, row[name]) for name in columns] for row in rows.to_dict("records")],
+            right=[name for name in columns if name not in left],
+        )
+    )

@@ -1,0 +1,305 @@
+"""The keeper: a small process beside the supervisor that starts one run after another and lets none get away.
+
+It reads tasks, one JSON text a line, from the socket on its standard input, and answers each with two lines: the run's
+process id, then how it ended. A run has a process, session and process group of its own. The keeper kills the group at
+the time limit plus a grace period, over the memory limit, and when the supervisor goes away (the socket's end of file),
+so that a supervisor killed with SIGKILL leaves no orphan. If the keeper itself is killed, Linux kills the run with it.
+
+A run with one thread is forked from the keeper, which has the imports behind it. What else a run has imported (modules,
+compiled kernels) joins these once it has ended well, so that an import that crashes or hangs only ever takes its own
+run down. Forking needs a process without threads: the keeper looks, and starts a new interpreter where it finds any,
+for runs with several threads, and outside Linux.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from synth import worker
+
+LOOK_S = 0.1  # how often memory is looked at; a run shorter than this is not looked at
+CHILDREN_EVERY = 10  # looks between two searches for processes the run has started itself
+LOW_MEMORY = 0.04  # share of the machine's memory left at which runs above their fair share are stopped
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Keeper:
+    """One at a time; see the module's page."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._lines = control.makefile("rb")
+        self._proven: list[bytes] = []  # what runs that ended well have imported, not imported here yet
+        self._may_fork = sys.platform == "linux"
+        self._woken, wake = socket.socketpair()
+        self._woken.setblocking(False)
+        wake.setblocking(False)
+        self._wake = wake
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Tasks until the supervisor closes the socket."""
+        from synth import api, record  # noqa: F401  (every run needs them)
+
+        while line := self._lines.readline():
+            task = json.loads(line)
+            ended = self._keep(task)
+            if ended is None:
+                return
+            self._send(ended)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._control.sendall(json.dumps(message).encode() + b"\n")
+
+    def _keep(self, task: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
+        from synth.record import remove_leftovers
+
+        kills_before = _kernel_kills()
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:
+            pid = self._start(task, errors, imports)
+            started = time.monotonic()
+            self._send({"pid": pid})
+            watch = _Watch(pid, task, started)
+            gone = False
+            while not _has_ended(pid):
+                if gone:
+                    time.sleep(0.01)
+                else:
+                    gone = self._supervisor_gone(watch.wait_s())
+                if gone or watch.must_stop():
+                    _kill_group(pid)
+            _kill_group(pid)  # what the run has left behind in its group
+            _, status = os.waitpid(pid, 0)
+            _kill_strays()
+            code = os.waitstatus_to_exitcode(status)
+            remove_leftovers(Path(task["record"]))
+            if code == 0:
+                imports.seek(0)
+                self._proven.append(imports.read())
+            return None if gone else {
+                "code": code, "cause": watch.cause, "peak_mb": watch.peak_mb,
+                "kernel_killed": code == -signal.SIGKILL and watch.cause is None and _kernel_kills() > kills_before,
+                "seconds": time.monotonic() - started, "stderr": worker.tail(errors.fileno()),
+            }  # fmt: skip
+
+    def _supervisor_gone(self, seconds: float) -> bool:
+        """Sleep until the run ends, the time is up or the supervisor goes away; whether it went."""
+        import select
+
+        ready, _, _ = select.select([self._control, self._woken], [], [], seconds)
+        if self._woken in ready:
+            with suppress(BlockingIOError):
+                while self._woken.recv(1024):
+                    pass
+        # nothing is sent while a run is going: readable means closed
+        return self._control in ready and not self._control.recv(1, socket.MSG_PEEK)
+
+    def _start(self, task: Mapping[str, Any], errors: BinaryIO, imports: BinaryIO) -> int:
+        if task["options"]["threads"] == 1 and self._ready_to_fork():
+            return self._fork(task, errors, imports)
+        threads = {name: str(task["options"]["threads"]) for name in THREAD_VARIABLES}
+        with tempfile.TemporaryFile() as todo:
+            todo.write(json.dumps(task).encode())
+            todo.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "synth.worker"], stdin=todo, stdout=subprocess.DEVNULL, stderr=errors,
+                start_new_session=True, env={**os.environ, **threads},
+            )  # fmt: skip
+        process.returncode = 0  # its end is awaited here, not by the Popen object
+        return process.pid
+
+    def _ready_to_fork(self) -> bool:
+        """Import what runs have shown to be safe; whether this process has stayed without threads."""
+        if self._may_fork:
+            new = [noted for noted in self._proven if noted]
+            for noted in new:
+                _import(noted)
+            if new:
+                gc.collect()
+                gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
+            self._proven.clear()
+            self._may_fork = len(os.listdir("/proc/self/task")) == 1
+        return self._may_fork
+
+    def _fork(self, task: Mapping[str, Any], errors: BinaryIO, imports: BinaryIO) -> int:
+        modules, kernels = set(sys.modules), len(_kernels())
+        keeper = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.dup2(errors.fileno(), 2)
+            for end in (self._control, self._woken, self._wake):
+                os.close(end.detach())
+            worker.settle(keeper)
+            code = worker.execute(task)
+            _note_imports(imports, modules, kernels)
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+
+def _kernels() -> list[Any]:
+    """The compiled kernels of this process, if it has any."""
+    return sys.modules["synth.kernels"].in_use() if "synth.kernels" in sys.modules else []
+
+
+def _note_imports(file: BinaryIO, modules: set[str], kernels: int) -> None:
+    """Write down what this process has imported beyond its keeper's modules and its number of kernels."""
+    names = [name for name in sys.modules if name not in modules]
+    own = _kernels()
+    if names or len(own) > kernels:
+        file.write(json.dumps(names).encode() + b"\n" + pickle.dumps(own))
+        file.flush()
+
+
+def _import(noted: bytes) -> None:
+    """Import the same here; what cannot be is left to each run."""
+    names, _, kernels = noted.partition(b"\n")
+    for name in json.loads(names):
+        with suppress(Exception):
+            import_module(name)
+    if "synth.kernels" in sys.modules:
+        with suppress(Exception):
+            sys.modules["synth.kernels"].load(pickle.loads(kernels))
+
+
+class _Watch:
+    """The limits of one run."""
+
+    def __init__(self, pid: int, task: Mapping[str, Any], started: float) -> None:
+        limit = task["options"]["time_limit_s"]
+        self._ends = None if limit is None else started + limit + task["grace_s"]
+        self._pid = pid
+        self._memory_mb: float | None = task["memory_mb"]
+        self._share: float = task["share"]
+        self._looks = 0
+        self._family: list[Any] = []
+        self.cause: str | None = None
+        self.peak_mb = 0.0
+
+    def wait_s(self) -> float:
+        """Seconds to sleep before the next look."""
+        if self._ends is None or self.cause is not None:
+            return LOOK_S
+        left: float = self._ends - time.monotonic()
+        return max(0.0, min(LOOK_S, left))
+
+    def must_stop(self) -> bool:
+        """Whether a limit has passed; ``cause`` then says which (``time``, ``memory``, ``low_memory``)."""
+        if self.cause is None and self._ends is not None and time.monotonic() >= self._ends:
+            self.cause = "time"
+        if self.cause is None:
+            self._look_at_memory()
+        return self.cause is not None
+
+    def _look_at_memory(self) -> None:
+        import psutil
+
+        if self._looks % CHILDREN_EVERY == 0:
+            with suppress(psutil.Error):
+                own = psutil.Process(self._pid)
+                self._family = [own, *own.children(recursive=True)]
+        self._looks += 1
+        used = 0
+        for process in self._family:
+            with suppress(psutil.Error):
+                used += process.memory_info().rss
+        self.peak_mb = max(self.peak_mb, used / 1e6)
+        if self._memory_mb is not None:
+            if used > self._memory_mb * 1e6:
+                self.cause = "memory"
+            return
+        machine = psutil.virtual_memory()
+        if machine.available < LOW_MEMORY * machine.total and used > self._share * machine.total:
+            self.cause = "low_memory"
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether the process has ended; it stays a zombie, so that its id and group cannot become another's."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    import psutil
+
+    return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):  # a forked run that has not made its group yet
+        os.kill(pid, signal.SIGKILL)
+
+
+def _kill_strays() -> None:
+    """End processes of the run that left its group: as a subreaper, the keeper inherits them."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            strays = [int(word) for word in children.read_text().split()]
+        except OSError:
+            return
+        if not strays:
+            return
+        for stray in strays:
+            with suppress(OSError):
+                os.kill(stray, signal.SIGKILL)
+            with suppress(OSError):
+                os.waitpid(stray, 0)
+
+
+def _kernel_kills() -> int:
+    """How many processes the kernel has killed for want of memory since the machine started (0 if it does not say)."""
+    with suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def main() -> None:
+    """Take the socket from standard input and serve."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)  # it ends with its supervisor
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    control = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        Keeper(control).serve()
+
+
+if __name__ == "__main__":
+    main()

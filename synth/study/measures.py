@@ -1,0 +1,100 @@
+"""Statistics over the table's verified rows. Rows that failed enter none of them; what is missing is never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+SHIFT_S = 1.0  # of the shifted geometric mean of times
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def geometric_mean(values: Sequence[float] | FloatArray) -> float:
+    """``(x1 ... xn)^(1/n)``; NaN without values or with one that is not positive."""
+    array = np.asarray(values, dtype=float)
+    if not array.size or not (array > 0).all():
+        return float("nan")
+    return float(np.exp(np.log(array).mean()))
+
+
+def shifted_geometric_mean(seconds: Sequence[float] | FloatArray, shift: float = SHIFT_S) -> float:
+    """``prod(x + s)^(1/n) - s``: a mean of times in which very short ones do not dominate. NaN without values."""
+    array = np.asarray(seconds, dtype=float)
+    return geometric_mean(array + shift) - shift if array.size else float("nan")
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per family and label.
+
+    ``runs``; ``failed`` (check failed or run died); ``with_value``; ``wins`` (value is the best); ``solved`` (proven
+    within the gap by the run itself); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value over
+    best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
+    over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
+    where ``with_value`` agrees.
+    """
+    baselines = [name for name in table.columns if name.startswith("ratio_to_") and name != "ratio_to_best"]
+    rows = []
+    for (family, label), group in table.groupby(["family", "label"], sort=True):
+        good = group[group["status"] == "ok"]
+        held = good[good["value"].notna()]
+        row = {
+            "family": family,
+            "label": label,
+            "kind": group["kind"].iloc[0],
+            "runs": len(group),
+            "failed": int((group["status"] == "failed").sum()),
+            "with_value": len(held),
+            "wins": int(held["win"].sum()),
+            "solved": int(held["solved"].sum()),
+            "mean_gap": float(held["gap"].mean()) if held["gap"].notna().any() else float("nan"),
+            "ratio_to_best": geometric_mean(held["ratio_to_best"].dropna().to_numpy()),
+        }
+        for name in baselines:
+            row[name] = geometric_mean(held[name].dropna().to_numpy())
+        row["time_s"] = shifted_geometric_mean(good["total_s"].to_numpy())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per instance: ``best_value``, ``best_bound``, the gap between them, who has the best value (all labels)
+    and how many runs failed."""
+    rows = []
+    for (family, instance), group in table.groupby(["family", "instance"], sort=True):
+        good = group[group["status"] == "ok"]
+        value, bound = good["best_value"].min(), good["best_bound"].max()
+        gaps = good.loc[good["win"].astype(bool), "gap"]
+        rows.append(
+            {
+                "family": family,
+                "instance": instance,
+                "best_value": value,
+                "best_bound": bound,
+                "gap": gaps.min() if len(gaps) else float("nan"),
+                "unit": group["unit"].iloc[0],
+                "best_by": ", ".join(sorted(good.loc[good["win"].astype(bool), "label"].unique())),
+                "failed": int((group["status"] == "failed").sum()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def performance_profile(costs: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Dolan and Moré: per column (label) the share of rows (instances) whose cost is within a factor tau of the
+    row's least. ``costs`` has NaN where a label did not solve an instance; rows that nobody solved count for none.
+
+    Returns label → (tau ascending from 1, share of all rows).
+    """
+    solved = costs.dropna(how="all")
+    ratios = solved.div(solved.min(axis=1), axis=0)
+    profiles = {}
+    for label in ratios.columns:
+        taus = np.sort(ratios[label].dropna().to_numpy(dtype=float))
+        steps = np.arange(1, len(taus) + 1) / max(len(solved), 1)
+        start = float((taus <= 1.0).sum()) / max(len(solved), 1)
+        profiles[str(label)] = (np.concatenate([[1.0], taus]), np.concatenate([[start], np.maximum(steps, start)]))
+    return profiles

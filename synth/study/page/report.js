@@ -1,0 +1,134 @@
+"use strict";
+// Sortable tables: a click on a heading sorts by it, a second click turns the order round. Empty cells stay last.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+    const up = head.getAttribute("aria-sort") !== "ascending";
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = (row) => {
+      const cell = row.cells[column];
+      return cell.dataset.sort === undefined ? cell.textContent : cell.dataset.sort === "" ? null : Number(cell.dataset.sort);
+    };
+    const body = table.tBodies[0];
+    const rows = [...body.rows].map((row) => [key(row), row]);
+    rows.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null);
+      const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+      return up ? order : -order;
+    });
+    body.append(...rows.map(([, row]) => row));
+  }));
+}
+
+const runs = document.getElementById("runs");
+const filter = document.getElementById("filter");
+const onlyFailed = document.getElementById("only-failed");
+function applyFilter() {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const row of runs.tBodies[0].rows) {
+    const text = row.textContent.toLowerCase();
+    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || row.className === "failed");
+    row.hidden = !fits;
+    shown += fits;
+  }
+  document.getElementById("count").textContent = `${shown} of ${runs.tBodies[0].rows.length} runs`;
+}
+filter.addEventListener("input", applyFilter);
+onlyFailed.addEventListener("change", applyFilter);
+applyFilter();
+
+// Schedules, step by step. places: node → [x, y] in 0..1; moves[step]: [src, dst, item]; held: [item, node] before step 1.
+const all = JSON.parse(document.getElementById("animations").textContent);
+const stage = document.getElementById("stage");
+const [chosen, item, slider, step] = ["instance", "item", "slider", "step"].map((id) => document.getElementById(id));
+const SVG = "http://www.w3.org/2000/svg";
+function draw(parent, tag, attributes, text) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+const colour = (index) => (index < 0 ? "#0b62b0" : `hsl(${(index * 137.508) % 360} 70% 42%)`);
+function arc(a, b, radius) { // slightly bent to the right, so that the two directions of a link stay apart
+  const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+  const length = Math.hypot(dx, dy) || 1;
+  const [ux, uy] = [dx / length, dy / length];
+  const bend = Math.min(0.12 * length, 40);
+  const from = [a[0] + ux * radius, a[1] + uy * radius];
+  const to = [b[0] - ux * (radius + 5), b[1] - uy * (radius + 5)];
+  const middle = [(a[0] + b[0]) / 2 - uy * bend, (a[1] + b[1]) / 2 + ux * bend];
+  return `M${from[0].toFixed(1)},${from[1].toFixed(1)} Q${middle[0].toFixed(1)},${middle[1].toFixed(1)} ${to[0].toFixed(1)},${to[1].toFixed(1)}`;
+}
+function show() {
+  const data = all[chosen.value];
+  const now = Number(slider.value);
+  const height = Math.max(300, 1000 * data.aspect) + 80;
+  stage.setAttribute("viewBox", `0 0 1080 ${height}`);
+  stage.replaceChildren();
+  const top = Math.min(...data.places.map((place) => place[1]));
+  const at = data.places.map(([x, y]) => [40 + 1000 * x, 40 + 1000 * (y - top)]);
+  let closest = 400;
+  for (let a = 0; a < at.length; a++) for (let b = 0; b < a; b++) closest = Math.min(closest, Math.hypot(at[a][0] - at[b][0], at[a][1] - at[b][1]));
+  const radius = Math.max(5, Math.min(24, closest * 0.28));
+  for (const [a, b] of data.links) draw(stage, "path", { class: "link", d: arc(at[a], at[b], radius) });
+  const moves = now === 0 ? [] : data.moves[now - 1];
+  const name = (index) => (index < 0 ? "" : data.items[index]);
+  const marks = draw(stage, "defs", {});
+  const made = new Set();
+  for (const [a, b, index] of moves) {
+    const tint = colour(index);
+    const id = `head${index}`;
+    if (!made.has(id)) {
+      made.add(id);
+      const marker = draw(marks, "marker", { id, viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 4, markerHeight: 4, orient: "auto" });
+      draw(marker, "path", { d: "M0,0 L8,4 L0,8 z", fill: tint });
+    }
+    const line = draw(stage, "path", { class: "move", d: arc(at[a], at[b], radius), stroke: tint, "marker-end": `url(#${id})` });
+    draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
+  }
+  const holders = new Set();
+  const wanted = Number(item.value);
+  if (data.held.length) {
+    for (const [index, node] of data.held) if (index === wanted) holders.add(node);
+    for (let s = 0; s < now; s++) for (const [, b, index] of data.moves[s]) if (index === wanted) holders.add(b);
+  }
+  at.forEach(([x, y], node) => {
+    const group = draw(stage, "g", { class: holders.has(node) ? "node holds" : "node" });
+    draw(group, "circle", { cx: x, cy: y, r: radius });
+    if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(14, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
+    draw(group, "title", {}, `node ${data.names[node]}`);
+  });
+  const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (data.held.length ? `; item ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
+  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]}→${data.names[b]}${name(index) ? ":" + name(index) : ""}`);
+  const heading = now === 0 ? "Before the first step." : `${data.titles[now - 1] ? data.titles[now - 1] + ". " : ""}${moves.length} transfers: `;
+  document.getElementById("transfers").textContent = heading + listed.join("  ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
+}
+function choose() {
+  const data = all[chosen.value];
+  slider.max = data.moves.length;
+  slider.value = Math.min(1, data.moves.length);
+  document.getElementById("item-label").hidden = data.held.length === 0;
+  item.replaceChildren(...[...new Set(data.held.map(([index]) => index))].map((index) => new Option(data.items[index], index)));
+  show();
+}
+if (all.length) {
+  all.forEach((data, index) => chosen.append(new Option(data.title, index)));
+  chosen.addEventListener("change", choose);
+  slider.addEventListener("input", show);
+  item.addEventListener("change", show);
+  const move = (by) => { slider.value = Number(slider.value) + by; show(); };
+  document.getElementById("back").addEventListener("click", () => move(-1));
+  document.getElementById("forth").addEventListener("click", () => move(1));
+  document.addEventListener("keydown", (event) => {
+    if (["INPUT", "SELECT"].includes(event.target.tagName)) return;
+    if (event.key === "ArrowLeft") move(-1);
+    if (event.key === "ArrowRight") move(1);
+  });
+  choose();
+} else {
+  document.getElementById("schedules").hidden = true;
+}

@@ -1,0 +1,303 @@
+"""What a study runs: a family's shipped instances, or what a TOML file says.
+
+A study file (paths are relative to it)::
+
+    name = "xtree-solvers"                      # records go to results/studies/<name>/
+    title = "Solvers on small EquiMeshes"       # optional
+    instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
+    baselines = ["xtree"]                       # methods that ratios are taken against
+    figures = ["gaps", "ratios", "profile", "progress"]
+
+    [[generate]]                                # instances made from parameters, every combination of the lists
+    family = "xtree"
+    parameters = { network = "torus", rows = [3, 4], cols = 4, chunks = 1 }
+
+    [[run]]                                     # one or several; without any: the families' default methods
+    methods = ["ilp", "cpsat"]                  # default: the family's
+    only = ["*-allreduce"]                      # default: all instances; patterns of their names
+    solvers = ["highs", "scip"]                 # default: each method's first; methods without solvers run once
+    seeds = [0, 1]
+    time_limits = ["60s"]
+    gap = 1e-4
+    threads = 1
+    options = { horizon = 12 }                  # of the methods that know them
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synth.errors import Fault, InputError, SolverMissingError
+from synth.family import Family, family_names, get_family
+from synth.instance import Instance, faults_of, read
+from synth.options import RunOptions, read_duration
+from synth.runner import Run, expand_paths
+
+DEFAULT_LIMIT = "60s"
+FigureName = Literal["gaps", "ratios", "profile", "progress"]
+FIGURES: tuple[FigureName, ...] = ("gaps", "ratios", "profile", "progress")
+Text = str | int | float | bool
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Generate(_Part):
+    """Instances made by ``Family.make`` from every combination of the listed parameter values."""
+
+    family: str
+    parameters: dict[str, Text | list[Text]]
+
+    def combinations(self) -> Iterator[dict[str, str]]:
+        """Each combination as texts, the last key varying fastest."""
+        lists = [value if isinstance(value, list) else [value] for value in self.parameters.values()]
+        for values in itertools.product(*lists):
+            yield {key: _text(value) for key, value in zip(self.parameters, values, strict=True)}
+
+
+class RunPlan(_Part):
+    """Methods x solvers x seeds x limits."""
+
+    methods: list[str] | None = None
+    only: list[str] | None = None
+    solvers: list[str] | None = None
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
+    time_limits: Annotated[list[str], Field(min_length=1)] = [DEFAULT_LIMIT]
+    gap: Annotated[float, Field(ge=0)] = 1e-4
+    threads: Annotated[int, Field(ge=1)] = 1
+    options: dict[str, Text] = {}
+
+
+class _File(_Part):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    title: str = ""
+    instances: list[str] = []
+    generate: list[Generate] = []
+    run: list[RunPlan] = []
+    baselines: list[str] = []
+    figures: list[FigureName] = list(FIGURES)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: what to run, and what to show of it. ``skipped`` fills with what :meth:`runs` left out, and why."""
+
+    name: str
+    title: str
+    paths: tuple[Path, ...]
+    generate: tuple[Generate, ...] = ()
+    plans: tuple[RunPlan, ...] = (RunPlan(),)
+    baselines: tuple[str, ...] = ()
+    figures: tuple[str, ...] = FIGURES
+    source: Path | None = None
+    skipped: list[str] = field(default_factory=list, compare=False)
+
+    def with_options(self, time_limit: str | None = None, seed: int | None = None, threads: int | None = None) -> Study:
+        """The same study with one time limit, seed or number of threads in place of its own."""
+        changes: dict[str, Any] = {}
+        if time_limit is not None:
+            changes["time_limits"] = [time_limit]
+        if seed is not None:
+            changes["seeds"] = [seed]
+        if threads is not None:
+            changes["threads"] = threads
+        return replace(self, plans=tuple(plan.model_copy(update=changes) for plan in self.plans), skipped=[])
+
+    def instances(self, folder: Path) -> list[Instance]:
+        """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
+        faults: list[Fault] = []
+        found: list[Instance] = []
+        for path in self.paths:
+            try:
+                found.append(read(path))
+            except InputError as error:
+                faults += [Fault("", line) for line in str(error).splitlines()]
+        for part in self.generate:
+            for parameters in part.combinations():
+                try:
+                    made = get_family(part.family).make(parameters)
+                except InputError as error:
+                    faults += [Fault("", line) for line in str(error).splitlines()]
+                    continue
+                found.append(read(_write_instance(made, folder / "instances")))
+        names = [(instance.family, instance.name) for instance in found]
+        faults += [
+            Fault("", f"two instances of family {family} are named {name}; their records would overwrite each other")
+            for family, name in sorted({key for key in names if names.count(key) > 1})
+        ]
+        if faults:
+            raise InputError(list(dict.fromkeys(faults)), self._where)
+        if not found:
+            raise InputError("the study has no instances", self._where)
+        return found
+
+    def runs(self, folder: Path) -> list[Run]:
+        """Every run, its record going below ``folder/records/<variant>``. A variant is what the contract's record path
+        has no room for: seed, limit, gap, threads and method parameters. Combinations that a method cannot take and
+        solvers that are not installed are left out and named in ``skipped``. Raises :class:`InputError`."""
+        self.skipped.clear()
+        faults: list[Fault] = []
+        instances = self.instances(folder)
+        families = {instance.family: get_family(instance.family) for instance in instances}
+        for plan in self.plans:
+            faults += _plan_faults(plan, families.values())
+            for pattern in plan.only or ():
+                if not any(fnmatchcase(instance.name, pattern) for instance in instances):
+                    faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
+        if faults:
+            raise InputError(list(dict.fromkeys(faults)), self._where)
+        runs: dict[Path, Run] = {}
+        for plan, instance in itertools.product(self.plans, instances):
+            for run in self._expand(plan, instance, families[instance.family], folder / "records"):
+                runs.setdefault(run.path, run)
+        return list(runs.values())
+
+    @property
+    def _where(self) -> str:
+        return str(self.source) if self.source else f"study {self.name}"
+
+    def _expand(self, plan: RunPlan, instance: Instance, family: Family, records: Path) -> Iterator[Run]:
+        from synth.api import method_options
+
+        if plan.only is not None and not any(fnmatchcase(instance.name, pattern) for pattern in plan.only):
+            return
+        known_here = [name for name in plan.methods or family.defaults_for(instance) if name in family.methods]
+        for name in known_here:
+            method = family.methods[name]
+            mine = {parameter.name for parameter in method.parameters}
+            given = {key: _text(value) for key, value in plan.options.items() if key in mine}
+            solvers: Iterable[str | None] = [None]
+            if plan.solvers and method.solvers:
+                solvers = [solver for solver in plan.solvers if solver in method.solvers]
+                for other in plan.solvers:
+                    if other not in method.solvers:
+                        self._skip(f"{family.name} {name} does not run with {other}")
+            for solver in solvers:
+                try:
+                    chosen, parameters = method_options(family, method, solver, given)
+                except SolverMissingError as error:
+                    self._skip(f"{family.name} {name}: {error}")
+                    continue
+                for seed, limit in itertools.product(plan.seeds, plan.time_limits):
+                    seconds = None if limit == "none" else read_duration(limit)
+                    options = RunOptions(seconds, plan.gap, plan.threads, seed, chosen, parameters)
+                    yield Run(instance, method, options, records / _variant(plan, seed, limit, given))
+
+    def _skip(self, what: str) -> None:
+        if what not in self.skipped:
+            self.skipped.append(what)
+
+
+def load(target: str | Path) -> Study:
+    """The study of a family's shipped instances, or of a TOML file.
+
+    Raises :class:`InputError` listing everything wrong with the file.
+    """
+    if isinstance(target, str) and target in family_names() and not Path(target).suffix:
+        return _family_study(target)
+    path = Path(target)
+    if not path.is_file():
+        raise InputError(f"no family and no study file; families: {', '.join(family_names())}", str(target))
+    try:
+        raw = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not valid TOML: {error}", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+    try:
+        file = _File.model_validate(raw)
+    except ValidationError as error:
+        raise InputError(list(faults_of(error, raw)), str(path)) from None
+    faults, paths = [], list[Path]()
+    for index, pattern in enumerate(file.instances):
+        found = sorted(glob.glob(str(path.parent / pattern), recursive=True))
+        if not found:
+            faults.append(Fault(f"instances[{index}]", "no such file or folder", pattern, True))
+            continue
+        try:
+            paths += expand_paths([Path(item) for item in found])
+        except InputError as error:
+            faults.append(Fault(f"instances[{index}]", error.faults[0].message, pattern, True))
+    for index, plan in enumerate(file.run):
+        faults += _limit_faults(plan, f"run[{index}]")
+    if not file.instances and not file.generate:
+        faults.append(Fault("instances", "is missing: a study needs instances or [[generate]]"))
+    if faults:
+        raise InputError(faults, str(path))
+    return Study(
+        file.name, file.title or file.name, tuple(dict.fromkeys(paths)), tuple(file.generate),
+        tuple(file.run) or (RunPlan(),), tuple(file.baselines), tuple(file.figures), path,
+    )  # fmt: skip
+
+
+def _family_study(name: str) -> Study:
+    folder = Path("instances") / name
+    if not folder.is_dir():
+        raise InputError("no such folder: the shipped instances are looked for below the current folder", str(folder))
+    return Study(name, get_family(name).title, tuple(expand_paths([folder])))
+
+
+def _plan_faults(plan: RunPlan, families: Iterable[Family]) -> Iterator[Fault]:
+    from synth.solvers.catalogue import SOLVERS
+
+    families = list(families)
+    methods = {name: method for family in families for name, method in family.methods.items()}
+    for name in plan.methods or ():
+        if name not in methods:
+            yield Fault("run.methods", f"no family of this study has it; one of {', '.join(methods)}", name, True)
+    for solver in plan.solvers or ():
+        if solver not in SOLVERS:
+            yield Fault("run.solvers", f"unknown solver; one of {', '.join(SOLVERS)}", solver, True)
+    used = [methods[name] for name in plan.methods or methods if name in methods]
+    parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
+    for key, value in plan.options.items():
+        if key not in parameters:
+            yield Fault("run.options", "no method of this run takes this parameter", key, True)
+            continue
+        try:
+            parameters[key].read(_text(value))
+        except ValueError as error:
+            yield Fault(f"run.options.{key}", str(error), value, True)
+    yield from _limit_faults(plan, "run")
+
+
+def _limit_faults(plan: RunPlan, where: str) -> Iterator[Fault]:
+    for limit in plan.time_limits:
+        if limit != "none":
+            try:
+                read_duration(limit)
+            except ValueError as error:
+                yield Fault(f"{where}.time_limits", str(error), limit, True)
+
+
+def _variant(plan: RunPlan, seed: int, limit: str, given: dict[str, str]) -> str:
+    """A folder name for what tells runs of one method and solver apart, such as ``seed0-60s-horizon=12``."""
+    parts = [f"seed{seed}", limit.replace(" ", "")]
+    parts += [f"gap{plan.gap:g}"] if plan.gap != 1e-4 else []
+    parts += [f"threads{plan.threads}"] if plan.threads != 1 else []
+    parts += [f"{key}={value}" for key, value in sorted(given.items())]
+    return re.sub(r"[^A-Za-z0-9._=-]", "_", "-".join(parts))
+
+
+def _write_instance(instance: Instance, folder: Path) -> Path:
+    path = folder / f"{instance.name}.json"
+    text = instance.to_json()
+    if not path.is_file() or path.read_text() != text:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return path
+
+
+def _text(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

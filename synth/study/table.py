@@ -1,0 +1,153 @@
+"""The study's table: one row per run, tidy, with documented columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth import record as records
+from synth.errors import InputError
+from synth.record import Record, gap
+
+COLUMNS: dict[str, str] = {
+    "study": "name of the study",
+    "family": "problem class",
+    "instance": "name of the instance",
+    "method": "method of the family",
+    "kind": "program, reference or bound",
+    "solver": "solver, empty where the method uses none",
+    "variant": "seed, limit and options that tell runs of one method and solver apart",
+    "label": "method, solver (if not of the same name) and, where the study has several, variant",
+    "seed": "seed",
+    "time_limit_s": "limit of the run [s]",
+    "threads": "threads of the run",
+    "relative_gap": "gap at which the solver might stop [1]",
+    "options": "the method's own parameters [JSON]",
+    "termination": "why the run ended",
+    "status": "ok, failed (the check found faults, or the run died) or none (ended well with neither value nor bound)",
+    "value": "objective value recomputed by the check [unit]",
+    "bound": "bound the run proved [unit]",
+    "unit": "unit of value and bound",
+    "best_value": "least verified value of the instance over all runs of the study [unit]",
+    "best_bound": "greatest proven bound of the instance over all runs of the study [unit]",
+    "gap_own": "(value - bound) / |value| with the run's own bound [1]",
+    "gap": "(value - best_bound) / |value| [1]",
+    "ratio_to_best": "value / best_value [1]",
+    "win": "whether value is best_value",
+    "solved": "whether gap is at most relative_gap (value proven best within it) by the run itself",
+    "build_s": "time to make the model [s]",
+    "solve_s": "time to solve [s]",
+    "check_s": "time to check [s]",
+    "total_s": "build_s + solve_s [s]",
+    "solver_version": "version of the solver",
+    "toolkit_version": "version of synth",
+    "host": "machine",
+    "created": "when the record was written [UTC]",
+    "message": "what the run had to say",
+    "faults": "what the check found, separated by semicolons",
+    "record": "record file, relative to the study's folder",
+    "instance_sha256": "hash of the instance file",
+}
+NUMBERS = ("value", "bound", "best_value", "best_bound", "gap_own", "gap", "ratio_to_best", "time_limit_s")
+MEETS = 1e-9  # relative difference up to which two values are the same
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records below ``folder/records`` in path order. Raises :class:`InputError` naming damaged ones."""
+    faults = []
+    found = []
+    for path in sorted((folder / "records").rglob("*.json")):
+        try:
+            found.append(records.read(path))
+        except InputError as error:
+            faults += list(error.faults)
+    if faults:
+        raise InputError(faults, str(folder))
+    return found
+
+
+def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
+    """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>`` (the
+    baseline's best value on the instance over this row's value: > 1 means better than the baseline)."""
+    table: Any = pd.DataFrame([_row(study, folder, record) for record in found], columns=list(COLUMNS))
+    for column in NUMBERS:
+        table[column] = pd.to_numeric(table[column])
+    if table.empty:
+        return pd.DataFrame(table)
+    several = table.groupby(["family", "instance", "method", "solver"])["variant"].transform("nunique").max() > 1
+    table["label"] = [
+        " ".join([method + (f"-{solver}" if solver and solver != method else "")] + ([variant] if several else []))
+        for method, solver, variant in zip(table["method"], table["solver"], table["variant"], strict=True)
+    ]
+    good = table["status"] == "ok"
+    keys = [table["family"], table["instance"]]
+    table["best_value"] = table["value"].where(good).groupby(keys).transform("min")
+    table["best_bound"] = table["bound"].where(good).groupby(keys).transform("max")
+    for index, row in table[good].iterrows():
+        value = _or_none(row["value"])
+        table.loc[index, "gap_own"] = _nan(gap(value, _or_none(row["bound"])))
+        table.loc[index, "gap"] = _nan(gap(value, _or_none(row["best_bound"])))
+    table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
+    table["win"] = good & (table["ratio_to_best"] <= 1 + MEETS)
+    table["solved"] = good & (table["gap_own"] <= table["relative_gap"])
+    for baseline in baselines:
+        theirs = table["value"].where(good & (table["method"] == baseline)).groupby(keys).transform("min")
+        table[f"ratio_to_{baseline}"] = _ratio(theirs, table["value"]).where(good)
+    order = ["family", "instance", "kind", "label"]
+    return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
+
+
+def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
+    assert record.path is not None
+    options, seconds, path = record["options"], record["seconds"], record.path.relative_to(folder)
+    died = record["termination"] in ("error", "killed", "out_of_memory")
+    empty = record.value is None and record.bound is None
+    return {
+        "study": study,
+        "family": record["family"],
+        "instance": record["instance"],
+        "method": record["method"],
+        "kind": record["kind"],
+        "solver": record["solver"] or "",
+        "variant": path.parts[1],
+        "seed": options.get("seed"),
+        "time_limit_s": options.get("time_limit_s"),
+        "threads": options.get("threads"),
+        "relative_gap": options.get("relative_gap", 0.0),
+        "options": json.dumps(options.get("method", {}), sort_keys=True),
+        "termination": record["termination"],
+        "status": "failed" if died or not record.ok else "none" if empty else "ok",
+        "value": record.value,
+        "bound": record.bound,
+        "unit": record["objective"]["unit"],
+        "build_s": seconds["build"],
+        "solve_s": seconds["solve"],
+        "check_s": seconds["check"],
+        "total_s": seconds["build"] + seconds["solve"],
+        "solver_version": record["solver_version"] or "",
+        "toolkit_version": record.data.get("toolkit_version", ""),
+        "host": record.data.get("host", ""),
+        "created": record.data.get("created", ""),
+        "message": record["message"] or "",
+        "faults": "; ".join(record["verified"]["faults"]),
+        "record": path.as_posix(),
+        "instance_sha256": record["instance_sha256"],
+    }
+
+
+def _ratio(above: Any, below: Any) -> Any:
+    """``above / below``, 1 where both are 0, missing where only the lower one is 0 or anything is missing."""
+    ratio = above / below.where(below != 0)
+    return ratio.mask((above == 0) & (below == 0), 1.0)
+
+
+def _or_none(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value

@@ -1,0 +1,72 @@
+"""What the tests of runner, batches and Slurm share: instance files of the faulty family and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SYNTH = Path(sys.executable).with_name("synth")
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE)}
+
+
+def write(folder: Path, name: str, behaviour: str = "good", **other: Any) -> Path:
+    """An instance file `<name>.json`."""
+    data = {
+        "format": "synth-instance/1", "family": "faulty", "name": name, "source": "test", "behaviour": behaviour,
+        **other,
+    }  # fmt: skip
+    path = folder / f"{name}.json"
+    folder.mkdir(exist_ok=True)
+    path.write_text(json.dumps(data))
+    return path
+
+
+def synth(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`synth words…`, which must end with ``code`` and without a traceback of its own."""
+    done = subprocess.run(
+        [SYNTH, *map(str, words)], cwd=cwd, text=True, capture_output=True, timeout=300,
+        env={**ENVIRONMENT, **environment},
+    )  # fmt: skip
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
+    """The same in the background."""
+    return subprocess.Popen(
+        [SYNTH, *map(str, words)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+
+
+def record(folder: Path, name: str) -> dict[str, Any]:
+    """The record of an instance below a results folder."""
+    data: dict[str, Any] = json.loads((folder / "faulty" / name / "behave.json").read_text())
+    return data
+
+
+def terminations(folder: Path) -> dict[str, str]:
+    """How each run ended, by the instance's name."""
+    return {
+        path.parent.name: json.loads(path.read_text())["termination"]
+        for path in sorted((folder / "faulty").glob("*/behave.json"))
+    }
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def traced(path: Path) -> list[tuple[str, int, str, float]]:
+    """The lines `(name, pid, event, time)` of a trace."""
+    rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return [(name, int(pid), event, float(time)) for name, pid, event, time in rows]

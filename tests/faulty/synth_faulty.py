@@ -1,0 +1,126 @@
+"""A family whose instances say how their run goes wrong: what the runner and the batches are tested with.
+
+Put this folder on PYTHONPATH; the `.dist-info` folder beside this file makes it an installed family.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from synth.family import Family, Method, Objective, Outcome, Verdict
+from synth.instance import Instance
+from synth.options import RunOptions
+
+
+class FaultyInstance(Instance):
+    """`number` is the answer; `seconds` how long it takes; `megabytes` what the run holds meanwhile."""
+
+    family: Literal["faulty"]
+    number: int = 1
+    behaviour: Literal[
+        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
+    ] = "good"  # fmt: skip
+    seconds: float = 0.0
+    megabytes: int = 0
+    gate: str | None = None  # a file without which the run does not end
+    trace: str | None = None  # a file to which the run adds a line when it starts and when it ends
+
+
+def note(instance: FaultyInstance, event: str) -> None:
+    """A line `name pid event time` in the trace, in one write."""
+    if instance.trace:
+        with Path(instance.trace).open("a") as trace:
+            trace.write(f"{instance.name} {os.getpid()} {event} {time.monotonic()}\n")
+
+
+def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
+    """Do what the instance says."""
+    note(instance, "start")
+    held = bytearray(instance.megabytes * 1_000_000)
+    held[::4096] = b"x" * len(held[::4096])
+    time.sleep(instance.seconds)
+    while instance.gate and not Path(instance.gate).exists():
+        time.sleep(0.02)
+    match instance.behaviour:
+        case "crash":
+            ctypes.string_at(0)
+        case "exit":
+            print("the library gave up", file=sys.stderr, flush=True)
+            os._exit(7)
+        case "raise":
+            raise ValueError("the method has a fault")
+        case "noise":
+            os.write(2, b"x" * 100_000 + b"\nlast words\n")
+        case "hang":
+            while True:  # a C loop that no Python signal handler interrupts
+                signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
+                ctypes.CDLL(None).sleep(1000)
+        case "grow":
+            hoard = []
+            while True:
+                hoard.append(b"x" * 20_000_000)
+                time.sleep(0.005)
+        case "stray":
+            subprocess.Popen(["sleep", "987"], start_new_session=True)
+            subprocess.Popen(["sleep", "986"])
+        case "late":
+            time.sleep(1000)
+        case "limit":
+            return Outcome("time_limit", solution=instance.number, bound=0.0, bound_proof="nothing is below 0")
+        case "environment":
+            print(
+                "threads", os.environ["OMP_NUM_THREADS"], os.environ["NUMBA_NUM_THREADS"], file=sys.stderr, flush=True
+            )
+        case "empty":
+            return Outcome("time_limit", message="nothing found")
+    note(instance, "end")
+    return Outcome("finished", solution=instance.number)
+
+
+class FaultyFamily(Family):
+    """See the module's page."""
+
+    name = "faulty"
+    title = "runs that go wrong"
+    citation = "none"
+    objective = Objective("number", "")
+    instance_type = FaultyInstance
+    methods: ClassVar[Mapping[str, Method]] = {
+        "behave": Method("behave", "reference", "does what the instance says", "synth_faulty:behave")
+    }
+    default_methods = ("behave",)
+
+    def make(self, parameters: Mapping[str, str]) -> Instance:
+        raise NotImplementedError
+
+    def check(self, instance: Any, solution: Any) -> Verdict:
+        return Verdict(float(solution), faults=[] if solution == instance.number else ["another number"])
+
+    def check_bound(self, instance: Any, bound: float, certificate: Mapping[str, Any]) -> list[str]:
+        return []
+
+    def pack(self, solution: Any) -> dict[str, Any]:
+        return {"number": solution}
+
+    def unpack(self, instance: Any, packed: Mapping[str, Any]) -> Any:
+        return int(packed["number"])
+
+    def table(self, instance: Any, solution: Any) -> Any:
+        raise NotImplementedError
+
+    def describe(self, instance: Any, solution: Any) -> str:
+        return str(solution)
+
+    def plot(self, instance: Any, solution: Any, title: str) -> Any:
+        raise NotImplementedError
+
+
+FAMILY = FaultyFamily()

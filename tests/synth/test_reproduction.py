@@ -1,0 +1,202 @@
+"""Pages of printed numbers beside ours: what is collected, how it is written, and that a second run changes nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import synth
+from synth.cli.main import app
+from synth.errors import InputError
+from synth.family import Family, Verdict, family_names, get_family
+from synth.reproduction import Comparison, Reproduction
+from synth.reproduction_page import comparisons_table, page_text, shown, write_page
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "results" / "published"
+PAPERS = ROOT.parent / "shared" / "papers" / "README.md"
+RUN = CliRunner()
+
+
+def page(tmp_path: Path, **options: object) -> Reproduction:
+    return Reproduction(tmp_path / "xtree", instances=ROOT / "instances", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "difference"),
+    [(200.0, 150.0, -0.25), (-20.0, -25.0, -0.25), (0.0, 3.0, None), ("2-3", 2.5, None), (5, None, None)],
+)
+def test_difference_is_relative_to_the_printed_number(paper, ours, difference):
+    assert Comparison("where", "what", paper, ours).difference == difference
+
+
+def test_page_shows_everything_collected(tmp_path):
+    made = page(tmp_path)
+    made.compare("Table 1", "steps", 128, 2048.0, "steps", "their | misprint")
+    made.compare("Figure 2", "speedup", "about 2", None, "x")
+    made.erratum("Table 1", "128.", "2048.", "1024^2 / 8 / 64 = 2048.")
+    made.table("Steps", pd.DataFrame({"n": [1, 2], "ratio": [0.5, None]}), file="steps")
+    figure = Figure()
+    figure.subplots().plot([1, 2])
+    made.figure(figure, "line", "A line.")
+    made.note("A choice.")
+    made.skip("no data")
+    text = page_text(made, get_family("xtree"), tmp_path)
+    assert "| Table 1 | steps | 128 | 2048 | +1500.00 % | steps | their \\| misprint |" in text
+    assert "| Figure 2 | speedup | about 2 | – | – | x |  |" in text
+    assert "Printed: 128. Corrected: 2048." in text
+    assert "Computed: 1024^2 / 8 / 64 = 2048." in text
+    assert "| 1 | 0.5 |\n| 2 | – |" in text
+    assert "![A line.](xtree/line.png)" in text
+    assert "* A choice." in text
+    assert text.index("* no data") < text.index("## Printed numbers")
+    assert (tmp_path / "xtree" / "steps.csv").read_text() == "n,ratio\n1,0.5\n2,\n"
+    assert comparisons_table(made)["difference"].tolist()[0] == 15
+
+
+def test_same_figure_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        figure = Figure()
+        figure.subplots().plot([3, 1, 2])
+        made = page(tmp_path / name)
+        made.figure(figure, "line", "")
+        write_page(made, get_family("xtree"), tmp_path / name / "xtree.md")
+    for file in ("xtree/line.svg", "xtree/line.png", "xtree.md"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (float("nan"), "–"), (True, "yes"), (3.0, "3"), (0.123456789, "0.123457"), (4139120.4, "4 139 120"),
+     ("x", "x"), (7, "7")],
+)  # fmt: skip
+def test_cells(value, text):
+    assert shown(value) == text
+
+
+def test_solve_keeps_records_and_takes_them_again(tmp_path):
+    made = page(tmp_path)
+    instance = made.shipped("xtree", "equimesh-2x3-c1")
+    [(_, first)] = made.solve([instance], ["pull"])
+    assert first.path == tmp_path / "xtree" / "equimesh-2x3-c1" / "pull.json"
+    before = first.path.stat().st_mtime_ns
+    [(_, again)] = made.solve([instance], ["pull"])
+    assert again.path is not None
+    assert again.path.stat().st_mtime_ns == before
+    [(_, other)] = made.solve([instance], {"pull": {"restarts": "3"}})
+    assert other["options"]["method"] == {"restarts": 3}
+
+
+def test_a_study_file_is_run_into_the_published_layout(tmp_path):
+    folder = tmp_path / "instances" / "studies"
+    folder.mkdir(parents=True)
+    (folder / "two.toml").write_text(
+        'name = "two"\n[[generate]]\nfamily = "xtree"\n'
+        'parameters = { network = "ring", nodes = [4, 5], chunks = 1 }\n[[run]]\nmethods = ["bound", "pull"]\n'
+    )
+    made = Reproduction(tmp_path / "out" / "xtree", instances=tmp_path / "instances")
+    found = {(instance.name, record["method"]): record for instance, record in made.study("two")}
+    assert found["ring-4-c1", "bound"].bound == found["ring-4-c1", "pull"].value == 2
+    assert found["ring-5-c1", "pull"].path == tmp_path / "out" / "xtree" / "ring-5-c1" / "pull.json"
+    assert len(list(made.study("two"))) == 4
+    (folder / "two.toml").write_text((folder / "two.toml").read_text() + "seeds = [0, 1]\n")
+    with pytest.raises(InputError, match="several variants"):
+        list(made.study("two"))
+
+
+def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    verdict = Verdict(None, {}, ["a fault"])
+    monkeypatch.setattr(type(get_family("mlfm")), "check", lambda *_: verdict)
+    done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "a fault" in done.output
+    assert not (tmp_path / "mlfm.md").exists()
+
+
+def test_an_instance_made_for_a_page_is_found_by_the_check(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = page(tmp_path)
+    small = get_family("xtree").make({"network": "ring", "nodes": "4"})
+    [(_, record)] = made.solve([made.keep(small, "part")], ["pull"], part="part")
+    assert record.path == tmp_path / "xtree" / "part" / "xtree" / small.name / "pull.json"
+    assert synth.check(record.path).ok
+
+
+def test_a_missing_instance_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"nothing\.json.*--instances"):
+        page(tmp_path).shipped("xtree", "nothing")
+
+
+def test_the_short_form_of_a_paper_twice(tmp_path, monkeypatch):
+    """A second run changes no byte of pages, tables and figures, and no record."""
+    monkeypatch.chdir(ROOT)
+    contents = []
+    for _ in range(2):
+        done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
+        assert done.exit_code == 0, done.output
+        contents.append({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+    assert contents[0] == contents[1]
+    text = (tmp_path / "mlfm.md").read_text()
+    assert "Left out of this run" in text
+    assert "(--quick)" in done.output
+    records = list(tmp_path.rglob("*.json"))
+    assert len(records) > 20
+    assert all(synth.check(path).ok for path in records)
+
+
+def test_a_family_without_reproduction(monkeypatch, tmp_path):
+    monkeypatch.setattr(type(get_family("mlfm")), "reproduce", Family.reproduce)
+    done = RUN.invoke(app, ["reproduce", "mlfm", "--out", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
+    assert "mlfm has no reproduction" in str(done.exception)
+
+
+def test_an_unknown_paper_is_bad_input(tmp_path):
+    done = RUN.invoke(app, ["reproduce", "nonsense", "--out", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
+    assert "unknown family" in str(done.exception)
+
+
+def test_missing_data_are_skipped_visibly(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    done = RUN.invoke(app, ["reproduce", "bine", "--quick", "--out", str(tmp_path), "--data", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "leonardo-jobs.csv.gz" in done.output
+    assert "leonardo-jobs.csv.gz" in (tmp_path / "bine.md").read_text()
+
+
+SECTIONS = {"xtree": "xtree-equimesh.txt", "optree": "optree.txt", "mlfm": "mlfm.txt", "bine": "bine-trees.txt"}
+NAMED = {  # what every erratum of ../shared/papers/README.md is about, as the page says it
+    "xtree": ["all n positions are in the ring"],
+    "mlfm": ["m <= l-1 <= d"],
+    "bine": ["57 %"],
+    "optree": [
+        "128 steps", "rounding up is not always best", "155 steps, 40.15 %", "depth 5, 6, 7 with 32 steps",
+        "depth 6, 7 with 70 steps", "depth 8 with 340 steps", "is w = 128", "second count 100 steps", "ceil(m^2/(4w))",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", sorted(SECTIONS))
+def test_published_page_proves_every_erratum(paper):
+    text = re.sub(r"\s+", " ", (PUBLISHED / f"{paper}.md").read_text())
+    assert "Left out of this run" not in text
+    errata = text.split("## Errata")[1].split(" ## ")[0]
+    for words in NAMED[paper]:
+        assert words in errata
+    assert errata.count("Computed:") == errata.count("Printed:") > 0
+
+
+@pytest.mark.skipif(not PAPERS.exists(), reason="needs ../shared/papers")
+def test_no_erratum_of_the_papers_is_forgotten():
+    """Every section that states errata belongs to a paper whose page is tested above (harvest brings its own)."""
+    sections = re.split(r"\n## ", PAPERS.read_text())[1:]
+    stated = {section.split(".txt")[0] + ".txt" for section in sections if "**Errat" in section}
+    assert stated - {"harvest.txt"} == set(SECTIONS.values())
+    assert set(SECTIONS) <= set(family_names())

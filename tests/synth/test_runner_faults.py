@@ -1,0 +1,333 @@
+"""Nothing is lost: crashes, hangs, memory blow-ups, kills and full disks beside good runs, with real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
+from faulty_files import alive, record, start, synth, terminations, traced, write
+
+from synth import keeper
+from synth.supervisor import Ending
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
+RESULTS = Path("results")
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [str(path) for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".tmp"]
+
+
+def within(seconds: float, reached: Any) -> None:
+    """Wait for something that another process brings about."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)
+
+
+def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
+    """A crash, a hang in C and a memory blow-up take nothing else down, say what they were and leave no process."""
+    trace = str(tmp_path / "trace")
+    for i in range(17):
+        write(tmp_path, f"good{i:02}", number=i, trace=trace)
+    for bad in ("crash", "hang", "grow"):
+        write(tmp_path, bad, bad, trace=trace)
+    words = ("solve", ".", "-j", 3, "--time-limit", "1s", "--grace", "1s", "--memory", "300M", "--json")
+    done = synth(*words, cwd=tmp_path, code=1)
+    ended = terminations(tmp_path / RESULTS)
+    assert {name: end for name, end in ended.items() if end != "finished"} == {
+        "crash": "error", "hang": "time_limit", "grow": "out_of_memory",
+    }  # fmt: skip
+    assert len(ended) == 20
+    assert [json.loads(line)["instance"] for line in done.stdout.splitlines()] == sorted(ended)
+    assert "signal 11" in record(tmp_path / RESULTS, "crash")["message"]
+    assert "killed 1 s after the time limit of 1 s" in record(tmp_path / RESULTS, "hang")["message"]
+    assert "over the memory limit of 300 MB" in record(tmp_path / RESULTS, "grow")["message"]
+    assert not any(alive(pid) for _, pid, _, _ in traced(tmp_path / "trace"))
+    assert leftovers(tmp_path) == []
+    synth("check", "results", cwd=tmp_path)
+
+
+def test_as_many_at_once_as_asked_and_never_more(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    for i in range(6):
+        write(tmp_path, f"run{i}", seconds=0.4, trace=str(trace))
+    synth("solve", ".", "--jobs", 2, cwd=tmp_path)
+    going = most = 0
+    for *_, event, _ in sorted(traced(trace), key=lambda line: line[3]):
+        going += 1 if event == "start" else -1
+        most = max(most, going)
+    assert (going, most) == (0, 2)
+
+
+def test_what_a_run_prints_is_kept(tmp_path: Path) -> None:
+    """The end of standard error stands in the record, whether the run ended well, by exit code or by an exception."""
+    for name in ("noise", "exit", "raise", "good"):
+        write(tmp_path, name, name)
+    synth("solve", ".", cwd=tmp_path, code=1)
+    kept = {name: record(tmp_path / RESULTS, name) for name in ("noise", "exit", "raise", "good")}
+    assert kept["noise"]["stderr"].endswith("xxx\nlast words")
+    assert len(kept["noise"]["stderr"]) <= 8000
+    assert "exit code 7" in kept["exit"]["message"]
+    assert kept["exit"]["message"].endswith(": the library gave up")
+    assert kept["raise"]["message"].endswith("ValueError: the method has a fault")
+    assert "synth_faulty.py" in kept["raise"]["stderr"]
+    assert "stderr" not in kept["good"]
+    assert kept["good"]["peak_memory_mb"] > 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_thread_limit_reaches_the_libraries(tmp_path: Path, threads: int) -> None:
+    """One thread: forked from the keeper; several: an interpreter of its own. Both know the limit and end well."""
+    for name in ("a", "b"):
+        write(tmp_path, name, "environment")
+    synth("solve", ".", "--threads", threads, "-j", 1, cwd=tmp_path)
+    for name in ("a", "b"):
+        assert record(tmp_path / RESULTS, name)["stderr"] == f"threads {threads} {threads}"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_processes_a_run_leaves_behind_are_ended(tmp_path: Path, threads: int) -> None:
+    """In its group and out of it."""
+    write(tmp_path, "stray", "stray")
+    before = {pid for pid in os.listdir("/proc") if pid.isdigit()}
+    synth("solve", ".", "--threads", threads, cwd=tmp_path)
+    new = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid not in before]
+    words = []
+    for pid in new:
+        try:
+            words.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        except OSError:
+            continue
+    assert not [line for line in words if line.startswith(b"sleep\x0098")]
+
+
+def test_resume_and_retry(tmp_path: Path) -> None:
+    """`--resume` repeats errors and kills; `--retry failed` also what ran out of memory or, empty-handed, of time."""
+    trace = tmp_path / "trace"
+    for name in ("good", "raise", "grow", "empty", "limit"):
+        write(tmp_path / "in", name, name, trace=str(trace))
+    words = ("solve", "in", "--memory", "300M")
+
+    def repeated(*more: str) -> set[str]:
+        trace.unlink(missing_ok=True)
+        synth(*words, *more, cwd=tmp_path, code=1)
+        return {name for name, *_ in traced(trace)}
+
+    assert repeated() == {"good", "raise", "grow", "empty", "limit"}
+    assert repeated("--resume") == {"raise"}
+    assert repeated("--resume", "--retry", "failed") == {"raise", "grow", "empty"}
+    kept = record(tmp_path / RESULTS, "limit")  # stopped at its limit, it keeps its incumbent and its bound
+    assert (kept["termination"], kept["objective"]["value"], kept["bound"]) == ("time_limit", 1.0, 0.0)
+    assert "must be failed" in synth(*words, "--resume", "--retry", "all", cwd=tmp_path, code=2).stderr
+    assert "needs --resume" in synth(*words, "--retry", "failed", cwd=tmp_path, code=2).stderr
+
+
+def test_an_instance_that_changes_meanwhile(tmp_path: Path) -> None:
+    """The run notices: it is another problem than the one planned."""
+    write(tmp_path, "a", gate=str(tmp_path / "gate"), trace=str(tmp_path / "trace"))
+    write(tmp_path, "b")
+    process = start("solve", ".", "-j", 1, cwd=tmp_path)
+    within(30, lambda: traced(tmp_path / "trace"))
+    write(tmp_path, "b", number=5)
+    (tmp_path / "gate").touch()
+    process.communicate(timeout=60)
+    assert terminations(tmp_path / RESULTS) == {"a": "finished", "b": "error"}
+    assert "b.json: the instance file has changed" in record(tmp_path / RESULTS, "b")["message"]
+
+
+@pytest.mark.parametrize("target", ["run", "keeper"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_or_its_keeper_is_killed(tmp_path: Path, target: str, number: signal.Signals) -> None:
+    """The record says `killed` and the others go on. (A keeper does not mind SIGTERM: it ends with its supervisor.)"""
+    trace = tmp_path / "trace"
+    write(tmp_path, "a", gate=str(tmp_path / "gate"), trace=str(trace))
+    write(tmp_path, "b")
+    process = start("solve", ".", "-j", 1, cwd=tmp_path)
+    within(30, lambda: traced(trace))
+    pid = traced(trace)[0][1]
+    keeper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pid if target == "run" else keeper, number)
+    time.sleep(0.2)
+    (tmp_path / "gate").touch()
+    process.communicate(timeout=60)
+    survives = target == "keeper" and number == signal.SIGTERM
+    assert process.returncode == (0 if survives else 1)
+    assert terminations(tmp_path / RESULTS) == {"a": "finished" if survives else "killed", "b": "finished"}
+    assert not alive(pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals) -> None:
+    trace = tmp_path / "trace"
+    write(tmp_path, "a")
+    for name in ("late", "late2", "hang"):
+        write(tmp_path, name, name.rstrip("2"), trace=str(trace))
+    process = start("solve", ".", "-j", 3, cwd=tmp_path)
+    within(30, lambda: len(traced(trace)) == 3 and (tmp_path / "results/faulty/a/behave.json").exists())
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted" in stderr
+    assert terminations(tmp_path / RESULTS) == {"a": "finished"}
+    assert not any(alive(pid) for _, pid, _, _ in traced(trace))
+    assert leftovers(tmp_path) == []
+
+
+def kill_and_resume(folder: Path, moment: float, expected: dict[str, str]) -> bool:
+    """kill -9 of the command ``moment`` seconds after its start, then `--resume`; whether the kill met it at work."""
+    process = start("solve", "instances", "-j", 2, "--resume", cwd=folder)
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    met = process.wait() == -signal.SIGKILL
+    pids = {pid for _, pid, _, _ in traced(folder / "trace")}
+    within(20, lambda: not any(alive(pid) for pid in pids))  # no orphans
+    synth("solve", "instances", "-j", 2, "--resume", cwd=folder)
+    assert terminations(folder / RESULTS) == expected
+    assert leftovers(folder / RESULTS) == []
+    return met
+
+
+def killed_at_random_moments(folder: Path, times: int, seed: int) -> None:
+    (folder / "instances").mkdir()
+    names = [f"run{i:02}" for i in range(12)]
+    for i, name in enumerate(names):
+        write(folder / "instances", name, number=i, seconds=0.1 * (i % 3), trace=str(folder / "trace"))
+    expected = dict.fromkeys(names, "finished")
+    random.seed(seed)
+    met = 0
+    for _ in range(times):
+        met += kill_and_resume(folder, random.uniform(0.2, 2.5), expected)
+        for name in random.sample(names, 9):  # a part is done already, as in real life
+            (folder / RESULTS / "faulty" / name / "behave.json").unlink()
+        (folder / "trace").unlink(missing_ok=True)
+    assert met  # else nothing was tested
+    synth("solve", "instances", "--resume", cwd=folder)
+    synth("check", "results", cwd=folder)
+
+
+def test_kill_9_of_the_parent_twice(tmp_path: Path) -> None:
+    killed_at_random_moments(tmp_path, 2, seed=1)
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_parent_twenty_times(tmp_path: Path) -> None:
+    """Always ends with the same complete set of valid records, no orphan, no temporary file."""
+    killed_at_random_moments(tmp_path, 20, seed=2)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small disk: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_full_disk(tmp_path: Path, small_disk: Path) -> None:
+    """One line and exit code 1, the records before it whole; with room again, `--resume` completes."""
+    for i in range(6):
+        write(tmp_path / "in", f"run{i}", "noise" if i else "good", seconds=0.2 * (i > 2))
+    synth("solve", "in/run0.json", "--results", small_disk, cwd=tmp_path)
+    ballast = small_disk / "ballast"
+    subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=4k"], capture_output=True)  # until there is no room
+    done = synth("solve", "in", "--results", small_disk, "--resume", cwd=tmp_path, code=1)
+    assert "No space left on device" in done.stderr
+    assert terminations(small_disk) == {"run0": "finished"}
+    assert leftovers(small_disk) == []
+    ballast.unlink()
+    synth("solve", "in", "--results", small_disk, "--resume", cwd=tmp_path)
+    assert terminations(small_disk) == {f"run{i}": "finished" for i in range(6)}
+
+
+@pytest.mark.parametrize(("share", "available", "stops"), [(0.0, 0.01, True), (0.99, 0.01, False), (0.0, 0.5, False)])
+def test_when_the_machine_runs_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch, share: float, available: float, stops: bool
+) -> None:
+    """Without a limit of its own, a run is stopped when almost nothing is left and it holds more than its share."""
+    total = psutil.virtual_memory().total
+    left = SimpleNamespace(total=total, available=available * total)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: left)
+    task = {"options": {"time_limit_s": None}, "grace_s": 1.0, "memory_mb": None, "share": share}
+    watch = keeper._Watch(os.getpid(), task, 0.0)
+    assert watch.must_stop() is stops
+    assert watch.cause == ("low_memory" if stops else None)
+    assert watch.peak_mb > 1
+
+
+@pytest.mark.parametrize("with_waitid", [True, False])
+def test_an_end_is_seen_without_reaping(monkeypatch: pytest.MonkeyPatch, with_waitid: bool) -> None:
+    """So that the id stays ours until the group is killed; also where the system has no `waitid`."""
+    if not with_waitid:
+        monkeypatch.delattr(os, "waitid")
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert not keeper._has_ended(process.pid)
+    process.stdin.close()
+    within(10, lambda: keeper._has_ended(process.pid))
+    assert process.wait() == 0
+
+
+def test_a_warm_keeper_changes_no_result(tmp_path: Path) -> None:
+    """One keeper, four runs of one method: the first imports everything itself, the others find it there; all four, and
+    one in an interpreter of its own (two threads), find the same schedule."""
+    ring = {
+        "format": "synth-instance/1", "family": "xtree", "source": "test", "chunks": 2,
+        "network": {"kind": "torus", "rows": 3, "cols": 3},
+    }  # fmt: skip
+    (tmp_path / "in").mkdir()
+    for name in "abcd":
+        (tmp_path / "in" / f"{name}.json").write_text(json.dumps({**ring, "name": name}))
+    words = ("solve", "in", "-m", "pull", "--seed", 3, "-O", "restarts=1", "-j", 1, "--json")
+    lines = synth(*words, cwd=tmp_path).stdout.splitlines()
+    lines += synth(*words, "--threads", 2, cwd=tmp_path).stdout.splitlines()[:1]
+    solutions = [json.loads(line)["solution"] for line in lines]
+    assert len(solutions) == 5
+    assert all(solution == solutions[0] for solution in solutions)
+
+
+TASK = {"options": {"time_limit_s": 5.0}, "grace_s": 2.0, "memory_mb": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("ending", "termination", "words"),
+    [
+        (Ending(-9, "time"), "time_limit", "killed 2 s after the time limit of 5 s"),
+        (Ending(-9, "memory", 120.0), "out_of_memory", "limit of 100 MB: it held 120 MB"),
+        (Ending(-9, "low_memory", 120.0), "out_of_memory", "machine's memory"),
+        (Ending(-9, None, 120.0, kernel_killed=True), "out_of_memory", "by the kernel"),
+        (Ending(-6, stderr="terminate called after throwing 'std::bad_alloc'"), "out_of_memory", "bad_alloc"),
+        (Ending(1, stderr="Traceback\nMemoryError"), "out_of_memory", "MemoryError"),
+        (Ending(-9), "killed", "signal 9"),
+        (Ending(-15), "killed", "signal 15"),
+        (Ending(-9, "keeper"), "killed", "watched over the run"),
+        (Ending(-11), "error", "signal 11"),
+        (Ending(-6, stderr="assertion failed"), "error", "assertion failed"),
+        (Ending(3, seconds=1.25), "error", "exit code 3 after 1.2 s"),
+        (Ending(0), "error", "exit code 0"),
+    ],
+)
+def test_how_an_end_is_told(ending: Ending, termination: str, words: str) -> None:
+    found, message = ending.in_words(TASK)
+    assert found == termination
+    assert words in message

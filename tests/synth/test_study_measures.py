@@ -1,0 +1,113 @@
+"""The study's table and statistics against examples computed by hand."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+import synth
+from synth import record as records
+from synth.study import measures
+from synth.study.table import COLUMNS, build, read_records
+
+
+def test_geometric_means_by_hand():
+    assert measures.geometric_mean([1, 4, 2]) == pytest.approx(2.0)  # (1*4*2)^(1/3)
+    assert math.isnan(measures.geometric_mean([]))
+    assert math.isnan(measures.geometric_mean([1.0, 0.0]))
+    assert measures.shifted_geometric_mean([0.0, 3.0]) == pytest.approx(1.0)  # sqrt(1*4) - 1
+    assert measures.shifted_geometric_mean([6.0, 6.0], shift=10.0) == pytest.approx(6.0)
+    assert math.isnan(measures.shifted_geometric_mean([]))
+
+
+def test_performance_profile_by_hand():
+    """Three instances; A solves all in 1, 4, 9 s, B the first two in 2, 2 s; nobody solves a fourth.
+
+    Ratios: A 1, 2, 1; B 2, 1, -. At tau 1: A 2/3, B 1/3; at tau 2: A 3/3, B 2/3."""
+    costs = pd.DataFrame({"A": [1.0, 4.0, 9.0, None], "B": [2.0, 2.0, None, None]})
+    profiles = measures.performance_profile(costs)
+    at = lambda label, tau: max(s for t, s in zip(*profiles[label], strict=True) if t <= tau)  # noqa: E731
+    assert [at("A", 1), at("B", 1), at("A", 2), at("B", 2)] == pytest.approx([2 / 3, 1 / 3, 1, 2 / 3])
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    instance = synth.read("instances/xtree/equimesh-2x3-c1.json")
+    return synth.solve(instance, "pull", results=tmp_path_factory.mktemp("template"))
+
+
+def write(template, folder, instance, method, value, bound, seconds, ok=True, termination="finished", variant="a"):
+    data = json.loads(json.dumps(dict(template.data)))
+    data |= {"instance": instance, "method": method, "bound": bound, "termination": termination}
+    data["kind"] = "bound" if method == "bound" else "program"
+    data["objective"]["value"] = value
+    data["verified"] = {"ok": ok, "facts": {}, "faults": [] if ok else ["a fault"]}
+    data["seconds"] = {"build": 0.0, "solve": seconds, "check": 0.0}
+    path = folder / "records" / variant / "xtree" / instance / f"{method}.json"
+    records.write(records.Record(data), path)
+
+
+@pytest.fixture
+def table(template, tmp_path):
+    """Two instances. i1: bound 8; A 10 (own bound 5), B 8 in 3 s; C claims 1 but its check failed. i2: A 20, B ran out
+    of memory; nobody has a bound."""
+    write(template, tmp_path, "i1", "bound", None, 8.0, 0.0)
+    write(template, tmp_path, "i1", "A", 10.0, 5.0, 0.0)
+    write(template, tmp_path, "i1", "B", 8.0, 8.0, 3.0)
+    write(template, tmp_path, "i1", "C", None, 9.0, 1.0, ok=False)
+    write(template, tmp_path, "i2", "A", 20.0, None, 3.0, termination="time_limit")
+    write(template, tmp_path, "i2", "B", None, None, 100.0, termination="out_of_memory")
+    return build("s", tmp_path, read_records(tmp_path), ["A"])
+
+
+def test_table_by_hand(table):
+    row = {(r["instance"], r["method"]): r for r in table.to_dict("records")}
+    assert set(COLUMNS) | {"ratio_to_A"} == set(table.columns)
+    assert row["i1", "A"]["gap"] == pytest.approx(0.2)  # (10 - 8) / 10: the failed run's bound 9 counts for nothing
+    assert row["i1", "A"]["gap_own"] == pytest.approx(0.5)
+    assert row["i1", "B"]["gap"] == 0
+    assert row["i1", "B"]["solved"]
+    assert not row["i1", "A"]["solved"]
+    assert row["i1", "A"]["ratio_to_best"] == pytest.approx(1.25)
+    assert row["i1", "B"]["ratio_to_A"] == pytest.approx(1.25)
+    assert row["i1", "C"]["status"] == row["i2", "B"]["status"] == "failed"
+    assert math.isnan(row["i1", "C"]["gap"])
+    assert math.isnan(row["i2", "A"]["best_bound"])
+    assert math.isnan(row["i2", "A"]["gap"])  # no bound is no gap, not a gap of 1 or 0
+    assert math.isnan(row["i2", "B"]["value"])
+
+
+def test_summary_by_hand(table):
+    row = {r["label"]: r for r in measures.summary(table).to_dict("records")}
+    assert (row["A"]["runs"], row["A"]["with_value"], row["A"]["wins"], row["A"]["solved"]) == (2, 2, 1, 0)
+    assert row["A"]["ratio_to_best"] == pytest.approx(math.sqrt(1.25))
+    assert row["A"]["mean_gap"] == pytest.approx(0.2)
+    assert row["A"]["time_s"] == pytest.approx(1.0)  # sqrt((0 + 1) * (3 + 1)) - 1
+    assert (row["B"]["runs"], row["B"]["failed"], row["B"]["wins"], row["B"]["solved"]) == (2, 1, 1, 1)
+    assert row["B"]["time_s"] == pytest.approx(3.0)  # the run that died does not count
+    assert row["C"]["failed"] == 1
+    assert math.isnan(row["C"]["ratio_to_best"])
+    best = {r["instance"]: r for r in measures.best_of_instances(table).to_dict("records")}
+    assert (best["i1"]["best_value"], best["i1"]["best_bound"], best["i1"]["best_by"]) == (8, 8, "B")
+    assert best["i1"]["gap"] == 0
+    assert math.isnan(best["i2"]["gap"])
+
+
+def test_values_of_zero(template, tmp_path):
+    write(template, tmp_path, "i1", "A", 0.0, 0.0, 0.0)
+    write(template, tmp_path, "i1", "B", 3.0, 0.0, 0.0)
+    row = {r["method"]: r for r in build("s", tmp_path, read_records(tmp_path)).to_dict("records")}
+    assert row["A"]["win"]
+    assert row["A"]["gap"] == 0
+    assert not row["B"]["win"]
+    assert math.isnan(row["B"]["ratio_to_best"])
+    assert row["B"]["gap"] == 1.0
+
+
+def test_variants_are_told_apart(template, tmp_path):
+    write(template, tmp_path, "i1", "A", 4.0, 4.0, 0.0, variant="seed0")
+    write(template, tmp_path, "i1", "A", 5.0, 4.0, 0.0, variant="seed1")
+    made = build("s", tmp_path, read_records(tmp_path))
+    assert sorted(made["label"]) == ["A seed0", "A seed1"]
+    assert list(made.sort_values("label")["win"]) == [True, False]

@@ -1,0 +1,5 @@
+"""The smallest family: broadcast among nodes that can each send to one other per round, in the fewest rounds."""
+
+from toy_broadcast.family import ToyFamily
+
+FAMILY = ToyFamily()
