@@ -19,8 +19,7 @@ REFLECTIONS_UP_TO = 256  # GPUs
 
 
 def generators(patterns: Sequence[IntArray], gpus: int) -> list[IntArray]:
-    """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 2) are invariant; none redundant
-    in its effect on the GPUs' orbits of pairs is not promised."""
+    """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 2) are invariant."""
     keys = [np.sort(pairs[:, 0] * gpus + pairs[:, 1]) for pairs in patterns]
     sources = [(pairs[:, 0], pairs[:, 1]) for pairs in patterns]
 

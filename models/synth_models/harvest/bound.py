@@ -8,25 +8,23 @@ where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``
 (:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth)). An interval
 costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
-the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole multiples of a small unit, rounded down.
+the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
+multiples of a small unit, rounded down.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.family import Outcome
-from synth.options import RunOptions, read_choice
+from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.interval_relaxation import IntervalBound, Patterns, Relaxation
 from synth_models.harvest.topologies import pattern_degree
-
-__all__ = ["interval_bound", "read_rates", "solve"]
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -34,7 +32,6 @@ USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
-read_rates = read_choice("on", "off")
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
@@ -50,7 +47,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         ladder = _Ladder(instance)
         return _outcome(instance, ladder, {}, None, "single steps: degree of the pattern and one hop")
     shared = Patterns(instance)
-    ladder, known = _Ladder(instance), {}
+    ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
     complete = True
     for with_rates in (False, True) if use_rates and instance.ports > 1 else (False,):
         done: set[tuple[int, int]] = set()
@@ -74,8 +71,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
 
 def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
     """The bound on steps ``first`` to ``last`` (both included) on one common topology; seconds include their alpha."""
-    never: Callable[[], bool] = lambda: False  # noqa: E731
-    return Relaxation(Patterns(instance), first, last).solve(never, use_rates)
+    return Relaxation(Patterns(instance), first, last).solve(lambda: False, use_rates)
 
 
 class _Ladder:
@@ -85,7 +81,9 @@ class _Ladder:
         self.steps = len(instance.steps)
         bandwidth = Fraction(instance.port_bandwidth) * instance.ports
         single = [
-            Fraction(instance.alpha) + Fraction(instance.hop_delay) + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
+            Fraction(instance.alpha)
+            + Fraction(instance.hop_delay)
+            + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
             for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
         ]
         delay = Fraction(instance.reconfiguration_delay)
@@ -93,7 +91,8 @@ class _Ladder:
         self.delay = int(delay // self.unit)
         self.proven = np.zeros((self.steps, self.steps), dtype=np.int64)
         self.proven[np.diag_indices(self.steps)] = [int(seconds // self.unit) for seconds in single]
-        self._close()
+        sums = np.concatenate([[0], np.cumsum(self.proven.diagonal())])
+        self.lower: npt.NDArray[np.int64] = np.triu(sums[None, 1:] - sums[:-1, None])
 
     def examine(self, one: IntervalBound) -> None:
         """Take the bound of an interval in."""
@@ -103,7 +102,7 @@ class _Ladder:
 
     def _close(self) -> None:
         """lower[a, b] = best sum over disjoint parts of a..b."""
-        self.lower: npt.NDArray[np.int64] = self.proven.copy()
+        self.lower = self.proven.copy()
         for size in range(1, self.steps):
             for a in range(self.steps - size):
                 b = a + size
@@ -149,7 +148,7 @@ def _outcome(
     bound = float(total)
     if Fraction(bound) > total:
         bound = float(np.nextafter(bound, 0.0))
-    examined = [one for one in known.values() if one.rows]
+    examined = list(known.values())
     used = sorted({row.words["bundle"] for one in examined for row in one.rows if "bundle" in row.words})
     number = {old: new for new, old in enumerate(used)}
     intervals = [one.as_certificate() for one in examined]

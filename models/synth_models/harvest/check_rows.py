@@ -92,7 +92,7 @@ class Facts:
         return cheapest, self.ports * int(source.sum() + destination.sum())
 
     def _cheapest(self, pattern: int, price: IntArray) -> int:
-        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike, prices being symmetric."""
+        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
         one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
         trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
         return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
@@ -205,14 +205,14 @@ def _places(ports: int, most: int) -> list[int]:
 
 def _distances(price: IntArray, source: int) -> IntArray:
     """Cheapest paths from one GPU over all ordered pairs, exact (Dijkstra on whole numbers)."""
-    distance = price[source].copy()
+    distance: IntArray = price[source].copy()
     distance[source] = 0
     left = np.ones(len(price), dtype=bool)
     left[source] = False
     for _ in range(len(price) - 1):
         at = int(np.where(left, distance, np.iinfo(np.int64).max).argmin())
         left[at] = False
-        distance = np.where(left, np.minimum(distance, distance[at] + price[at]), distance)
+        distance[left] = np.minimum(distance, distance[at] + price[at])[left]
     return distance
 
 

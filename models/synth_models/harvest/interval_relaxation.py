@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
@@ -25,6 +24,7 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import FloatArray, IntArray
 from synth_models.harvest.rate_prices import RatePrices
 from synth_models.harvest.relaxation_rows import RATE_SCALE, Row
+from synth_models.harvest.small_lp import minimise
 from synth_models.harvest.topologies import pattern_degree
 
 ROUNDS = 80
@@ -147,14 +147,11 @@ class Relaxation:
         right = np.array([float(row.right) / s for row, s in zip(self.rows, scale, strict=True)])
         cost = np.array([float(c) for c in self.cost.values()])
         unit = cost.max() or 1.0
-        result = linprog(
-            cost / unit, A_ub=-matrix, b_ub=-right, bounds=[(float(low), None) for low in self.least.values()],
-            method="highs",
-        )  # fmt: skip
-        if result.status != 0:
-            return np.array([float(low) for low in self.least.values()]), np.zeros(len(self.rows))
-        multipliers = np.maximum(-result.ineqlin.marginals, 0.0) * unit / np.array(scale)
-        return result.x, multipliers
+        least = np.array([float(low) for low in self.least.values()])
+        found = minimise(cost / unit, matrix, right, least)
+        if found is None:
+            return least, np.zeros(len(self.rows))
+        return found.point, np.maximum(found.multipliers, 0.0) * unit / np.array(scale)
 
     def _separate(self, point: FloatArray) -> list[Row]:
         shared, rows = self.shared, []
@@ -163,7 +160,7 @@ class Relaxation:
             src, dst = (self.dst, self.src) if inwards else (self.src, self.dst)
             graph = csr_array((length, (src, dst)), shape=(shared.gpus, shared.gpus))
             distance, before = dijkstra(graph, indices=shared.roots, return_predecessors=True)
-            for root, far, parent in zip(shared.roots, distance, before, strict=True):
+            for root, far, parent in zip(shared.roots, distance, before.astype(np.int64), strict=True):
                 rows += self._trees(root, far, parent, inwards)
                 if shared.ports == 1 and not inwards:
                     rows += self._cycle(root, far, parent, length)

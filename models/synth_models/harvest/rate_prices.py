@@ -1,9 +1,9 @@
 """Prices on ordered pairs of GPUs that limit the rates of several patterns on one topology (the ``rate`` rows).
 
 For rates ``rho[k] = 1/u[k]`` the prices of the most broken row solve a linear program: maximise ``sum rho[k]*D[k]``
-subject to ``sum over k of p[k][u,v] <= r[u] + c[v]``, ``sum of r and c = n``, where D[k] is at most the price of any choice
-of paths; paths are added as they turn out to be cheap. It is the dual of routing all patterns at these rates on the
-fractional topology of least degree. Prices are constant on orbits of the renumberings that keep all patterns.
+subject to ``sum over k of p[k][u,v] <= r[u] + c[v]``, ``sum of r and c = n``, where D[k] is at most the price of any
+choice of paths; paths are added as they turn out to be cheap. It is the dual of routing all patterns at these rates on
+the fractional topology of least degree. Prices are constant on orbits of the renumberings that keep all patterns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from synth_models.harvest.automorphisms import orbits
 from synth_models.harvest.plan import FloatArray, IntArray
+from synth_models.harvest.small_lp import minimise
 
 GPUS_UP_TO = 128
 LARGEST = 3000  # prices of one bundle
@@ -151,8 +151,8 @@ class RatePrices:
         columns = np.stack([self.ends[:, 0], nodes + self.ends[:, 1]], axis=1).ravel()
         matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.count, 2 * nodes))
         sizes = np.bincount(self.node).astype(float)
-        result = linprog(np.concatenate([sizes, sizes]), A_ub=-matrix, b_ub=-total.astype(float), method="highs")
-        cover = np.ceil(np.maximum(result.x, 0)).astype(np.int64)
+        found = minimise(np.concatenate([sizes, sizes]), matrix, total.astype(float), np.zeros(2 * nodes))
+        cover = np.ceil(found.point).astype(np.int64) if found else np.zeros(2 * nodes, dtype=np.int64)
         out, into = cover[:nodes], cover[nodes:]
         np.maximum.at(out, self.ends[:, 0], total - into[self.ends[:, 1]])
         return out, into
@@ -163,8 +163,8 @@ class RatePrices:
 
     def _tree(self, prices: FloatArray | IntArray, source: int) -> tuple[FloatArray, IntArray]:
         graph = csr_array((prices[self.of_arc].astype(float), (self.src, self.dst)), shape=(self.gpus, self.gpus))
-        distance, before = dijkstra(graph, indices=source, return_predecessors=True)
-        return distance, before
+        distance, before = dijkstra(graph, indices=[source], return_predecessors=True)
+        return distance[0], before[0].astype(np.int64)
 
     def path(self, prices: FloatArray, source: int) -> tuple[FloatArray, IntArray]:
         """Cheapest paths from a GPU under prices that are kept positive: distances and predecessors."""
@@ -182,7 +182,7 @@ class _Master:
         self.columns = self.prices + len(self.picks) + 2 * self.nodes
         self.worth = np.array([rates[patterns[row]] * size for row, (_, _, size) in self.picks])
         self.keys = [(patterns[row], pool.picks[patterns[row]].index(pick)) for row, pick in self.picks]
-        for (row, (u, v, _)), key in zip(self.picks, self.keys, strict=True):
+        for (_row, (u, v, _)), key in zip(self.picks, self.keys, strict=True):
             if key not in pool.paths:
                 pool.paths[key] = {(int(pool.label[u, v]),)}
         for k in patterns:
@@ -212,20 +212,17 @@ class _Master:
             values += [1.0] * len(at_orbit) + [-1.0, -1.0]
         matrix = csr_array((values, (rows, columns)), shape=(len(ordered) + pool.count, self.columns))
         sizes = np.bincount(pool.node).astype(float)
-        equal = np.zeros((1, self.columns))
-        equal[0, first_node:] = np.concatenate([sizes, sizes])
-        objective = np.zeros(self.columns)
+        equal, objective = np.zeros(self.columns), np.zeros(self.columns)
+        equal[first_node:] = np.concatenate([sizes, sizes])
         objective[first_pick:first_node] = -self.worth
-        result = linprog(
-            objective, A_ub=matrix, b_ub=np.zeros(matrix.shape[0]), A_eq=equal, b_eq=[pool.gpus], method="highs"
-        )
-        if result.status != 0:
+        found = minimise(objective, -matrix, np.zeros(matrix.shape[0]), np.zeros(self.columns), equal, pool.gpus)
+        if found is None:
             return np.zeros((len(self.patterns), pool.count)), 0.0
-        return np.maximum(result.x[: self.prices], 0).reshape(len(self.patterns), pool.count), -float(result.fun)
+        return np.maximum(found.point[: self.prices], 0).reshape(len(self.patterns), pool.count), -found.value
 
     def add_cheapest(self, prices: FloatArray) -> float:
         """Add the cheapest paths under the prices; what the prices prove as sum of rate * D."""
-        total, trees = 0.0, {}
+        total, trees = 0.0, dict[tuple[int, int], tuple[FloatArray, IntArray]]()
         for number, (row, (u, v, _)) in enumerate(self.picks):
             if (row, u) not in trees:
                 trees[(row, u)] = self.pool.path(prices[row], u)

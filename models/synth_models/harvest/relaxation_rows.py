@@ -61,7 +61,7 @@ def volume(pattern: int, sizes: dict[int, int], links: int) -> Row:
 
 
 def tree(uses: dict[int, int], right: int, inwards: bool, nodes: list[int], parents: list[int]) -> Row:
-    """``uses``: how many root paths go through pairs of each orbit; ``parents`` index ``nodes``, which start at the root."""
+    """``uses``: how many root paths go through pairs of each orbit; ``parents`` index ``nodes``, the root first."""
     words = {"row": "tree", "inwards": inwards, "nodes": nodes, "parents": parents}
     return Row({("a", orbit): count for orbit, count in uses.items()}, right, words)
 

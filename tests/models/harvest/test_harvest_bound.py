@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterator
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ def made(algorithm: str, gpus: int, ports: int, delay: float = 1e-5, **more: str
 def proven(instance: HarvestInstance) -> float:
     """The bound, after its certificate went through a file and was verified."""
     outcome = bound_method.solve(instance, RunOptions())
-    assert outcome.bound is not None and outcome.certificate is not None
+    assert outcome.bound is not None
+    assert outcome.certificate is not None
     stored = json.loads(json.dumps(outcome.certificate))
     assert check_bound(instance, outcome.bound, stored) == []
     assert check_bound(instance, outcome.bound * (1 + 1e-9), stored), "a larger bound passes the check"
@@ -183,7 +184,7 @@ def test_bound_is_verified_and_below_candidates(algorithm: str, gpus: int, ports
 
 def test_bound_grows_with_the_reconfiguration_delay() -> None:
     bounds = [proven(made("swing", 8, 1, delay)) for delay in (0.0, 1e-6, 1e-5, 1e-4, 1e-3)]
-    assert all(low <= high * (1 + 1e-9) for low, high in zip(bounds, bounds[1:], strict=False))
+    assert all(low <= high * (1 + 1e-9) for low, high in pairwise(bounds))
 
 
 def test_large_instances_fall_back_to_single_steps() -> None:
@@ -220,7 +221,9 @@ def mutations(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
                 yield changed(f"{at} zero rate", lambda m, e=entry: e(m)["rates"][0].__setitem__(1, 0))
                 yield changed(f"{at} rate twice", lambda m, e=entry: e(m)["rates"].append(e(m)["rates"][0]))
         yield changed(f"interval {i} too long", lambda m, i=i: m["intervals"][i].update(last=99))
-        yield changed(f"interval {i} is a step", lambda m, i=i: m["intervals"][i].update(last=m["intervals"][i]["first"]))
+        yield changed(
+            f"interval {i} is a step", lambda m, i=i: m["intervals"][i].update(last=m["intervals"][i]["first"])
+        )
     for b in range(len(certificate["bundles"])):
         yield changed(f"bundle {b} cover 0", lambda m, b=b: m["bundles"][b]["of_source"].__setitem__(0, 0))
         yield changed(f"bundle {b} price", lambda m, b=b: m["bundles"][b]["prices"][0].__setitem__(1, 10**9))
@@ -234,7 +237,8 @@ def mutations(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 def test_every_mutation_is_caught(algorithm: str, ports: int) -> None:
     instance = made(algorithm, 8, ports, 1e-4)
     outcome = bound_method.solve(instance, RunOptions())
-    assert outcome.bound is not None and outcome.certificate is not None
+    assert outcome.bound is not None
+    assert outcome.certificate is not None
     stored = json.loads(json.dumps(outcome.certificate))
     assert check_bound(instance, outcome.bound, stored) == []
     caught = 0
@@ -247,7 +251,8 @@ def test_every_mutation_is_caught(algorithm: str, ports: int) -> None:
 def test_generators_must_keep_the_patterns() -> None:
     instance = made("swing", 8, 1, 1e-4)
     outcome = bound_method.solve(instance, RunOptions())
-    assert outcome.bound is not None and outcome.certificate is not None
+    assert outcome.bound is not None
+    assert outcome.certificate is not None
     wrong = {**outcome.certificate, "generators": [[1, 0, *range(2, 8)]]}
     assert "does not map every pattern onto itself" in check_bound(instance, outcome.bound, wrong)[0]
 
@@ -256,5 +261,6 @@ def test_cycle_rows_are_refused_with_two_ports() -> None:
     """A certificate of the one-port instance proves nothing where there are two ports."""
     one, two = made("swing", 8, 1, 1e-4), made("swing", 8, 2, 1e-4)
     outcome = bound_method.solve(one, RunOptions())
-    assert outcome.bound is not None and outcome.certificate is not None
+    assert outcome.bound is not None
+    assert outcome.certificate is not None
     assert check_bound(two, outcome.bound, outcome.certificate)
