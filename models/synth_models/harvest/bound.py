@@ -23,7 +23,7 @@ import numpy.typing as npt
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.interval_relaxation import IntervalBound, Patterns, Relaxation
+from synth_models.harvest.interval_relaxation import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.topologies import pattern_degree
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
@@ -49,14 +49,15 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     shared = Patterns(instance)
     ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
     complete = True
-    for with_rates in (False, True) if use_rates and instance.ports > 1 else (False,):
+    effort = (QUICK, TREES, RATES) if use_rates and instance.ports > 1 else (QUICK, TREES)
+    for level in effort if len(shared.pairs) > FEW else effort[1:]:
         done: set[tuple[int, int]] = set()
         while todo := [ends for ends in ladder.partition() if ends not in done and ends[0] < ends[1]]:
             for first, last in sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]:
                 complete = complete and not (known and out_of_time())
                 if not complete:
                     break
-                found = Relaxation(shared, first, last).solve(out_of_time, with_rates)
+                found = Relaxation(shared, first, last).solve(out_of_time, level)
                 done.add((first, last))
                 if (first, last) not in known or found.seconds > known[(first, last)].seconds:
                     known[(first, last)] = found
@@ -66,12 +67,13 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     message = f"{len(known)} of {len(instance.steps) * (len(instance.steps) - 1) // 2} intervals examined"
     if not complete or not all(one.finished for one in known.values()):
         message += "; stopped by the limit, more time may prove more"
+    ladder.drop_idle(known)
     return _outcome(instance, ladder, known, shared, message)
 
 
 def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
     """The bound on steps ``first`` to ``last`` (both included) on one common topology; seconds include their alpha."""
-    return Relaxation(Patterns(instance), first, last).solve(lambda: False, use_rates)
+    return Relaxation(Patterns(instance), first, last).solve(lambda: False, RATES if use_rates else TREES)
 
 
 class _Ladder:
@@ -125,6 +127,19 @@ class _Ladder:
             found.append((begin[end], end - 1))
             end = begin[end]
         return found[::-1]
+
+    def drop_idle(self, known: dict[tuple[int, int], IntervalBound]) -> None:
+        """Remove the intervals without which the total stays the same, the shortest first."""
+        total = self.total()
+        for first, last in sorted(known, key=lambda ends: ends[1] - ends[0]):
+            before = self.proven[first, last]
+            self.proven[first, last] = 0
+            self._close()
+            if self.total() == total:
+                del known[(first, last)]
+            else:
+                self.proven[first, last] = before
+        self._close()
 
     def total(self) -> Fraction:
         return self._sweep()[0][-1] * self.unit

@@ -28,6 +28,7 @@ from synth_models.harvest.small_lp import minimise
 from synth_models.harvest.topologies import pattern_degree
 
 ROUNDS = 80
+QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
 FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
 
@@ -115,16 +116,31 @@ class Relaxation:
         self.component = np.bincount(labels)[labels]
         self.close = FINE if len(self.patterns) <= FEW else COARSE
 
-    def solve(self, deadline_passed: Callable[[], bool], use_rates: bool) -> IntervalBound:
+    def _stars(self) -> list[Row]:
+        """Trees of one hop from every kind of GPU to all its partners: what distinct places alone prove."""
+        found = []
+        for root in self.shared.roots:
+            partners = self.dst[self.src == root].tolist()
+            uses: dict[int, int] = {}
+            for v in partners:
+                uses[self.at_arc[(root, v)]] = uses.get(self.at_arc[(root, v)], 0) + 1
+            if partners:
+                right = self.shared.places[len(partners)]
+                found.append(make.tree(uses, right, False, [root, *partners], [-1] + [0] * len(partners)))
+        return found
+
+    def solve(self, deadline_passed: Callable[[], bool], effort: int) -> IntervalBound:
         """Add violated rows until there are none (or time is up), then make the multipliers exact."""
+        if len(self.patterns) > FEW:
+            self.rows += self._stars()
         seen = {_row_key(row) for row in self.rows}
         multipliers, finished = np.zeros(len(self.rows)), False
         for _ in range(ROUNDS):
             point, multipliers = self._optimise()
-            if deadline_passed():
+            if deadline_passed() or effort == QUICK:
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
-            if not new and use_rates:
+            if not new and effort == RATES:
                 new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
             if not new:
                 finished = True
