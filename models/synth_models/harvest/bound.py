@@ -103,13 +103,12 @@ class _Ladder:
         self._close()
 
     def _close(self) -> None:
-        """lower[a, b] = best sum over disjoint parts of a..b."""
-        self.lower = self.proven.copy()
-        for size in range(1, self.steps):
-            for a in range(self.steps - size):
-                b = a + size
-                parts = self.lower[a, a:b] + self.lower[a + 1 : b + 1, b]
-                self.lower[a, b] = max(self.lower[a, b], parts.max())
+        """lower[a, b] = best sum over disjoint parts of a..b; the last part begins at some c."""
+        before = np.full((self.steps, self.steps + 1), -UNITS, dtype=np.int64)  # [a, c]: steps a..c-1
+        np.fill_diagonal(before, 0)
+        for b in range(self.steps):
+            before[: b + 1, b + 1] = (before[: b + 1, : b + 1] + self.proven[: b + 1, b]).max(axis=1)
+        self.lower = np.maximum(np.triu(before[:, 1:]), 0)
 
     def _sweep(self) -> tuple[list[int], list[int]]:
         best, begin = [-self.delay], [0]

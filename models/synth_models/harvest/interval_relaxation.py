@@ -138,6 +138,7 @@ class Relaxation:
         for _ in range(ROUNDS):
             point, multipliers = self._optimise()
             if deadline_passed() or effort == QUICK:
+                finished = effort == QUICK
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
             if not new and effort == RATES:
