@@ -34,10 +34,13 @@ class HarvestFamily(Family):
     citation = "Harvest: adaptive photonic switching schedules for collective communication in scale-up domains"
     objective = Objective("completion time", "s")
     instance_type = HarvestInstance
-    default_methods = ("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
+    default_methods = ("bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (
+            Method("bound", "bound", "least time over all topology sequences, by relaxations of intervals (ours)",
+                   _HERE + "bound:solve", (),
+                   (Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),)),
             Method("static_ring", "reference", "the 1-D ring throughout", _HERE + "references:static_ring"),
             Method("static_torus", "reference", "the 2-D or 3-D torus throughout", _HERE + "references:static_torus"),
             Method("static_kautz", "reference", "the generalised Kautz network throughout",
@@ -74,7 +77,9 @@ class HarvestFamily(Family):
         return check_plan(instance, solution)
 
     def check_bound(self, instance: HarvestInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-        raise NotImplementedError("the family has no bound of its own yet")
+        from synth_models.harvest.check_bound import check_bound
+
+        return check_bound(instance, bound, certificate)
 
     def pack(self, solution: Plan) -> dict[str, Any]:
         from synth_models.harvest.plan import pack
