@@ -270,8 +270,9 @@ _REMARKS = (
     side is used up; the instance format has no such steps, so 4x16 is left out.""",
     """Figure 10: the static side routes all pairs at once (a concurrent flow, one start-up time, the diameter as its
     longest route, which is in its favour); the direct algorithm pays 63 start-up times, so it loses at small sizes.""",
-    """Flows on Kautz networks and shifted tori are those that `candidates` finds: hop limits up to four above the least,
-    and only as far as the routes can be listed. They may be rated slightly too slow, as candidates and as static ones.""",
+    """Flows on Kautz networks and shifted tori are those that `candidates` finds: hop limits up to four above the
+    least, and only as far as the routes can be listed. They may be rated slightly too slow, as candidates and as static
+    topologies.""",
     """Observation 4 (one topology per interval, that of an end) holds on one port for 4 and 8 GPUs among all
     permutations: `tests/models/harvest/test_harvest_closed_form.py` compares the closed form with all of them.""",
     """Solve times (20 us at 64 GPUs, 35 us at 1024) are measured by `tests/benchmarks/bench_harvest.py`.""",
