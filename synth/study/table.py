@@ -71,8 +71,8 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
-    """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>`` (the
-    baseline's best value on the instance over this row's value: > 1 means better than the baseline)."""
+    """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>``
+    (this row's value over the baseline's best value on the instance: < 1 means better than the baseline)."""
     table: Any = pd.DataFrame([_row(study, folder, record) for record in found], columns=list(COLUMNS))
     for column in NUMBERS:
         table[column] = pd.to_numeric(table[column])
@@ -96,7 +96,7 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
     table["solved"] = good & (table["gap_own"] <= table["relative_gap"])
     for baseline in baselines:
         theirs = table["value"].where(good & (table["method"] == baseline)).groupby(keys).transform("min")
-        table[f"ratio_to_{baseline}"] = _ratio(theirs, table["value"]).where(good)
+        table[f"ratio_to_{baseline}"] = _ratio(table["value"], theirs).where(good)
     order = ["family", "instance", "kind", "label"]
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
 

@@ -70,7 +70,8 @@ def test_table_by_hand(table):
     assert row["i1", "B"]["solved"]
     assert not row["i1", "A"]["solved"]
     assert row["i1", "A"]["ratio_to_best"] == pytest.approx(1.25)
-    assert row["i1", "B"]["ratio_to_A"] == pytest.approx(1.25)
+    assert row["i1", "B"]["ratio_to_A"] == pytest.approx(0.8)
+    assert math.isnan(row["i2", "B"]["ratio_to_A"])
     assert row["i1", "C"]["status"] == row["i2", "B"]["status"] == "failed"
     assert math.isnan(row["i1", "C"]["gap"])
     assert math.isnan(row["i2", "A"]["best_bound"])
