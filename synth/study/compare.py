@@ -56,8 +56,10 @@ def compare(first: Path, second: Path) -> Comparison:
 def _worse(row: dict[str, Any]) -> list[str]:
     if row["instance_sha256_a"] != row["instance_sha256_b"]:
         return ["the instance file differs: not comparable"]
-    if row["status_a"] == "failed":
+    if row["status_a"] in ("failed", "disproved"):
         return []
+    if row["status_b"] == "disproved":
+        return ["value below a proven bound"]
     if row["status_b"] == "failed":
         return [f"fails ({row['termination_b']})"]
     why = []

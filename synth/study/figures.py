@@ -42,8 +42,12 @@ def _values(table: pd.DataFrame) -> Any:
 
 
 def _by_instance(rows: Any, what: str, reduce: str = "min") -> Any:
-    """Rows: family/instance; columns: label."""
-    return rows.pivot_table(index=["family", "instance"], columns="label", values=what, aggfunc=reduce)
+    """Rows: family/instance; columns: label, with a remark where the values are counts."""
+    counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
+    labels = rows["label"].where(~counted, rows["label"] + " (counted)")
+    return rows.assign(label=labels).pivot_table(
+        index=["family", "instance"], columns="label", values=what, aggfunc=reduce
+    )
 
 
 def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) -> Figure:
@@ -93,6 +97,7 @@ def ratios(table: pd.DataFrame) -> Figure | None:
 def profile(table: pd.DataFrame) -> Figure | None:
     """Performance profiles: time of the runs that proved their value best, and value over best value."""
     rows = _values(table)
+    rows = rows[rows["evidence"] == "replayed"]
     solved = rows[rows["solved"].astype(bool)].assign(time=lambda r: r["total_s"].clip(lower=LEAST_S))
     charts = []
     if solved["label"].nunique() > 1:

@@ -31,8 +31,8 @@ MOST_NODES = 256
 LONGEST = 7  # digits before the point that a table shows without a power of ten
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
-    "family", "instance", "label", "status", "termination", "value", "bound", "best_bound", "gap", "ratio_to_best",
-    "win", "solved", "total_s", "message",
+    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "best_bound", "gap",
+    "ratio_to_best", "win", "solved", "total_s", "message", "faults",
 )  # fmt: skip
 
 
@@ -107,12 +107,13 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
         except Exception:
             installed.append(f"{name} not installed")
     good = int((table["status"] == "ok").sum()) if len(table) else 0
-    failed = int((table["status"] == "failed").sum()) if len(table) else 0
+    failed = int(table["status"].isin(["failed", "disproved"]).sum()) if len(table) else 0
+    empty = len(table) - good - failed
     used = table[table["solver"] != ""]
     solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
     limits = table["time_limit_s"].astype(float).map(lambda limit: f"{limit:g} s" if limit == limit else "none")
     return [
-        ("runs", f"{len(table)}: {good} ok, {failed} failed, {len(table) - good - failed} without value and bound"),
+        ("runs", f"{len(table)}: {good} ok, {failed} failed or disproved, {empty} without value and bound"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
         ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
@@ -146,7 +147,7 @@ def _animations(
     table: pd.DataFrame, records: Sequence[Record], instances: dict[tuple[str, str], Instance]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The best schedule of every instance (least value, then least time), and which are not drawn and why."""
-    good: Any = table[(table["status"] == "ok") & table["value"].notna()]
+    good: Any = table[(table["status"] == "ok") & (table["evidence"] == "replayed")]
     firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
     by_path = {record.path.as_posix(): record for record in records if record.path is not None}
     made: list[dict[str, Any]] = []
