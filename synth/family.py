@@ -138,6 +138,11 @@ class Family(ABC):
     def table(self, instance: Any, solution: Any) -> pd.DataFrame:
         """The solution as one flat table with stable columns."""
 
+    def flow_table(self, instance: Any, solution: Any) -> pd.DataFrame:
+        """What flows over the links, as one flat table beside :meth:`table`. By default there is none:
+        raises :class:`InputError`."""
+        raise InputError(f"--flows: the table of family {self.name} holds everything; it has no flows beside it")
+
     @abstractmethod
     def describe(self, instance: Any, solution: Any) -> str:
         """The solution for a person to read, in plain text."""

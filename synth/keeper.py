@@ -246,7 +246,11 @@ class _Watch:
 
 def _has_ended(pid: int) -> bool:
     """Whether the process has ended; it stays a zombie, so that its id and group cannot become another's."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    import psutil
+
+    return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def _kill_group(pid: int) -> None:

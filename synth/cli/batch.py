@@ -79,6 +79,8 @@ def submit(
             folder / "records",
         )  # fmt: skip
     else:
+        if methods or solver or options:
+            raise solving.bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
         runs = study.runs(folder)
         for text in study.skipped:

@@ -63,6 +63,7 @@ def show(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record file."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
     csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
+    flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
 ) -> None:
     """Show a record and its solution to a person."""
     from synth import record as records
@@ -70,6 +71,8 @@ def show(
     from synth.errors import InputError
     from synth.family import get_family
 
+    if flows and not csv:
+        raise InputError("--flows goes with --csv")
     record = records.read(path)
     instance = find_instance(record)
     family = get_family(record["family"])
@@ -82,7 +85,8 @@ def show(
     if (csv or plot is not None) and solution is None:
         raise InputError(f"holds no solution ({record['termination']})", str(path))
     if csv:
-        family.table(instance, solution).to_csv(sys.stdout, index=False)
+        table = family.flow_table if flows else family.table
+        table(instance, solution).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):

@@ -167,6 +167,20 @@ def test_a_requeued_task_goes_on(tmp_path: Path) -> None:
     assert stamps(tmp_path)["a"] == first
 
 
+@pytest.mark.slow
+def test_a_job_that_meets_its_time_limit_goes_on(tmp_path: Path) -> None:
+    """Four runs of 28 s in a job of two minutes: half a minute before its end it is queued again and does the rest."""
+    trace = tmp_path / "trace"
+    for name in "abcd":
+        write(tmp_path / "in", name, seconds=28.0, trace=str(trace))
+    synth(*SUBMIT, "--time-limit", "30s", "--time", "90s", "--chunk", 4, cwd=tmp_path)
+    found = until(tmp_path, lambda now: is_over(now) and now["counts"]["done"] == 4, 400)
+    assert found["counts"]["failed"] == found["counts"]["lost"] == 0
+    started = [name for name, _, event, _ in traced(trace) if event == "start"]
+    assert started in (list("abcdd"), list("abccd"))  # one was interrupted, none was done twice
+    assert len({pid for _, pid, _, _ in traced(trace)}) == 5
+
+
 def test_dry_run_is_what_sbatch_receives(tmp_path: Path) -> None:
     for i in range(4):
         write(tmp_path / "in", f"g{i}")

@@ -11,13 +11,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
 from faulty_files import alive, record, start, synth, terminations, traced, write
 
+from synth import keeper
 from synth.supervisor import Ending
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
@@ -255,6 +258,52 @@ def test_full_disk(tmp_path: Path, small_disk: Path) -> None:
     ballast.unlink()
     synth("solve", "in", "--results", small_disk, "--resume", cwd=tmp_path)
     assert terminations(small_disk) == {f"run{i}": "finished" for i in range(6)}
+
+
+@pytest.mark.parametrize(("share", "available", "stops"), [(0.0, 0.01, True), (0.99, 0.01, False), (0.0, 0.5, False)])
+def test_when_the_machine_runs_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch, share: float, available: float, stops: bool
+) -> None:
+    """Without a limit of its own, a run is stopped when almost nothing is left and it holds more than its share."""
+    total = psutil.virtual_memory().total
+    left = SimpleNamespace(total=total, available=available * total)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: left)
+    task = {"options": {"time_limit_s": None}, "grace_s": 1.0, "memory_mb": None, "share": share}
+    watch = keeper._Watch(os.getpid(), task, 0.0)
+    assert watch.must_stop() is stops
+    assert watch.cause == ("low_memory" if stops else None)
+    assert watch.peak_mb > 1
+
+
+@pytest.mark.parametrize("with_waitid", [True, False])
+def test_an_end_is_seen_without_reaping(monkeypatch: pytest.MonkeyPatch, with_waitid: bool) -> None:
+    """So that the id stays ours until the group is killed; also where the system has no `waitid`."""
+    if not with_waitid:
+        monkeypatch.delattr(os, "waitid")
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert not keeper._has_ended(process.pid)
+    process.stdin.close()
+    within(10, lambda: keeper._has_ended(process.pid))
+    assert process.wait() == 0
+
+
+def test_a_warm_keeper_changes_no_result(tmp_path: Path) -> None:
+    """One keeper, four runs of one method: the first imports everything itself, the others find it there; all four, and
+    one in an interpreter of its own (two threads), find the same schedule."""
+    ring = {
+        "format": "synth-instance/1", "family": "xtree", "source": "test", "chunks": 2,
+        "network": {"kind": "torus", "rows": 3, "cols": 3},
+    }  # fmt: skip
+    (tmp_path / "in").mkdir()
+    for name in "abcd":
+        (tmp_path / "in" / f"{name}.json").write_text(json.dumps({**ring, "name": name}))
+    words = ("solve", "in", "-m", "pull", "--seed", 3, "-O", "restarts=1", "-j", 1, "--json")
+    lines = synth(*words, cwd=tmp_path).stdout.splitlines()
+    lines += synth(*words, "--threads", 2, cwd=tmp_path).stdout.splitlines()[:1]
+    solutions = [json.loads(line)["solution"] for line in lines]
+    assert len(solutions) == 5
+    assert all(solution == solutions[0] for solution in solutions)
 
 
 TASK = {"options": {"time_limit_s": 5.0}, "grace_s": 2.0, "memory_mb": 100.0}

@@ -133,10 +133,9 @@ def _failures(page: Reproduction) -> None:
     if page.quick:
         page.skip(f"single failures: 6 of {len(cases)} (--quick)")
         cases = cases[:: len(cases) // 5][:6]
-    rows = []
-    for kind, part, made in cases:
-        rows.append({"failed": kind, "part": part} | _solved(page, made, "single-failures"))
-    table = pd.DataFrame(rows)
+    solved = _solved(page, [made for _, _, made in cases], "single-failures")
+    named = [{"failed": kind, "part": part} for kind, part, _ in cases]
+    table = pd.DataFrame([names | found for names, found in zip(named, solved, strict=True)])
     page.table("Single failures", table, file="single-failures", show=False)
     page.table(
         "Single failures of the job (2, 4, 3), 24 phases without", _summary(table, ["failed", "servers", "phases"])
@@ -146,8 +145,9 @@ def _failures(page: Reproduction) -> None:
 def _blocks(page: Reproduction) -> None:
     """Every block with m > l-1 on small machines, minimal routes and detours."""
     largest = 2 if page.quick else 4
-    rows = [sizes | _solved(page, made, "blocks") for sizes, made in study.irregular_blocks(largest)]
-    table = pd.DataFrame(rows)
+    cases = list(study.irregular_blocks(largest))
+    solved = _solved(page, [made for _, made in cases], "blocks")
+    table = pd.DataFrame([sizes | found for (sizes, _), found in zip(cases, solved, strict=True)])
     page.table("Blocks", table, file="blocks", show=False)
     kind = np.where(table["l"] == 1, "l = 1", np.where(table["m"] == table["l"], "m = l", "m > l"))
     formula = np.maximum(table["servers"], table["n"] * table["m"] ** 2)
@@ -171,15 +171,17 @@ def _summary(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return counted.reset_index().rename(columns={"gap_0": "proven optimal", "share": "least share of bandwidth"})
 
 
-def _solved(page: Reproduction, made: MLFMInstance, part: str) -> dict[str, object]:
-    [(_, record)] = page.solve([page.keep(made, part)], ["cpsat"], time_limit=TIME_LIMIT, part=part)
-    facts = record["verified"]["facts"]
-    return {
-        "servers": made.ranks, "phases": record.value, "bound": record.bound,
-        "gap": records.gap(record.value, record.bound), "ended": record["termination"], "verified": record.ok,
-        "two-spine transfers": facts.get("two_spine_transfers"), "share of bandwidth": facts.get("share_of_bandwidth"),
-        "bound by": record["bound_proof"],
-    }  # fmt: skip
+def _solved(page: Reproduction, jobs: list[MLFMInstance], part: str) -> Iterator[dict[str, object]]:
+    """What the tables say about every job, solved by ``cpsat``."""
+    kept = [page.keep(made, part) for made in jobs]
+    for made, (_, record) in zip(jobs, page.solve(kept, ["cpsat"], time_limit=TIME_LIMIT, part=part), strict=True):
+        facts = record["verified"]["facts"]
+        yield {
+            "servers": made.ranks, "phases": record.value, "bound": record.bound,
+            "gap": records.gap(record.value, record.bound), "ended": record["termination"], "verified": record.ok,
+            "two-spine transfers": facts.get("two_spine_transfers"),
+            "share of bandwidth": facts.get("share_of_bandwidth"), "bound by": record["bound_proof"],
+        }  # fmt: skip
 
 
 def _gaps(page: Reproduction) -> None:

@@ -15,6 +15,7 @@ from synth.reproduction import Reproduction
 from synth_models.xtree import bandwidth, llm
 from synth_models.xtree.bandwidth import MESH_BOUND, OURS, SATURATED, XTREE
 from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import check_schedule
 from synth_models.xtree.family import XTreeFamily
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.xtree import allgather
@@ -129,15 +130,20 @@ def _greedy(page: Reproduction) -> None:
             continue
         instance = _made("equimesh", r, c, 4)
         seeds = 100 if r * c <= 25 else 20
-        steps = [
-            allgather(instance.topology, 4, np.random.SeedSequence(seed).spawn(1)[0]).steps for seed in range(seeds)
-        ]
+        schedules = [allgather(instance.topology, 4, np.random.SeedSequence(seed).spawn(1)[0]) for seed in range(seeds)]
+        verdict = check_schedule(instance, min(schedules, key=lambda schedule: schedule.steps))
+        steps = [schedule.steps for schedule in schedules]
+        if not verdict.ok or verdict.value != min(steps):
+            raise RuntimeError(f"the greedy's schedule on {r}x{c} fails its check: {verdict.faults}")
         rows.append((f"{r}x{c}", lower_bound(instance)[0], min(steps), statistics.median(steps), max(steps), seeds))
         if (r, c) == (2, 3):
             page.compare("Section IV-A, 2x3, C = 4", "their greedy with random ties, best of 100 seeds", 5, min(steps),
                          "timesteps", "the text leaves ties and the choice of links open")  # fmt: skip
     columns = ["EquiMesh, C = 4", "bound", "best", "median", "worst", "seeds"]
-    page.table("The published greedy (Algorithm 2) with random ties, timesteps", pd.DataFrame(rows, columns=columns))
+    page.table(
+        "The published greedy (Algorithm 2) with random ties, timesteps; the best is replayed",
+        pd.DataFrame(rows, columns=columns),
+    )
 
 
 def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curves]:

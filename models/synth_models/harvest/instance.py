@@ -1,0 +1,166 @@
+"""Instances of the harvest family: a sequence of communication steps on a fabric whose topology can be changed.
+
+The file lists the steps themselves, so that any collective algorithm is data; ``algorithm`` only says where they come
+from. Times in seconds, bandwidth in bytes per second, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from synth.errors import Fault
+from synth.instance import Instance, Part
+
+IntArray = npt.NDArray[np.int64]
+
+Gpu = Annotated[int, Field(ge=0)]
+
+
+class Step(Part):
+    """One step: every listed pair ``(source, destination)`` exchanges ``bytes`` bytes, all pairs at once.
+
+    Written as ``pairs`` or, when every GPU u sends to ``(u + shift) mod gpus``, as ``shift``.
+    """
+
+    bytes: Annotated[float, Field(gt=0)]
+    pairs: tuple[tuple[Gpu, Gpu], ...] | None = None
+    shift: Annotated[int, Field(ge=1)] | None = None
+
+
+class Candidate(Part):
+    """A topology to be tried beside the generated ones: ``links`` are ``[src, dst, parallel links]``."""
+
+    name: Annotated[str, Field(min_length=1)]
+    links: tuple[tuple[Gpu, Gpu, Annotated[int, Field(ge=1)]], ...]
+
+
+class HarvestInstance(Instance):
+    """When to change the topology during a collective, and to what.
+
+    ``gpus`` GPUs with ``ports`` ports of ``port_bandwidth`` bytes/s each (a GPU's full capacity is the product).
+    ``alpha`` is the start-up time of a step, ``delta`` the propagation time of a hop (left out of the cost when
+    ``latency`` is ``"off"``, as in the paper's appendix A), ``reconfiguration_delay`` the time a change of topology
+    takes; the first topology is free. A step of m bytes a pair takes, with routes of at most L hops and a largest sum u
+    of shares per parallel link, ``alpha + min over L of hop_delay * L + m * u / port_bandwidth``.
+    """
+
+    family: Literal["harvest"] = "harvest"
+    gpus: Annotated[int, Field(ge=2, le=4096)]
+    ports: Annotated[int, Field(ge=1, le=64)]
+    port_bandwidth: Annotated[float, Field(gt=0)]
+    alpha: Annotated[float, Field(ge=0)]
+    delta: Annotated[float, Field(ge=0)]
+    reconfiguration_delay: Annotated[float, Field(ge=0)]
+    latency: Literal["on", "off"] = "on"
+    algorithm: dict[str, str | int | float] | None = None
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)]
+    candidates: tuple[Candidate, ...] = ()
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        return list(_faults(raw))
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, ...]:
+        """The pairs of every step, each of shape (pairs, 2), in the order of the file."""
+        sources = np.arange(self.gpus, dtype=np.int64)
+        return tuple(
+            np.stack([sources, (sources + step.shift) % self.gpus], axis=1)
+            if step.shift is not None
+            else np.array(step.pairs, dtype=np.int64).reshape(-1, 2)
+            for step in self.steps
+        )
+
+    @cached_property
+    def bytes_per_pair(self) -> npt.NDArray[np.float64]:
+        """Bytes per pair of every step, shape (steps,)."""
+        return np.array([step.bytes for step in self.steps])
+
+    @property
+    def hop_delay(self) -> float:
+        """``delta``, or 0 when latency is off: what a hop adds to the cost."""
+        return self.delta if self.latency == "on" else 0.0
+
+
+def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
+    gpus, ports = raw.get("gpus"), raw.get("ports")
+    if not _is_count(gpus):
+        return
+    most = ports if _is_count(ports) else None
+    steps = raw.get("steps")
+    for index, step in enumerate(_list(steps)):
+        if isinstance(step, dict):
+            yield from _step_faults(f"steps[{index}]", step, gpus, most)
+    candidates, names = raw.get("candidates"), set[Any]()
+    for index, candidate in enumerate(_list(candidates)):
+        if not isinstance(candidate, dict):
+            continue
+        where, name = f"candidates[{index}]", candidate.get("name")
+        if isinstance(name, str) and name in names:
+            yield Fault(f"{where}.name", "stands twice", name, True)
+        names.add(name if isinstance(name, str) else None)
+        if _rows(candidate.get("links"), 3):
+            yield from _link_faults(f"{where}.links", candidate["links"], gpus, most)
+
+
+def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: int | None) -> Iterator[Fault]:
+    shift, pairs = step.get("shift"), step.get("pairs")
+    if (shift is None) == (pairs is None):
+        yield Fault(where, "give pairs or shift, one of the two")
+        return
+    if shift is not None:
+        if _is_count(shift) and shift >= gpus:
+            yield Fault(f"{where}.shift", f"must be < gpus = {gpus}", shift, True)
+        return
+    if pairs == [] or pairs == ():
+        yield Fault(f"{where}.pairs", "a step has at least one pair")
+    if pairs is not None and _rows(pairs, 2):
+        yield from _link_faults(f"{where}.pairs", [(*pair, 1) for pair in pairs], gpus, ports)
+
+
+def _link_faults(where: str, rows: Sequence[Sequence[int]], gpus: int, ports: int | None) -> Iterator[Fault]:
+    """Ends out of range, loops, repeated ends, and more links at a GPU than it has ports."""
+    seen: set[tuple[int, int]] = set()
+    leaving, entering = Counter[int](), Counter[int]()
+    for index, (src, dst, count) in enumerate(rows):
+        at = f"{where}[{index}]"
+        for end in (src, dst):
+            if not 0 <= end < gpus:
+                yield Fault(at, f"GPU {end} is out of range: there are 0..{gpus - 1}")
+        if src == dst:
+            yield Fault(at, f"GPU {src} sends to itself")
+        if (src, dst) in seen:
+            yield Fault(at, f"{src} to {dst} stands twice")
+        seen.add((src, dst))
+        leaving[src] += count
+        entering[dst] += count
+    for word, totals in (("sends on", leaving), ("receives on", entering)):
+        for gpu, total in sorted(totals.items()):
+            if ports is not None and total > ports:
+                yield Fault(where, f"more ports used than exist: GPU {gpu} {word} {total}, ports = {ports}")
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _rows(value: Any, width: int) -> bool:
+    """Whether it is a list of rows of that many whole numbers."""
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(row, (list, tuple))
+        and len(row) == width
+        and all(isinstance(number, int) and not isinstance(number, bool) for number in row)
+        for row in value
+    )

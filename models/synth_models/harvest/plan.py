@@ -1,0 +1,77 @@
+"""The solution type of all methods: a topology and the flows of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_TOPOLOGY_INTS = ("topology_start", "link_src", "link_dst", "link_count", "topology_of_step")
+_FLOW_INTS = ("flow_start", "pair", "hop", "src", "dst")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which topology each step runs on, and how its pairs are routed there.
+
+    ``topologies``: arrays of shape (links, 3): source, destination, number of parallel links, each pair of ends once
+    and no loops. ``topology_of_step``: index into them, shape (steps,).
+
+    The flows stand in five columns: ``pair`` (index into the step's pairs), ``hop`` (from 0), ``src``, ``dst`` and
+    ``share`` (fraction of the pair's bytes that makes its hop-th hop on this link). Time-expanded, so that the longest
+    route is the largest hop + 1 and conservation holds hop by hop; whole routes need not be listed. Rows of step i are
+    ``flow_start[i]:flow_start[i + 1]``.
+    """
+
+    topologies: tuple[IntArray, ...]
+    topology_of_step: IntArray
+    flow_start: IntArray
+    pair: IntArray
+    hop: IntArray
+    src: IntArray
+    dst: IntArray
+    share: FloatArray
+
+
+def pack(plan: Plan) -> dict[str, Any]:
+    """Plain values and flat arrays: the topologies one after the other (``topology_start``), then the flow columns."""
+    rows = np.concatenate([np.zeros((0, 3), dtype=np.int64), *plan.topologies])
+    starts = np.cumsum([0, *(len(links) for links in plan.topologies)], dtype=np.int64)
+    packed: dict[str, Any] = {"topology_start": starts, "topology_of_step": plan.topology_of_step}
+    packed |= {"link_src": rows[:, 0], "link_dst": rows[:, 1], "link_count": rows[:, 2]}
+    return packed | {name: getattr(plan, name) for name in (*_FLOW_INTS, "share")}
+
+
+def unpack(packed: Mapping[str, Any]) -> Plan:
+    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan."""
+    ints = {name: _ints(name, packed[name]) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
+    share = np.asarray(packed["share"])
+    if share.ndim != 1 or (share.size and share.dtype.kind not in "fiu"):
+        raise ValueError("share is not a list of numbers")
+    starts, size = ints["topology_start"], len(ints["link_src"])
+    if len({len(ints[name]) for name in ("link_src", "link_dst", "link_count")}) > 1:
+        raise ValueError("the columns of the links differ in length")
+    if len({len(share), *(len(ints[name]) for name in ("pair", "hop", "src", "dst"))}) > 1:
+        raise ValueError("the columns of the flows differ in length")
+    for name, last in (("topology_start", size), ("flow_start", len(share))):
+        begins = ints[name]
+        if not len(begins) or begins[0] != 0 or begins[-1] != last or np.any(np.diff(begins) < 0):
+            raise ValueError(f"{name} does not cut its rows into consecutive parts")
+    rows = np.stack([ints["link_src"], ints["link_dst"], ints["link_count"]], axis=1)
+    topologies = tuple(rows[a:b] for a, b in pairwise(starts.tolist()))
+    flows = {name: ints[name] for name in _FLOW_INTS}
+    return Plan(topologies, ints["topology_of_step"], share=share.astype(np.float64), **flows)
+
+
+def _ints(name: str, values: Any) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} is not a list of whole numbers")
+    return array.astype(np.int64)

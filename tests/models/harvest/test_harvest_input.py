@@ -1,0 +1,149 @@
+"""Bad input: every fault by name, exit code 2; what ``synth make harvest`` takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from synth.cli.main import app
+from synth.errors import InputError
+from synth.instance import parse
+from synth_models.harvest import FAMILY
+
+FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
+GOOD = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_bytes": "1e6", **FABRIC}
+
+
+def raw(**changes):
+    return FAMILY.make(GOOD).model_dump(mode="json") | changes
+
+
+def faults(data):
+    with pytest.raises(InputError) as caught:
+        parse(data, FAMILY.instance_type, "bad.json")
+    return str(caught.value)
+
+
+STEP = {"bytes": 1.0}
+BAD = [
+    ({"steps": [STEP | {"pairs": [[0, 8]]}]}, "steps[0].pairs[0]: GPU 8 is out of range: there are 0..7"),
+    ({"steps": [STEP | {"pairs": [[0, 0]]}]}, "steps[0].pairs[0]: GPU 0 sends to itself"),
+    ({"steps": [STEP | {"pairs": [[0, 1], [0, 1]]}], "ports": 2}, "steps[0].pairs[1]: 0 to 1 stands twice"),
+    ({"steps": [STEP | {"pairs": [[0, 1], [0, 2]]}]}, "more ports used than exist: GPU 0 sends on 2, ports = 1"),
+    ({"steps": [STEP | {"pairs": [[1, 0], [2, 0]]}]}, "more ports used than exist: GPU 0 receives on 2, ports = 1"),
+    ({"steps": [STEP]}, "steps[0]: give pairs or shift, one of the two"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "shift": 1}]}, "steps[0]: give pairs or shift, one of the two"),
+    ({"steps": [STEP | {"pairs": []}]}, "steps[0].pairs: a step has at least one pair"),
+    ({"steps": [STEP | {"shift": 8}]}, "steps[0].shift = 8: must be < gpus = 8"),
+    ({"steps": [STEP | {"shift": 0}]}, "steps[0].shift = 0: must be >= 1"),
+    ({"steps": [{"bytes": 0.0, "shift": 1}]}, "steps[0].bytes = 0.0: must be > 0"),
+    ({"steps": []}, "steps"),
+    ({"delta": -1e-9}, "delta = -1e-09: must be >= 0"),
+    ({"reconfiguration_delay": -1.0}, "reconfiguration_delay = -1.0: must be >= 0"),
+    ({"alpha": -1.0}, "alpha = -1.0: must be >= 0"),
+    ({"port_bandwidth": 0.0}, "port_bandwidth = 0.0: must be > 0"),
+    ({"ports": 0}, "ports = 0: must be >= 1"),
+    ({"gpus": 1}, "gpus = 1: must be >= 2"),
+    ({"gpus": "8"}, "gpus = '8'"),
+    ({"latency": "maybe"}, "latency = 'maybe'"),
+    ({"colour": "red"}, "colour: unknown key"),
+    ({"candidates": [{"name": "a", "links": [[0, 1, 2]]}]}, "more ports used than exist: GPU 0 sends on 2"),
+    ({"candidates": [{"name": "a", "links": [[0, 9, 1]]}]}, "candidates[0].links[0]: GPU 9 is out of range"),
+    ({"candidates": [{"name": "a", "links": []}] * 2}, "candidates[1].name = 'a': stands twice"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_files_name_their_fault(changes, message):
+    assert message in faults(raw(**changes))
+
+
+def test_all_faults_at_once():
+    text = faults(raw(delta=-1.0, ports=0, steps=[STEP | {"pairs": [[0, 8]]}, {"bytes": -1.0, "shift": 9}]))
+    for part in ("delta = -1.0", "ports = 0", "steps[0].pairs[0]", "steps[1].bytes", "steps[1].shift"):
+        assert part in text
+
+
+MAKE = [
+    ({"gpus": "6"}, "gpus = '6': must be a power of two for this algorithm"),
+    ({"gpus": "12", "algorithm": "swing"}, "gpus = '12': must be a power of two for this algorithm"),
+    ({"delta": "-1"}, "delta = '-1': must be >= 0"),
+    ({"algorithm": "magic"}, "algorithm = 'magic': must be one of recursive_doubling"),
+    ({"radix": "4"}, "radix = '4': has no meaning for recursive_doubling"),
+    ({"algorithm": "bruck_alltoall", "radix": "9"}, "radix = '9': must be in 2..gpus = 8"),
+    ({"algorithm": "binary_broadcast"}, "more ports used than exist: GPU 0 sends on 2, ports = 1"),
+    ({"algorithm": "swing_torus"}, "torus: is missing"),
+    ({"algorithm": "swing_torus", "torus": "4x4"}, "torus = '4x4': its sides multiply to 16, there are 8 GPUs"),
+    ({"algorithm": "swing_torus", "torus": "4x8", "gpus": "32"}, "torus = '4x8': its sides must be equal"),
+    ({"algorithm": "swing_torus", "torus": "2x4"}, "torus = '2x4': give one to three sides, powers of two from 4 on"),
+    ({"algorithm": "binomial_broadcast", "root": "8"}, "root = 8: must be < gpus"),
+    ({"colour": "red"}, "colour = 'red': unknown parameter"),
+    ({"steps": "nowhere.csv"}, "give algorithm or steps, one of the two"),
+    ({"direction": "sideways"}, "direction = 'sideways': must be one of forwards, backwards"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), MAKE, ids=[message for _, message in MAKE])
+def test_bad_parameters_name_their_fault(changes, message):
+    with pytest.raises(InputError) as caught:
+        FAMILY.make(GOOD | changes)
+    assert message in str(caught.value)
+
+
+def test_missing_parameters_are_listed_together():
+    with pytest.raises(InputError) as caught:
+        FAMILY.make({"algorithm": "swing"})
+    for key in ("ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "gpus", "message_bytes"):
+        assert f"{key}: is missing" in str(caught.value)
+
+
+def test_bad_file_ends_with_exit_code_2(tmp_path, monkeypatch, capsys):
+    from synth.cli import main
+
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps(raw(steps=[STEP | {"pairs": [[0, 8]]}])))
+    monkeypatch.setattr("sys.argv", ["synth", "solve", str(file), "-m", "bvn", "--results", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    assert ended.value.code == 2
+    assert "GPU 8 is out of range" in capsys.readouterr().err
+
+
+def test_steps_of_a_json_file(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({"steps": [{"bytes": 5, "shift": 2}, {"bytes": 1, "pairs": [[0, 1]]}]}))
+    instance = FAMILY.make({"steps": str(file), "gpus": "4", "ports": "1", **FABRIC})
+    assert instance.name == "mine-p1"
+    assert instance.pairs[0].tolist() == [[0, 2], [1, 3], [2, 0], [3, 1]]
+    assert instance.pairs[1].tolist() == [[0, 1]]
+    assert str(tmp_path) not in instance.source
+
+
+def test_steps_of_a_demand_matrix(tmp_path):
+    file = tmp_path / "demand.csv"
+    file.write_text("0,3,1\n1,0,3\n3,1,0\n")
+    instance = FAMILY.make({"steps": str(file), "ports": "1", **FABRIC})
+    assert instance.gpus == 3
+    assert instance.bytes_per_pair.tolist() == [3.0, 1.0]
+    for text, message in [
+        ("0,1\n1,2\n", "row 1, column 1 = '2': a GPU sends nothing to itself"),
+        ("0,-1\n1,0\n", "must be a finite number"),
+        ("0,1,2\n1,0\n", "row 0: has 3 numbers, the matrix has 2 rows"), ("0,0\n0,0\n", "demands nothing"),
+        ("0,x\n1,0\n", "row 0, column 1 = 'x'"), ("", "the matrix has 0 rows"),
+    ]:  # fmt: skip
+        file.write_text(text)
+        with pytest.raises(InputError) as caught:
+            FAMILY.make({"steps": str(file), "ports": "1", **FABRIC})
+        assert message in str(caught.value)
+    with pytest.raises(InputError, match="cannot be read"):
+        FAMILY.make({"steps": str(tmp_path / "none.csv"), "ports": "1", **FABRIC})
+
+
+def test_make_writes_what_read_takes(tmp_path):
+    target = tmp_path / "a.json"
+    words = [f"{key}={text}" for key, text in GOOD.items()]
+    result = CliRunner().invoke(app, ["make", "harvest", *words, "-o", str(target)])
+    assert result.exit_code == 0
+    assert parse(json.loads(target.read_text()), FAMILY.instance_type, "a") == FAMILY.make(GOOD)
