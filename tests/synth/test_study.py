@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import family_names
 from synth.study import load
 from synth.study.collect import collect
 from synth.study.compare import compare
@@ -82,8 +81,6 @@ SHIPPED = sorted(Path("instances/studies").glob("*.toml"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_study_has_runs(tmp_path, path):
-    if path.stem not in family_names() and path.stem == "harvest":
-        pytest.skip("the family harvest is not here")
     study = load(path)
     assert study.runs(tmp_path)
     assert {instance.family for instance in study.instances(tmp_path)} == {path.stem.split("-")[0]}

@@ -12,9 +12,10 @@ from synth.cli.main import app
 STUDY = """
 name = "page"
 instances = ["{root}/xtree/equimesh-2x3-c1.json", "{root}/xtree/ring-8-c1.json", "{root}/optree/ring-16-w2.json",
-             "{root}/bine/groups-8-8-16-broadcast.json", "{root}/mlfm/d3-n2l4m3.json"]
+             "{root}/bine/groups-8-8-16-broadcast.json", "{root}/mlfm/d3-n2l4m3.json",
+             "{root}/harvest/recursive-doubling-8-p1.json"]
 [[run]]
-methods = ["bound", "pull", "xtree", "relay", "tree_ilp", "bine", "shift"]
+methods = ["bound", "pull", "xtree", "relay", "tree_ilp", "bine", "shift", "greedy"]
 """
 
 
@@ -88,7 +89,7 @@ def test_filter(page):
 
 def test_slider_steps_through_every_family(page):
     instances = page.locator("#instance option").all_inner_texts()
-    assert len(instances) == 5
+    assert len(instances) == 6
     for index, name in enumerate(instances):
         page.locator("#instance").select_option(str(index))
         last = int(page.locator("#slider").get_attribute("max"))
