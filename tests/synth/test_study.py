@@ -195,6 +195,27 @@ def test_comparison_names_every_regression(finished, tmp_path):
     assert run("study", "--compare", folder).exit_code != 0
 
 
+def test_comparison_of_two_solvers(finished, tmp_path):
+    """Study B has the programs by another solver: they are matched all the same, and a value worse is seen."""
+    folder, _ = finished
+    other = tmp_path / "B"
+    shutil.copytree(folder, other)
+    for path in sorted((other / "records").rglob("ilp-highs.json")):
+        data = json.loads(path.read_text())
+        data["solver"] = "scip"
+        if data["instance"] == "ring-8-c1":
+            data["objective"]["value"] += 1
+        path.with_name("ilp-scip.json").write_text(json.dumps(data))
+        path.unlink()
+    found = compare(folder, other)
+    assert found.only == (0, 0)
+    assert len(found.rows) == 28
+    ilp = found.rows[found.rows["method"] == "ilp"]
+    assert set(ilp["solver"]) == {"highs / scip"}
+    assert found.regressions["instance"].to_list() == ["ring-8-c1"]
+    assert found.regressions["why"].str.contains("value worse").all()
+
+
 def test_a_failed_run_is_shown_and_ends_with_1(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "results" / "small")

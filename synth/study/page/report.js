@@ -78,11 +78,11 @@ function useOf(data) { // links and moves between each two nodes, over all steps
 function show() {
   const data = all[chosen.value];
   const now = Number(slider.value);
-  const height = Math.max(300, 1000 * data.aspect) + 80;
-  stage.setAttribute("viewBox", `0 0 1080 ${height}`);
+  const height = Math.max(300, 1000 * data.aspect) + 140;
+  stage.setAttribute("viewBox", `0 0 1140 ${height}`);
   stage.replaceChildren();
   const top = Math.min(...data.places.map((place) => place[1]));
-  const at = data.places.map(([x, y]) => [40 + 1000 * x, 40 + 1000 * (y - top)]);
+  const at = data.places.map(([x, y]) => [70 + 1000 * x, 70 + 1000 * (y - top)]);
   let closest = 400;
   for (let a = 0; a < at.length; a++) for (let b = 0; b < a; b++) closest = Math.min(closest, Math.hypot(at[a][0] - at[b][0], at[a][1] - at[b][1]));
   const radius = Math.max(5, Math.min(24, closest * 0.28));
@@ -131,7 +131,7 @@ function show() {
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
   step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "")
     + (data.held.length ? `; ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
-  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? " " + name(index) : ""}`);
+  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
   const count = moves.length === 1 ? "1 transfer: " : `${moves.length} transfers: `;
   const heading = now === 0 ? "Before the first step." : (data.titles[now - 1] ? data.titles[now - 1] + ". " : "") + count;
   document.getElementById("transfers").textContent = heading + listed.join(", ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
