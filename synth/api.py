@@ -108,9 +108,14 @@ def _verify(family: Family, instance: Instance, outcome: Outcome) -> Verdict:
     elif outcome.certificate is not None and outcome.bound is not None:
         verdict.facts = {"replayed": False, "certificate": "verified"}
         verdict.faults = family.check_bound(instance, outcome.bound, outcome.certificate)
-    if verdict.value is not None and outcome.bound is not None and outcome.bound > verdict.value * (1 + 1e-6) + 1e-9:
+    if verdict.value is not None and outcome.bound is not None and exceeds(outcome.bound, verdict.value):
         verdict.faults.append(f"the bound {outcome.bound:g} exceeds the verified value {verdict.value:g}")
     return verdict
+
+
+def exceeds(bound: float, value: float) -> bool:
+    """Whether a bound lies above a value by more than a solver's tolerance: one millionth of it, in any unit."""
+    return bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3)
 
 
 def _record_data(
@@ -223,8 +228,8 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         return Verdict(None, {"replayed": False}, [f"the stored solution cannot be read: {error!r}"])
     verdict = family.check(instance, solution)
-    if verdict.ok and (stored is None or abs(stored - (verdict.value or 0.0)) > 1e-9 * max(1.0, abs(stored))):
+    if verdict.ok and (stored is None or abs(stored - (verdict.value or 0.0)) > 1e-9 * abs(stored)):
         verdict.faults.append(f"the record states the value {stored}, the replay gives {verdict.value}")
-    if verdict.value is not None and bound is not None and bound > verdict.value * (1 + 1e-6) + 1e-9:
+    if verdict.value is not None and bound is not None and exceeds(bound, verdict.value):
         verdict.faults.append(f"the bound {bound:g} exceeds the replayed value {verdict.value:g}")
     return verdict

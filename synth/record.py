@@ -108,7 +108,7 @@ def gap(value: float | None, bound: float | None) -> float | None:
     """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing."""
     if value is None or bound is None:
         return None
-    if value - bound <= 1e-9 * max(1.0, abs(value)):
+    if value - bound <= 1e-9 * abs(value):
         return 0.0
     return (value - bound) / abs(value) if value else math.inf
 

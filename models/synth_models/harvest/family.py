@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from synth.family import Family, Method, Objective, Verdict
-from synth.options import Parameter, read_int
+from synth.options import Parameter, read_choice, read_flag, read_int
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import Plan
 
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from synth.frames import Frames
 
 _HERE = "synth_models.harvest."
+_EXACT = (
+    Parameter("symmetry", read_flag, True, "keep one of the topologies that relabelled GPUs turn into each other"),
+    Parameter("strengthening", read_flag, True, "rows on reachability and distances; one port as a linear program"),
+    Parameter(
+        "cone", read_choice("auto", "cuts", "cone"), "auto", "T * theta >= m by tangents or as a cone (auto: SCIP)"
+    ),
+)
 
 
 class HarvestFamily(Family):
@@ -27,10 +34,13 @@ class HarvestFamily(Family):
     citation = "Harvest: adaptive photonic switching schedules for collective communication in scale-up domains"
     objective = Objective("completion time", "s")
     instance_type = HarvestInstance
-    default_methods = ("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
+    default_methods = ("bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (
+            Method("bound", "bound", "least time over all topology sequences, by relaxations of intervals (ours)",
+                   _HERE + "bound:solve", (),
+                   (Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),)),
             Method("static_ring", "reference", "the 1-D ring throughout", _HERE + "references:static_ring"),
             Method("static_torus", "reference", "the 2-D or 3-D torus throughout", _HERE + "references:static_torus"),
             Method("static_kautz", "reference", "the generalised Kautz network throughout",
@@ -44,6 +54,8 @@ class HarvestFamily(Family):
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
             Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
                    _HERE + "candidates:solve", ("highs",)),
+            Method("misocp", "program", "appendix A over all topologies with the outer program: proven optimal (exact)",
+                   _HERE + "misocp:solve", ("highs", "scip", "gurobi"), _EXACT),
         )
     }  # fmt: skip
 
@@ -65,7 +77,9 @@ class HarvestFamily(Family):
         return check_plan(instance, solution)
 
     def check_bound(self, instance: HarvestInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-        raise NotImplementedError("the family has no bound of its own yet")
+        from synth_models.harvest.check_bound import check_bound
+
+        return check_bound(instance, bound, certificate)
 
     def pack(self, solution: Plan) -> dict[str, Any]:
         from synth_models.harvest.plan import pack

@@ -1,0 +1,222 @@
+"""The rows of a bound's certificate, derived again from the instance; imports no method.
+
+Why every row holds for every topology is told in :mod:`relaxation_rows`; here each is rebuilt from what the certificate
+names (a tree, a closed walk, prices), in whole numbers. A wrong entry raises ``ValueError`` with the fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.harvest.instance import HarvestInstance
+
+IntArray = npt.NDArray[np.int64]
+Terms = dict[tuple[str, int], int]
+RATE_SCALE = 1 << 20
+LARGEST_PRICE = 1 << 40
+
+
+class Facts:
+    """Patterns (numbered by first appearance), the orbits of their pairs under the stated renumberings, and prices."""
+
+    def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
+        self.gpus, self.ports = instance.gpus, instance.ports
+        numbers: dict[frozenset[tuple[int, int]], int] = {}
+        sets = [frozenset((int(u), int(v)) for u, v in pairs.tolist()) for pairs in instance.pairs]
+        self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
+        self.patterns = list(numbers)
+        self.group = self._group(certificate["generators"])
+        self.orbit = self._orbits(sorted(set().union(*self.patterns)))
+        self.sizes = [Counter(self.orbit[pair] for pair in pattern) for pattern in self.patterns]
+        self.degree = [
+            max(max(Counter(pair[side] for pair in pattern).values()) for side in (0, 1)) for pattern in self.patterns
+        ]
+        self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
+
+    def _group(self, generators: Any) -> list[list[int]]:
+        group = [[_int(v) for v in moved] for moved in generators]
+        for number, moved in enumerate(group):
+            if sorted(moved) != list(range(self.gpus)):
+                raise ValueError(f"generator {number} is no permutation of the GPUs")
+            for pattern in self.patterns:
+                if any((moved[u], moved[v]) not in pattern for u, v in pattern):
+                    raise ValueError(f"generator {number} does not map every pattern onto itself")
+        return group
+
+    def _orbits(self, pairs: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Orbit of every pair, numbered in the order of their least pairs."""
+        orbit: dict[tuple[int, int], int] = {}
+        count = 0
+        for start in pairs:
+            if start in orbit:
+                continue
+            orbit[start], stack = count, [start]
+            while stack:
+                u, v = stack.pop()
+                for moved in self.group:
+                    image = (moved[u], moved[v])
+                    if image not in orbit:
+                        orbit[image] = count
+                        stack.append(image)
+            count += 1
+        return orbit
+
+    def _bundle(self, number: int, entry: Mapping[str, Any]) -> tuple[dict[int, int], int]:
+        """D by pattern and the budget of a bundle of prices."""
+        where, gpus = f"price bundle {number}", self.gpus
+        patterns = [_int(k) for k in entry["patterns"]]
+        if len(set(patterns)) != len(patterns) or any(not 0 <= k < len(self.patterns) for k in patterns):
+            raise ValueError(f"{where}: a pattern that does not exist or stands twice")
+        every = self._orbits([(u, v) for u in range(gpus) for v in range(gpus)])
+        label = np.array([[every[(u, v)] for v in range(gpus)] for u in range(gpus)])
+        prices = [[_int(p) for p in row] for row in entry["prices"]]
+        cover = [[_int(p) for p in entry[word]] for word in ("of_source", "of_destination")]
+        if len(prices) != len(patterns) or any(len(row) != int(label.max()) + 1 for row in prices):
+            raise ValueError(f"{where}: needs one price for every pattern and orbit of ordered pairs")
+        if any(len(side) != gpus for side in cover):
+            raise ValueError(f"{where}: needs r and c of every GPU")
+        if any(not 0 <= p <= LARGEST_PRICE for row in [*prices, *cover] for p in row):
+            raise ValueError(f"{where}: a price is negative or too large")
+        table = np.array(prices, dtype=np.int64)
+        total = table.sum(axis=0)[label]
+        np.fill_diagonal(total, 0)
+        source, destination = (np.array(side, dtype=np.int64) for side in cover)
+        if np.any(total > source[:, None] + destination[None, :]):
+            raise ValueError(f"{where}: prices exceed r + c")
+        cheapest = {k: self._cheapest(k, row[label]) for k, row in zip(patterns, table, strict=True)}
+        return cheapest, self.ports * int(source.sum() + destination.sum())
+
+    def _cheapest(self, pattern: int, price: IntArray) -> int:
+        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
+        one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
+        trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
+        return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
+
+
+class RowReader:
+    """Rows of one interval: the terms (variables and coefficients) and the right side of ``terms >= right side``."""
+
+    def __init__(self, facts: Facts, first: int, last: int) -> None:
+        self.facts = facts
+        self.patterns = set(facts.of_step[first : last + 1])
+        self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
+        self.places = _places(facts.ports, facts.gpus)
+
+    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        match entry["row"]:
+            case "longest":
+                return self._longest(entry)
+            case "volume":
+                return self._volume(entry)
+            case "tree":
+                return self._tree(entry)
+            case "cycle":
+                return self._cycle(entry)
+            case "rate":
+                return self._rate(entry)
+            case other:
+                raise ValueError(f"unknown kind of row {other!r}")
+
+    def _pattern(self, value: Any) -> int:
+        number = _int(value)
+        if number not in self.patterns:
+            raise ValueError(f"pattern {number} is not in the interval")
+        return number
+
+    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        pattern, orbit = self._pattern(entry["pattern"]), _int(entry["orbit"])
+        if orbit not in self.facts.sizes[pattern]:
+            raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
+        return {("L", pattern): 1, ("a", orbit): -1}, 0
+
+    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        pattern = self._pattern(entry["pattern"])
+        terms: Terms = {("a", orbit): -size for orbit, size in self.facts.sizes[pattern].items()}
+        return {**terms, ("u", pattern): self.facts.ports * self.facts.gpus}, 0
+
+    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        nodes, parents = [_int(v) for v in entry["nodes"]], [_int(p) for p in entry["parents"]]
+        if len(set(nodes)) != len(nodes) or len(parents) != len(nodes) or entry["inwards"] not in (True, False):
+            raise ValueError("a tree's GPUs are not distinct or lack parents")
+        paths: list[Counter[int]] = [Counter()]
+        for number in range(1, len(nodes)):
+            if not 0 <= parents[number] < number:
+                raise ValueError("a parent in a tree comes after its child")
+            u, v = nodes[parents[number]], nodes[number]
+            paths.append(paths[parents[number]] + Counter([self._arc((v, u) if entry["inwards"] else (u, v))]))
+        terms: Counter[int] = Counter()
+        for path in paths:
+            terms.update(path)
+        return {("a", orbit): count for orbit, count in terms.items()}, self.places[len(nodes) - 1]
+
+    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        if self.facts.ports != 1:
+            raise ValueError("cycle rows hold for one port only")
+        nodes = [_int(v) for v in entry["nodes"]]
+        if len(nodes) < 2:
+            raise ValueError("a closed walk has at least two GPUs")
+        uses = Counter(self._arc(arc) for arc in zip(nodes, [*nodes[1:], nodes[0]], strict=True))
+        return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
+
+    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+        bundle = _int(entry["bundle"])
+        if not 0 <= bundle < len(self.facts.bundles):
+            raise ValueError(f"price bundle {bundle} does not exist")
+        cheapest, budget = self.facts.bundles[bundle]
+        rates = {self._pattern(k): _int(r) for k, r in entry["rates"]}
+        if len(rates) != len(entry["rates"]) or any(r < 1 or k not in cheapest for k, r in rates.items()):
+            raise ValueError("a rate is not positive, stands twice or is of a pattern without prices")
+        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in rates.items()}
+        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in rates.items()) - RATE_SCALE**2 * budget
+
+    def _arc(self, pair: tuple[int, int]) -> int:
+        if pair not in self.pairs:
+            raise ValueError(f"{pair[0]} to {pair[1]} is no pair of the interval")
+        return self.facts.orbit[pair]
+
+    def _together(self, start: int) -> int:
+        """GPUs joined to ``start`` by pairs of the interval, whichever way."""
+        neighbours: dict[int, set[int]] = {}
+        for u, v in self.pairs:
+            neighbours.setdefault(u, set()).add(v)
+            neighbours.setdefault(v, set()).add(u)
+        reached, stack = {start}, [start]
+        while stack:
+            new = neighbours[stack.pop()] - reached
+            reached |= new
+            stack.extend(new)
+        return len(reached)
+
+
+def _places(ports: int, most: int) -> list[int]:
+    """Entry j: least sum of the distances of j GPUs from one, when ports^h GPUs are h hops away."""
+    sums, distance = [0], 1
+    while len(sums) <= most:
+        for _ in range(min(ports**distance, most + 1 - len(sums))):
+            sums.append(sums[-1] + distance)
+        distance += 1
+    return sums
+
+
+def _distances(price: IntArray, source: int) -> IntArray:
+    """Cheapest paths from one GPU over all ordered pairs, exact (Dijkstra on whole numbers)."""
+    distance: IntArray = price[source].copy()
+    distance[source] = 0
+    left = np.ones(len(price), dtype=bool)
+    left[source] = False
+    for _ in range(len(price) - 1):
+        at = int(np.where(left, distance, np.iinfo(np.int64).max).argmin())
+        left[at] = False
+        distance[left] = np.minimum(distance, distance[at] + price[at])[left]
+    return distance
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{value!r} is not a whole number")
+    return int(value)

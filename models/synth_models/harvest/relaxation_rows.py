@@ -1,0 +1,78 @@
+"""The inequalities of the interval relaxation, each valid for every topology of degree ``ports``.
+
+Fix a topology and average over the renumberings that keep all patterns. For an orbit ``o`` of pairs let ``a[o]`` be the
+mean hop distance, for a pattern ``k`` let ``L[k]`` be the longest route and ``u[k]`` the largest unit load of a step
+with it (n GPUs, d ports, ``|o|`` pairs in o). Rows, all of the form ``coefficients . variables >= right side``:
+
+* **longest**: ``L[k] >= a[o]`` for o in k.
+* **volume**: ``d*n*u[k] >= sum over o in k of |o|*a[o]``: every pair loads at least its distance, d*n links share it.
+* **tree**: take a tree of distinct GPUs rooted at r whose arcs are pairs of patterns. By the triangle inequality its
+  paths bound distances from r; at most d^h GPUs are h hops away (Moore), so the path lengths sum to at least the sum of
+  the j smallest places. Likewise for trees into r.
+* **cycle** (one port): the topology is a union of cycles (joining the ends of a path changes no route), a weakly
+  connected set of pairs lies on one of them, and a closed walk is at least as long as that cycle.
+* **rate**: prices ``p[k] >= 0`` on ordered pairs of GPUs with ``sum over k of p[k][u,v] <= r[u] + c[v]``. A flow of k
+  pays at least ``D[k]``, the sum of its pairs' cheapest paths, and the topology holds at most ``u[k]*x`` of it, hence
+  ``sum of D[k]/u[k] <= d*(sum of r and c)``. It is convex in u; the row is its tangent at the rates ``rho[k]``:
+  ``sum D[k]*rho[k]^2*u[k] >= 2*sum D[k]*rho[k] - d*(sum of r and c)``.
+
+The lower bounds ``a, L >= 1`` and ``u[k] >= degree of k / d`` stand beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+RATE_SCALE = 1 << 20  # rates are whole multiples of 1/RATE_SCALE
+
+
+@dataclass(frozen=True)
+class Row:
+    """``coefficient`` by variable: ("a", orbit), ("L", pattern), ("u", pattern); ``words`` is the certificate's entry,
+    from which the check derives the row again."""
+
+    coefficient: dict[tuple[str, int], int]
+    right: int
+    words: dict[str, Any] = field(compare=False)
+
+
+def moore_places(ports: int, most: int) -> list[int]:
+    """Smallest possible distances of 1, 2, … ``most`` other GPUs from one GPU, summed up: entry j for j of them."""
+    sums, distance, left = [0], 0, 0
+    width = 1
+    for _ in range(most):
+        if left == 0:
+            distance, width = distance + 1, width * ports
+            left = width
+        sums.append(sums[-1] + distance)
+        left -= 1
+    return sums
+
+
+def longest(pattern: int, orbit: int) -> Row:
+    return Row({("L", pattern): 1, ("a", orbit): -1}, 0, {"row": "longest", "pattern": pattern, "orbit": orbit})
+
+
+def volume(pattern: int, sizes: dict[int, int], links: int) -> Row:
+    """``sizes``: pairs of the pattern by orbit; ``links`` = ports * GPUs."""
+    coefficient = {("a", orbit): -size for orbit, size in sizes.items()}
+    return Row({("u", pattern): links, **coefficient}, 0, {"row": "volume", "pattern": pattern})
+
+
+def tree(uses: dict[int, int], right: int, inwards: bool, nodes: list[int], parents: list[int]) -> Row:
+    """``uses``: how many root paths go through pairs of each orbit; ``parents`` index ``nodes``, the root first."""
+    words = {"row": "tree", "inwards": inwards, "nodes": nodes, "parents": parents}
+    return Row({("a", orbit): count for orbit, count in uses.items()}, right, words)
+
+
+def cycle(uses: dict[int, int], right: int, nodes: list[int]) -> Row:
+    return Row({("a", orbit): count for orbit, count in uses.items()}, right, {"row": "cycle", "nodes": nodes})
+
+
+def rate(cheapest: dict[int, int], budget: int, rates: dict[int, int], bundle: int) -> Row:
+    """``cheapest``: D by pattern; ``budget``: d * (sum of r and c); ``rates`` in units of 1/RATE_SCALE."""
+    coefficient = {("u", k): total * rates[k] ** 2 for k, total in cheapest.items()}
+    right = 2 * RATE_SCALE * sum(total * rates[k] for k, total in cheapest.items()) - RATE_SCALE**2 * budget
+    rated = [[k, rates[k]] for k in sorted(cheapest)]
+    return Row(coefficient, right, {"row": "rate", "bundle": bundle, "rates": rated})
