@@ -36,7 +36,8 @@ class HarvestFamily(Family):
     objective = Objective("completion time", "s")
     instance_type = HarvestInstance
     default_methods = (
-        "bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "closed_form", "dp_k", "candidates",
+        "bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "recursive_doubling_closed_form",
+        "dp_k", "candidates",
     )  # fmt: skip
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
@@ -55,8 +56,8 @@ class HarvestFamily(Family):
             Method("dp_k", "reference", "Algorithm 1: least time for every number of reconfigurations (the paper's)",
                    _HERE + "candidates:solve_dp_k", (),
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
-            Method("closed_form", "reference", "recursive doubling on one port in O(log^2 n) (the paper's section 5)",
-                   _HERE + "closed_form:solve"),
+            Method("recursive_doubling_closed_form", "reference",
+                   "recursive doubling on one port in O(log^2 n) (the paper's section 5)", _HERE + "closed_form:solve"),
             Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
                    _HERE + "candidates:solve", ("highs",)),
             Method("misocp", "program", "appendix A over all topologies with the outer program: proven optimal (exact)",
@@ -71,7 +72,7 @@ class HarvestFamily(Family):
 
         usable = {
             "static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus,
-            "closed_form": applies(instance),
+            "recursive_doubling_closed_form": applies(instance),
         }  # fmt: skip
         return tuple(name for name in self.default_methods if usable.get(name, True))
 

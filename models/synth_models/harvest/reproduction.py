@@ -210,7 +210,9 @@ def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     for name, size, delay in SPOTS:
         instance = workloads[name].instance(size, delay)
         spot = instance.model_copy(update={"name": f"{name}-{_bytes(size)}-{delay * 1e9:.0f}ns"})
-        methods = ["static_ring", "bvn", "candidates"] + (["closed_form"] if "recursive" in name else [])
+        methods = ["static_ring", "bvn", "candidates"] + (
+            ["recursive_doubling_closed_form"] if "recursive" in name else []
+        )
         found = grid(rated[name], np.array([size]), np.array([delay]), published.static_indices(rated[name], ("ring",)))
         ours = {"static_ring": found.static[0], "bvn": found.bvn[0, 0], "candidates": found.best[0, 0]}
         for _, record in page.solve([page.keep(spot, "points")], methods, part="points", time_limit=None):

@@ -144,10 +144,12 @@ def test_hand_arithmetic_across_the_middle():
 
 def test_no_delay_is_bvn_and_a_long_one_is_static():
     free = make(16, change=0.0)
-    value = synth.solve(free, "closed_form").value
+    value = synth.solve(free, "recursive_doubling_closed_form").value
     assert value == pytest.approx(synth.solve(free, "bvn").value, rel=1e-12)
     slow = make(16, change=1.0)
-    assert synth.solve(slow, "closed_form").value == pytest.approx(synth.solve(slow, "static_ring").value, rel=1e-12)
+    assert synth.solve(slow, "recursive_doubling_closed_form").value == pytest.approx(
+        synth.solve(slow, "static_ring").value, rel=1e-12
+    )
 
 
 def test_cost_grows_with_the_delay_and_agrees_with_the_front():
@@ -166,9 +168,9 @@ def test_cost_grows_with_the_delay_and_agrees_with_the_front():
 @pytest.mark.parametrize("latency", ["on", "off"])
 def test_method_is_checked_and_equals_candidates(half, latency):
     instance = make(16, half, 2.0**22, latency=latency)
-    record = synth.solve(instance, "closed_form")
+    record = synth.solve(instance, "recursive_doubling_closed_form")
     assert record["verified"]["ok"]
-    assert "closed_form" in get_family("harvest").defaults_for(instance)
+    assert "recursive_doubling_closed_form" in get_family("harvest").defaults_for(instance)
     shape = closed_form.shape_of(instance)
     assert shape.half == HALVES[half]
     assert shape.message_bytes == pytest.approx(2.0**22)
@@ -187,7 +189,7 @@ def test_method_is_checked_and_equals_candidates(half, latency):
 def test_anything_else_is_refused(change, word):
     with pytest.raises(UnsupportedError, match=word):
         closed_form.shape_of(make(**change))
-    assert "closed_form" not in get_family("harvest").defaults_for(make(**change))
+    assert "recursive_doubling_closed_form" not in get_family("harvest").defaults_for(make(**change))
 
 
 def test_other_bytes_are_refused():
