@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def read_records(folder: Path) -> list[Record]:
         try:
             found.append(records.read(path))
         except InputError as error:
-            faults += list(error.faults)
+            where = path.relative_to(folder).as_posix()
+            faults += [replace(fault, path=f"{where} {fault.path}".strip()) for fault in error.faults]
     if faults:
         raise InputError(faults, str(folder))
     return found

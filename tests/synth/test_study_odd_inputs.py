@@ -1,11 +1,15 @@
-"""Grids over what an instance's own name leaves out: every instance gets a name of its own."""
+"""Odd inputs of studies: grids over what an instance's own name leaves out, and damaged records."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
+
+from synth.errors import InputError
 from synth.study.plan import load
+from synth.study.table import read_records
 
 GRID = """
 name = "grid"
@@ -33,3 +37,11 @@ def test_names_that_differ_already_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(GRID.replace("[1e3, 1e6]", "1e3").replace("[0, 5e-7]", "0"))
     assert [one.name for one in load(path).instances(tmp_path / "out")] == ["ring-4-p1", "ring-5-p1"]
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    record = tmp_path / "records" / "seed0-60s" / "harvest" / "x" / "bvn.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{")
+    with pytest.raises(InputError, match=r"records/seed0-60s/harvest/x/bvn\.json: not valid JSON"):
+        read_records(tmp_path)
