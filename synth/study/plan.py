@@ -124,13 +124,16 @@ class Study:
             except InputError as error:
                 faults += [Fault("", line) for line in str(error).splitlines()]
         for part in self.generate:
+            made: list[tuple[dict[str, str], Instance]] = []
             for parameters in part.combinations():
                 try:
-                    made = get_family(part.family).make(parameters)
+                    made.append((parameters, get_family(part.family).make(parameters)))
                 except InputError as error:
                     faults += [Fault("", line) for line in str(error).splitlines()]
-                    continue
-                found.append(read(_write_instance(made, folder / "instances")))
+            try:
+                found += [read(_write_instance(one, folder / "instances")) for one in _named_apart(made)]
+            except InputError as error:
+                faults += [Fault("", line) for line in str(error).splitlines()]
         names = [(instance.family, instance.name) for instance in found]
         faults += [
             Fault("", f"two instances of family {family} are named {name}; their records would overwrite each other")
@@ -294,6 +297,19 @@ def _variant(plan: RunPlan, seed: int, limit: str, given: dict[str, str]) -> str
     parts += [f"threads{plan.threads}"] if plan.threads != 1 else []
     parts += [f"{key}={value}" for key, value in sorted(given.items())]
     return re.sub(r"[^A-Za-z0-9._=-]", "_", "-".join(parts))
+
+
+def _named_apart(made: list[tuple[dict[str, str], Instance]]) -> Iterator[Instance]:
+    """Instances of a grid. Where a family's own name leaves out what the grid varies (such as a size in bytes), those
+    with one name get it written behind: ``-message-bytes-4096``."""
+    alike: dict[str, list[dict[str, str]]] = {}
+    for parameters, instance in made:
+        alike.setdefault(instance.name, []).append(parameters)
+    for parameters, instance in made:
+        others = alike[instance.name]
+        varied = [key for key in parameters if len({other[key] for other in others}) > 1]
+        words = [re.sub(r"[^A-Za-z0-9.]+", "-", f"{key}-{parameters[key]}") for key in varied]
+        yield instance.model_copy(update={"name": "-".join([instance.name, *words])}) if words else instance
 
 
 def _write_instance(instance: Instance, folder: Path) -> Path:

@@ -141,6 +141,8 @@ class RowReader:
 
     def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
         nodes, parents = [_int(v) for v in entry["nodes"]], [_int(p) for p in entry["parents"]]
+        if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
+            raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
         if len(set(nodes)) != len(nodes) or len(parents) != len(nodes) or entry["inwards"] not in (True, False):
             raise ValueError("a tree's GPUs are not distinct or lack parents")
         paths: list[Counter[int]] = [Counter()]

@@ -16,6 +16,7 @@ from synth.instance import read_json
 from synth_models.harvest.plan import FloatArray, IntArray
 
 MAX_MATRIX = 256  # GPUs; a split takes up to (2n)^2 matchings
+LARGEST_ENTRY = 1e300  # bytes; the sums of larger ones overflow
 
 
 def read_steps(path: Path) -> tuple[int | None, list[dict[str, Any]]]:
@@ -60,6 +61,8 @@ def read_matrix(path: Path) -> FloatArray:
         faults.append(Fault("", f"the matrix has {len(rows)} rows; 2 to {MAX_MATRIX} are supported"))
     elif not faults and not values.any():
         faults.append(Fault("", "the matrix demands nothing"))
+    elif not faults and values.max() > LARGEST_ENTRY:
+        faults.append(Fault("", f"an entry is larger than {LARGEST_ENTRY:g} bytes"))
     if faults:
         raise InputError(faults)
     return values
