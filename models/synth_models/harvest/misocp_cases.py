@@ -17,6 +17,7 @@ from synth_models.harvest.misocp_model import Limits
 
 MOST_CASES = 64
 FEWEST_BLOCKS = 3  # with fewer different steps one program is quicker
+WIDE = 1.15  # ratio of cutoff to bound; below it one program is quicker
 LAYERS = 3  # limits beyond are one case, until a topology needs them
 
 

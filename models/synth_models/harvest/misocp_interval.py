@@ -95,7 +95,7 @@ class IntervalProgram:
         Outer approximation: solve, rate the topology found, add tangents at its rates and, where its routes are
         longer than the program counts, layers; until the topology's own time meets the bound or the cutoff is refuted.
         """
-        if self._by_cases(blocks):
+        if self._by_cases(blocks, floor, cutoff):
             return self._improve_by_cases(blocks, floor, cutoff)
         answer = Answer(floor)
         tangents = _first_tangents(self.instance.ports, blocks)
@@ -140,8 +140,8 @@ class IntervalProgram:
                 cutoff = own * (1 - tolerance / 2)
                 ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
 
-    def _by_cases(self, blocks: Sequence[Block]) -> bool:
-        latency = self.instance.hop_delay > 0
+    def _by_cases(self, blocks: Sequence[Block], floor: float, cutoff: float) -> bool:
+        latency = self.instance.hop_delay > 0 and cutoff > misocp_cases.WIDE * floor
         return self.strengthening and not self.one_port and latency and misocp_cases.worthwhile(blocks)
 
     def _improve_by_cases(self, blocks: Sequence[Block], floor: float, cutoff: float) -> Answer:
