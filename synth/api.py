@@ -86,15 +86,16 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
         outcome = Outcome("size_limit", message=str(error))
     except MemoryError:
         outcome = Outcome("out_of_memory", message="the method ran out of memory")
-    wall = time.monotonic() - started
-    options.progress.note(bound=outcome.bound, at=wall)
+    ended = time.monotonic()
+    wall = ended - started
     if outcome.solve_s == 0.0:
         outcome.solve_s = max(0.0, wall - outcome.build_s)
     check_started = time.monotonic()
     verdict = _verify(family, instance, outcome)
     packed = family.pack(outcome.solution) if outcome.solution is not None else outcome.certificate
     return Record(
-        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started),
+        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started)
+        | {"progress": _progress(options, outcome, verdict, ended)},
         packed,
     )
 
@@ -141,7 +142,7 @@ def _record_data(
         },
         "bound": outcome.bound,
         "bound_proof": outcome.bound_proof,
-        "progress": _progress(options, outcome, verdict),
+        "progress": [],
         "verified": {"ok": verdict.ok, "facts": verdict.facts, "faults": verdict.faults},
         "seconds": {"build": round(outcome.build_s, 6), "solve": round(outcome.solve_s, 6), "check": round(check_s, 6)},
         "solution": None,
@@ -153,11 +154,11 @@ def _record_data(
     }  # fmt: skip
 
 
-def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict) -> list[list[float | None]]:
+def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:
     """Rows of seconds, incumbent, bound; the last is what the run ended with. A fault found leaves none."""
     if not verdict.ok:
         return []
-    options.progress.note(verdict.value, outcome.bound, at=outcome.build_s + outcome.solve_s)
+    options.progress.note(verdict.value, outcome.bound, at=ended - options.progress.started)
     return [list(row) for row in options.progress.rows]
 
 

@@ -152,7 +152,11 @@ class Family(ABC):
         """The solution drawn."""
 
     def frames(self, instance: Any, solution: Any) -> Frames | None:
-        """The solution as an animation for a study's report, or None where it cannot be stepped through."""
+        """The solution as an animation for a study's report, or None (the default) where it cannot be stepped through.
+
+        Only for the page: nothing is checked against it. Called for one record per instance; return None rather
+        than build what is far too large to look at. See :class:`synth.frames.Frames`.
+        """
         return None
 
     def reproduce(self, page: Reproduction) -> None:

@@ -15,12 +15,19 @@ IntArray = npt.NDArray[np.int64]
 class Frames:
     """Nodes in the plane, fixed links, and per step what moves.
 
-    ``positions``: shape (nodes, 2), any scale, y upwards. ``links``: shape (links, 2), drawn in every step (source,
-    destination); empty where the topology changes. ``step`` (1, 2, …), ``src``, ``dst``, ``item``: shape (moves,);
-    one row is one item moving over one drawn arrow, ``item`` an index into ``items`` (what the page calls
-    it) or -1. ``held``: rows (item,
-    node) that hold an item before the first step; a node holds what it received from the step after on. Without rows
-    the page does not show positions. ``titles``: a line per step.
+    ``positions``: shape (nodes, 2), any scale, y upwards. ``names``: what the page calls the nodes. ``groups``: a
+    number per node, shape (nodes,), or empty; nodes of one group get one colour (hosts, pods).
+
+    ``step`` (1, 2, …), ``src``, ``dst`` (node indices), ``item``: shape (moves,); one row is one item moving over one
+    drawn arrow in that step, ``item`` an index into ``items`` (what the page calls it) or -1. ``titles``: a line per
+    step.
+
+    ``links``: shape (links, 2), source and destination; drawn in grey in every step, and the page counts how often
+    each is used. Leave it empty where the topology changes from step to step, and draw the topology as moves.
+
+    ``held``: rows (item, node) that hold an item before the first step; a node holds what it received from the next
+    step on. The page marks the nodes that hold the item a reader chooses; without rows it does not ask for one (as for
+    reductions, where what arrives is added up).
     """
 
     positions: npt.NDArray[np.float64]
@@ -33,6 +40,7 @@ class Frames:
     links: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     held: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     titles: Sequence[str] = ()
+    groups: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def circle(nodes: int) -> npt.NDArray[np.float64]:

@@ -105,8 +105,9 @@ def record_path(results: Path, family: str, instance: str, method: str, solver: 
 
 
 def gap(value: float | None, bound: float | None) -> float | None:
-    """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing."""
-    if value is None or bound is None:
+    """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing or the value lies
+    below the bound (a published count that no schedule can have)."""
+    if value is None or bound is None or bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3):
         return None
     if value - bound <= 1e-9 * abs(value):
         return 0.0

@@ -198,7 +198,8 @@ def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[st
         solver = run.options.solver
         method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
         something = record.value is not None or "certificate" in record["verified"]["facts"]
-        verified = "FAILED" if not record.ok else "yes" if something else "–"
+        done_how = "yes" if record["verified"]["facts"].get("replayed") or record.value is None else "counted"
+        verified = "FAILED" if not record.ok else done_how if something else "–"
         ended = record["termination"]
         value = number(record.value) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:

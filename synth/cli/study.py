@@ -95,7 +95,7 @@ def _run(
 
 def _line(ended: int, total: int, run: Run, record: Record) -> str:
     seconds = record["seconds"]
-    solver = f"-{run.options.solver}" if run.options.solver else ""
+    solver = f"-{run.options.solver}" if run.options.solver not in (None, run.method.name) else ""
     state = record["termination"] if record.ok else "CHECK FAILED"
     return (
         f"{ended}/{total} {run.instance.name} {run.method.name}{solver}: {state}, value {number(record.value)}, "
@@ -123,6 +123,8 @@ def _collect(one: Study, folder: Path) -> int:
     for row in failed.to_dict("records"):
         why = row["faults"] or row["message"]
         errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}", markup=False)
+    for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
+        errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
     console.print(f"{folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
     return len(failed)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from synth.errors import InputError
+from synth.record import Record
 from synth.study import figures, report
 from synth.study.plan import Study
 from synth.study.table import build, read_records
@@ -43,6 +45,21 @@ def collect(study: Study, folder: Path, command: str | None = None) -> Collected
             figure.savefig(files[-1], dpi=130)
     instances = {(instance.family, instance.name): instance for instance in study.instances(folder)}
     files.append(folder / "report.html")
-    command = command or f"synth study {study.source or study.name}"
-    report.write(files[-1], study.title, command, table, study.skipped, drawn, records, instances)
+    ran = report.Ran(
+        study.title,
+        command or f"synth study {study.source or study.name}",
+        [*_differences(study, folder, records), *(f"left out: {text}" for text in study.skipped)],
+        study.source.read_text() if study.source is not None and study.source.is_file() else "",
+    )
+    report.write(files[-1], ran, table, drawn, records, instances)
     return Collected(table, tuple(files))
+
+
+def _differences(study: Study, folder: Path, records: list[Record]) -> Iterator[str]:
+    """Where the records are not exactly the study's runs."""
+    planned = {run.path.resolve() for run in study.runs(folder)}
+    there = {record.path.resolve() for record in records if record.path is not None}
+    if planned - there:
+        yield f"{len(planned - there)} of the study's {len(planned)} runs have no record yet"
+    if there - planned:
+        yield f"{len(there - planned)} records are of runs with other limits, seeds or options than these"

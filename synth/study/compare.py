@@ -29,7 +29,8 @@ class Comparison:
 
 
 def compare(first: Path, second: Path) -> Comparison:
-    """Compare the studies in two folders. Runs are matched by instance, method, solver, seed, limit and parameters.
+    """Compare the studies in two folders. Runs are matched by instance, method, solver, seed, limit and parameters;
+    what is left over, without the solver (``solver`` is then ``"highs / scip"``) where that is still unique.
 
     A run regresses when B fails and A did not, its value is greater, its bound lower, it no longer proves its value,
     or it takes at least ``SLOWER`` times as long (and ``LEAST_S`` or more). Raises :class:`InputError`.
@@ -44,20 +45,33 @@ def compare(first: Path, second: Path) -> Comparison:
         tables.append(table)
     wanted = [*KEYS, "status", "termination", "value", "bound", "solved", "total_s", "instance_sha256", "unit"]
     a, b = (table[wanted] for table in tables)
-    merged: Any = a.merge(b, on=KEYS, how="outer", suffixes=("_a", "_b"), indicator=True)
-    only = int((merged["_merge"] == "left_only").sum()), int((merged["_merge"] == "right_only").sum())
-    rows: Any = merged[merged["_merge"] == "both"].drop(columns="_merge").reset_index(drop=True)
+    same: Any = a.merge(b, on=KEYS, suffixes=("_a", "_b"))
+    other = [key for key in KEYS if key != "solver"]
+    left, right = (_unmatched(table, same, other) for table in (a, b))
+    swapped: Any = left.merge(right, on=other, suffixes=("_a", "_b"))
+    swapped["solver"] = swapped.pop("solver_a") + " / " + swapped.pop("solver_b")
+    rows: Any = pd.concat([same, swapped], ignore_index=True) if len(swapped) else same
+    only = len(a) - len(rows), len(b) - len(rows)
     rows["value_ratio"] = rows["value_b"] / rows["value_a"].where(rows["value_a"] != 0)
     rows["time_ratio"] = rows["total_s_b"] / rows["total_s_a"].where(rows["total_s_a"] > 0)
     rows["why"] = [", ".join(_worse(row)) for row in rows.to_dict("records")]
     return Comparison(rows, rows[rows["why"] != ""].reset_index(drop=True), _summary(rows), only)
 
 
+def _unmatched(table: Any, same: Any, keys: list[str]) -> Any:
+    """The rows that are not in ``same`` and have their ``keys`` for themselves."""
+    rest = table.merge(same[KEYS], on=KEYS, how="left", indicator=True)
+    rest = rest[rest["_merge"] == "left_only"].drop(columns="_merge")
+    return rest[~rest.duplicated(keys, keep=False)]
+
+
 def _worse(row: dict[str, Any]) -> list[str]:
     if row["instance_sha256_a"] != row["instance_sha256_b"]:
         return ["the instance file differs: not comparable"]
-    if row["status_a"] == "failed":
+    if row["status_a"] in ("failed", "disproved"):
         return []
+    if row["status_b"] == "disproved":
+        return ["value below a proven bound"]
     if row["status_b"] == "failed":
         return [f"fails ({row['termination_b']})"]
     why = []

@@ -10,13 +10,13 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from synth.record import Record
 from synth.study.measures import performance_profile
 
 MOST_INSTANCES = 60  # on one axis
-LEAST_GAP = 1e-4  # below it a gap is drawn at this height on the logarithmic axis
 LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
 
@@ -42,13 +42,19 @@ def _values(table: pd.DataFrame) -> Any:
 
 
 def _by_instance(rows: Any, what: str, reduce: str = "min") -> Any:
-    """Rows: family/instance; columns: label."""
-    return rows.pivot_table(index=["family", "instance"], columns="label", values=what, aggfunc=reduce)
+    """Rows: family/instance; columns: label, with a remark where the values are counts."""
+    counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
+    labels = rows["label"].where(~counted, rows["label"] + " (counted)")
+    return rows.assign(label=labels).pivot_table(
+        index=["family", "instance"], columns="label", values=what, aggfunc=reduce
+    )
 
 
 def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) -> Figure:
     """Instances x labels with the number written into every cell."""
     grid = grid.iloc[:MOST_INSTANCES]
+    if percent:
+        grid = 100 * grid
     height = 1.6 + 0.24 * len(grid)
     figure = Figure(figsize=(3.2 + 0.95 * grid.shape[1] + 1.2, height), layout="constrained")
     axes = figure.subplots()
@@ -62,7 +68,7 @@ def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) ->
     axes.set_xticks(range(grid.shape[1]), list(grid.columns), rotation=35, ha="right", fontsize=8)
     for (y, x), number in np.ndenumerate(numbers):
         if np.isfinite(number):
-            text = ("0" if number < 5e-5 else f"{100 * number:.1f}") if percent else f"{number:.3g}"
+            text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"
             dark = float(scale(number)) > 0.6
             axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
     figure.colorbar(image, ax=axes, label=what, shrink=min(1.0, 3 / height))
@@ -76,7 +82,7 @@ def gaps(table: pd.DataFrame) -> Figure | None:
     rows = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
     if rows.empty:
         return None
-    return _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", "gap [1]", 0.0, True)
+    return _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", "gap [%]", 0.0, True)
 
 
 def ratios(table: pd.DataFrame) -> Figure | None:
@@ -91,6 +97,7 @@ def ratios(table: pd.DataFrame) -> Figure | None:
 def profile(table: pd.DataFrame) -> Figure | None:
     """Performance profiles: time of the runs that proved their value best, and value over best value."""
     rows = _values(table)
+    rows = rows[rows["evidence"] == "replayed"]
     solved = rows[rows["solved"].astype(bool)].assign(time=lambda r: r["total_s"].clip(lower=LEAST_S))
     charts = []
     if solved["label"].nunique() > 1:
@@ -111,14 +118,16 @@ def profile(table: pd.DataFrame) -> Figure | None:
             line.set_data(np.append(taus, right * 1.05), np.append(shares, shares[-1]))
         if right > 3:
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(1.0, right * 1.05)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel(f"{what} ≤ τ")
         axes.set_ylabel(f"share of {len(costs.dropna(how='all'))} instances")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7, loc="lower right")
+    handles = [Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
+    figure.legend(handles=handles, fontsize=7, loc="outside right upper")
     return figure
 
 
@@ -130,7 +139,7 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
     charts: dict[tuple[str, str], list[tuple[str, list[Any]]]] = {}
     for row in rows.sort_values("total_s", ascending=False).to_dict("records"):
         record = next((r for path, r in of_path.items() if path.endswith("/" + row["record"])), None)
-        steps = record.data.get("progress") or [] if record is not None else []
+        steps = _curves(record.data.get("progress") or []) if record is not None else []
         if len(steps) > 2 and steps[-1][0] - steps[0][0] > LEAST_SPAN_S:
             charts.setdefault((row["family"], row["instance"]), []).append((row["label"], steps))
     chosen = list(charts.items())[:6]
@@ -146,15 +155,12 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
             seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
             for column, style in ((1, "-"), (2, "--")):
                 heights = [np.nan if step[column] is None else step[column] for step in [*steps, steps[-1]]]
-                if column == 2 and np.isfinite(heights).any():  # a bound below 0 would only squash the rest
-                    heights = [height if height >= 0 else np.nan for height in heights]
                 axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
                           label=label if column == 1 else None)  # fmt: skip
-        axes.set_xscale("log")
         axes.set_title(instance, fontsize=9)
-        axes.xaxis.set_major_formatter(ScalarFormatter())
-        if seconds.max() < 10 * seconds.min():
-            axes.set_xscale("linear")
+        if end > 10 * max(LEAST_S, min(steps[0][0] for _, steps in curves[:6])):
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.set_xlabel("seconds")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
@@ -162,3 +168,10 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
         axes.set_visible(False)
     axes_list[0].set_ylabel(f"incumbent (full), bound (dashed) [{table['unit'].iloc[0]}]")
     return figure
+
+
+def _curves(steps: Sequence[Any]) -> list[Any]:
+    """Rows of a record's progress without bounds below 0, which would only squash the rest, and without rows that
+    say nothing."""
+    kept = [(at, value, bound if bound is not None and bound >= 0 else None) for at, value, bound in steps]
+    return [step for step in kept if step[1:] != (None, None)]

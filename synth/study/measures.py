@@ -30,7 +30,7 @@ def shifted_geometric_mean(seconds: Sequence[float] | FloatArray, shift: float =
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """One row per family and label.
 
-    ``runs``; ``failed`` (check failed or run died); ``with_value``; ``wins`` (value is the best); ``solved`` (proven
+    ``runs``; ``failed`` (status failed or disproved); ``with_value``; ``wins`` (value is the best); ``solved`` (proven
     within the gap by the run itself); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value over
     best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
     over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
@@ -46,7 +46,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             "label": label,
             "kind": group["kind"].iloc[0],
             "runs": len(group),
-            "failed": int((group["status"] == "failed").sum()),
+            "failed": int(group["status"].isin(["failed", "disproved"]).sum()),
             "with_value": len(held),
             "wins": int(held["win"].sum()),
             "solved": int(held["solved"].sum()),
@@ -77,7 +77,7 @@ def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:
                 "gap": gaps.min() if len(gaps) else float("nan"),
                 "unit": group["unit"].iloc[0],
                 "best_by": ", ".join(sorted(good.loc[good["win"].astype(bool), "label"].unique())),
-                "failed": int((group["status"] == "failed").sum()),
+                "failed": int(group["status"].isin(["failed", "disproved"]).sum()),
             }
         )
     return pd.DataFrame(rows)

@@ -155,6 +155,12 @@ class Study:
             for pattern in plan.only or ():
                 if not any(fnmatchcase(instance.name, pattern) for instance in instances):
                     faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
+        known = {name for family in families.values() for name in family.methods}
+        faults += [
+            Fault("baselines", "no family of this study has this method", name, True)
+            for name in self.baselines
+            if name not in known
+        ]
         if faults:
             raise InputError(list(dict.fromkeys(faults)), self._where)
         runs: dict[Path, Run] = {}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -26,30 +28,45 @@ from synth.study.table import COLUMNS
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
 MOST_NODES = 256
-VERSIONS = ("collective-synth", "pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
+LONGEST = 7  # digits before the point that a table shows without a power of ten
+VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
-    "family", "instance", "label", "status", "termination", "value", "bound", "best_bound", "gap", "ratio_to_best",
-    "win", "solved", "total_s", "message",
+    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "best_bound", "gap",
+    "ratio_to_best", "win", "solved", "total_s", "message", "faults",
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What the report says about the study itself."""
+
+    title: str
+    command: str
+    notes: Sequence[str] = ()
+    study_file: str = ""
+
+
 def write(
-    path: Path, title: str, command: str, table: pd.DataFrame, skipped: Sequence[str],
-    figures: Sequence[tuple[str, Figure]], records: Sequence[Record], instances: dict[tuple[str, str], Instance],
+    path: Path, ran: Ran, table: pd.DataFrame, figures: Sequence[tuple[str, Figure]], records: Sequence[Record],
+    instances: dict[tuple[str, str], Instance],
 ) -> None:  # fmt: skip
     """Write the report to ``path``. ``instances`` by (family, name) are needed to draw their best schedules."""
     from jinja2 import Environment, PackageLoader
 
     page = files("synth.study") / "page"
-    template = Environment(loader=PackageLoader("synth.study", "page"), autoescape=True).get_template("report.html")
+    environment = Environment(loader=PackageLoader("synth.study", "page"), autoescape=True)
+    environment.filters["for_people"] = for_people
+    template = environment.get_template("report.html")
     best = measures.best_of_instances(table) if len(table) else pd.DataFrame()
+    animations, undrawn = _animations(table, records, instances)
     text = template.render(
-        title=title,
-        command=command,
+        title=ran.title,
+        command=ran.command,
+        study_file=ran.study_file,
         style=(page / "report.css").read_text(),
         script=(page / "report.js").read_text(),
         facts=_facts(table),
-        skipped=skipped,
+        skipped=ran.notes,
         summary=_rows(measures.summary(table)) if len(table) else [],
         best=_rows(best),
         columns=_shown(table),
@@ -57,15 +74,24 @@ def write(
         meanings=COLUMNS,
         shift=measures.SHIFT_S,
         figures=[(name, _svg(figure, name)) for name, figure in figures],
-        animations=_json(_animations(table, records, instances)),
+        animations=_json(animations),
+        undrawn=undrawn,
         most_animations=MOST_ANIMATIONS,
         most_moves=MOST_MOVES,
     )
     path.write_text(text, encoding="utf-8")
 
 
+def for_people(value: float) -> str:
+    """A number of a table: whole numbers in full, others to four digits."""
+    if float(value).is_integer() and abs(value) < 10**12:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) < 10**LONGEST else f"{value:.6g}"
+
+
 def _shown(table: pd.DataFrame) -> list[str]:
-    return [*SHOWN, *(name for name in table.columns if name.startswith("ratio_to_") and name not in SHOWN)]
+    first = SHOWN[1:] if table["family"].nunique() == 1 else SHOWN
+    return [*first, *(name for name in table.columns if name.startswith("ratio_to_") and name not in SHOWN)]
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -81,17 +107,26 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
         except Exception:
             installed.append(f"{name} not installed")
     good = int((table["status"] == "ok").sum()) if len(table) else 0
-    failed = int((table["status"] == "failed").sum()) if len(table) else 0
-    hosts = ", ".join(sorted(set(table["host"]))) if len(table) else ""
+    failed = int(table["status"].isin(["failed", "disproved"]).sum()) if len(table) else 0
+    empty = len(table) - good - failed
+    used = table[table["solver"] != ""]
+    solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
+    limits = table["time_limit_s"].astype(float).map(lambda limit: f"{limit:g} s" if limit == limit else "none")
     return [
-        ("runs", f"{len(table)}: {good} ok, {failed} failed, {len(table) - good - failed} without value and bound"),
-        ("run on", hosts or "–"),
-        ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} with Python {platform.python_version()}"),
-        ("toolkit", f"synth {synth.__version__}; {'; '.join(installed)}"),
-        ("limits", ", ".join(f"{limit:g} s" if limit == limit else "none"
-                             for limit in sorted(set(table["time_limit_s"].astype(float)))) if len(table) else "–"),
-        ("seeds", ", ".join(str(seed) for seed in sorted(set(table["seed"]))) if len(table) else "–"),
+        ("runs", f"{len(table)}: {good} ok, {failed} failed or disproved, {empty} without value and bound"),
+        ("run on", _distinct(table["host"])),
+        ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
+        ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
+                             + "; " + _distinct(solvers)),
+        ("limits", _distinct(limits)),
+        ("seeds, threads, gaps", "; ".join(_distinct(table[name]) for name in ("seed", "threads", "relative_gap"))),
+        ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}, Python "
+                        f"{platform.python_version()}, {', '.join(installed)}"),
     ]  # fmt: skip
+
+
+def _distinct(values: Iterable[Any]) -> str:
+    return ", ".join(str(value) for value in dict.fromkeys(sorted(values))) or "–"
 
 
 def _svg(figure: Figure, name: str) -> str:
@@ -110,43 +145,51 @@ def _json(data: Any) -> str:
 
 def _animations(
     table: pd.DataFrame, records: Sequence[Record], instances: dict[tuple[str, str], Instance]
-) -> list[dict[str, Any]]:
-    """The best schedule of every instance: least value, then least time."""
-    if table.empty:
-        return []
-    good: Any = table[(table["status"] == "ok") & table["value"].notna()]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The best schedule of every instance (least value, then least time), and which are not drawn and why."""
+    good: Any = table[(table["status"] == "ok") & (table["evidence"] == "replayed")]
     firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
     by_path = {record.path.as_posix(): record for record in records if record.path is not None}
     made: list[dict[str, Any]] = []
+    undrawn = []
     for row in firsts.sort_values(["family", "instance"]).to_dict("records"):
-        if len(made) == MOST_ANIMATIONS:
-            break
         record = next(record for path, record in by_path.items() if path.endswith("/" + row["record"]))
         instance = instances.get((row["family"], row["instance"]))
-        if instance is None or record.packed is None:
+        found = _frames(record, instance) if len(made) < MOST_ANIMATIONS else "the page is full"
+        if isinstance(found, str):
+            undrawn.append(f"{row['instance']}: {found}")
             continue
-        family = get_family(row["family"])
-        found = family.frames(instance, family.unpack(instance, record.packed))
-        if found is None or len(found.positions) > MOST_NODES:
-            continue
-        data = animation(found)
-        made.append(data | {"title": f"{row['instance']}: {row['label']}, {row['value']:.6g} {row['unit']}"})
-    return made
+        title = f"{row['instance']}: {row['label']}, {for_people(row['value'])} {row['unit']}"
+        made.append(animation(found) | {"title": title})
+    return made, undrawn
+
+
+def _frames(record: Record, instance: Instance | None) -> Frames | str:
+    """The record's solution as frames, or why it has none."""
+    if instance is None:
+        return "its instance is not in the study any more"
+    if instance.sha256 != record["instance_sha256"]:
+        return "its instance file has changed since"
+    if record.packed is None:
+        return "its record holds no solution"
+    family = get_family(instance.family)
+    found = family.frames(instance, family.unpack(instance, record.packed))
+    if found is None:
+        return f"family {family.name} has no animation of it"
+    if len(found.positions) > MOST_NODES:
+        return f"{len(found.positions)} nodes, more than {MOST_NODES}"
+    if int((found.step == 1).sum()) > MOST_MOVES:
+        return f"its first step alone has more than {MOST_MOVES} transfers"
+    return found
 
 
 def animation(found: Frames) -> dict[str, Any]:
     """Frames as plain data for the page's script, cut to whole steps of at most ``MOST_MOVES`` moves in all."""
     steps = int(found.step.max(initial=0))
-    counts = [int(n) for n in (found.step[:, None] == range(1, steps + 1)).sum(axis=0)] if steps else []
-    shown = total = 0
-    while shown < steps and (shown == 0 or total + counts[shown] <= MOST_MOVES):
-        total += counts[shown]
-        shown += 1
+    shown = int((np.cumsum(np.bincount(found.step, minlength=1)[1:]) <= MOST_MOVES).sum())
     keep = found.step <= shown
-    low, span = (
-        found.positions.min(axis=0),
-        max(float((found.positions.max(axis=0) - found.positions.min(axis=0)).max()), 1e-9),
-    )
+    low = found.positions.min(axis=0)
+    span = max(float((found.positions.max(axis=0) - low).max()), 1e-9)
     places = [[round(float(x), 4), round(1 - float(y), 4)] for x, y in (found.positions - low) / span]
     moves: list[list[list[int]]] = [[] for _ in range(shown)]
     for step, src, dst, item in zip(found.step[keep].tolist(), found.src[keep].tolist(), found.dst[keep].tolist(),
@@ -154,6 +197,7 @@ def animation(found: Frames) -> dict[str, Any]:
         moves[step - 1].append([src, dst, item])
     return {
         "places": places, "names": list(found.names), "links": found.links.tolist(), "moves": moves,
-        "items": list(found.items), "held": found.held.tolist(), "titles": list(found.titles), "steps": steps,
+        "items": list(found.items), "groups": found.groups.tolist(), "held": found.held.tolist(),
+        "titles": list(found.titles), "steps": steps,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
     }  # fmt: skip

@@ -28,16 +28,18 @@ COLUMNS: dict[str, str] = {
     "relative_gap": "gap at which the solver might stop [1]",
     "options": "the method's own parameters [JSON]",
     "termination": "why the run ended",
-    "status": "ok, failed (the check found faults, or the run died) or none (ended well with neither value nor bound)",
+    "status": "ok; failed (the check found faults, the run died, or a replayed value lies below a proven bound); "
+    "disproved (a counted value lies below a proven bound); none (ended well with neither value nor bound)",
+    "evidence": "of the value: replayed (its schedule was) or counted (a formula's or program's count, no schedule)",
     "value": "objective value recomputed by the check [unit]",
     "bound": "bound the run proved [unit]",
     "unit": "unit of value and bound",
-    "best_value": "least verified value of the instance over all runs of the study [unit]",
+    "best_value": "least replayed value of the instance over all runs of the study [unit]",
     "best_bound": "greatest proven bound of the instance over all runs of the study [unit]",
     "gap_own": "(value - bound) / |value| with the run's own bound [1]",
     "gap": "(value - best_bound) / |value| [1]",
     "ratio_to_best": "value / best_value [1]",
-    "win": "whether value is best_value",
+    "win": "whether value is best_value and replayed",
     "solved": "whether gap is at most relative_gap (value proven best within it) by the run itself",
     "build_s": "time to make the model [s]",
     "solve_s": "time to solve [s]",
@@ -54,6 +56,7 @@ COLUMNS: dict[str, str] = {
 }
 NUMBERS = ("value", "bound", "best_value", "best_bound", "gap_own", "gap", "ratio_to_best", "time_limit_s")
 MEETS = 1e-9  # relative difference up to which two values are the same
+BELOW = 1e-6  # relative difference from which a value contradicts a bound
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -71,8 +74,11 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
-    """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>`` (the
-    baseline's best value on the instance over this row's value: > 1 means better than the baseline)."""
+    """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>``
+    (this row's value over the baseline's best value on the instance: < 1 means better than the baseline).
+
+    A value below the best proven bound contradicts it: such a row counts for nothing (see ``status``). A counted value
+    has a gap and ratios, but is nobody's best value."""
     table: Any = pd.DataFrame([_row(study, folder, record) for record in found], columns=list(COLUMNS))
     for column in NUMBERS:
         table[column] = pd.to_numeric(table[column])
@@ -85,18 +91,25 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
     ]
     good = table["status"] == "ok"
     keys = [table["family"], table["instance"]]
-    table["best_value"] = table["value"].where(good).groupby(keys).transform("min")
+    replayed = table["evidence"] == "replayed"
     table["best_bound"] = table["bound"].where(good).groupby(keys).transform("max")
+    below = good & (table["value"] < table["best_bound"] - BELOW * table["best_bound"].abs())
+    for index, row in table[below].iterrows():
+        table.loc[index, "status"] = "failed" if row["evidence"] == "replayed" else "disproved"
+        fault = f"the {row['evidence']} value {row['value']:g} lies below the proven bound {row['best_bound']:g}"
+        table.loc[index, "faults"] = "; ".join(filter(None, [row["faults"], fault]))
+    good &= ~below
+    table["best_value"] = table["value"].where(good & replayed).groupby(keys).transform("min")
     for index, row in table[good].iterrows():
         value = _or_none(row["value"])
         table.loc[index, "gap_own"] = _nan(gap(value, _or_none(row["bound"])))
         table.loc[index, "gap"] = _nan(gap(value, _or_none(row["best_bound"])))
     table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
-    table["win"] = good & (table["ratio_to_best"] <= 1 + MEETS)
-    table["solved"] = good & (table["gap_own"] <= table["relative_gap"])
+    table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + MEETS)
+    table["solved"] = good & replayed & (table["gap_own"] <= table["relative_gap"])
     for baseline in baselines:
         theirs = table["value"].where(good & (table["method"] == baseline)).groupby(keys).transform("min")
-        table[f"ratio_to_{baseline}"] = _ratio(theirs, table["value"]).where(good)
+        table[f"ratio_to_{baseline}"] = _ratio(table["value"], theirs).where(good)
     order = ["family", "instance", "kind", "label"]
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
 
@@ -105,6 +118,7 @@ def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
     assert record.path is not None
     options, seconds, path = record["options"], record["seconds"], record.path.relative_to(folder)
     died = record["termination"] in ("error", "killed", "out_of_memory")
+    facts = record["verified"]["facts"]
     empty = record.value is None and record.bound is None
     return {
         "study": study,
@@ -121,6 +135,7 @@ def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
         "options": json.dumps(options.get("method", {}), sort_keys=True),
         "termination": record["termination"],
         "status": "failed" if died or not record.ok else "none" if empty else "ok",
+        "evidence": "" if record.value is None else "replayed" if facts.get("replayed", True) else "counted",
         "value": record.value,
         "bound": record.bound,
         "unit": record["objective"]["unit"],

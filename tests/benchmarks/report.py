@@ -19,17 +19,19 @@ def main(path: str) -> None:
         groups[case["group"]].append(case)
     cpu = run["machine_info"].get("cpu", {})
     print("# Benchmarks\n")
-    print("Command: `pytest tests/benchmarks/bench_xtree.py --benchmark-only --benchmark-json=RUN.json` and `python "
-          "tests/benchmarks/report.py RUN.json`.")  # fmt: skip
+    files = " ".join(dict.fromkeys(case["fullname"].split("::")[0] for case in run["benchmarks"]))
+    print(f"Command: `pytest {files} --benchmark-only --benchmark-json=RUN.json` and")
+    print("`python tests/benchmarks/report.py RUN.json`.")
     print(f"Machine: {cpu.get('brand_raw', 'unknown CPU')}, {cpu.get('count', '?')} cores; {run['datetime'][:10]}.\n")
-    print("| group | case | seconds (mean) | times faster than the slowest of its group | facts |")
-    print("|---|---|---:|---:|---|")
+    print("| group | case | seconds (mean) | seconds (median) | times faster than the slowest of its group | facts |")
+    print("|---|---|---:|---:|---:|---|")
     for group, cases in groups.items():
-        slowest = max(case["stats"]["mean"] for case in cases)
+        slowest = max(case["stats"]["median"] for case in cases)
         for case in cases:
             mean = case["stats"]["mean"]
             facts = ", ".join(f"{key} {value}" for key, value in case["extra_info"].items())
-            print(f"| {group} | {case['name']} | {mean:.3g} | {slowest / mean:.3g} | {facts} |")
+            median = case["stats"]["median"]
+            print(f"| {group} | {case['name']} | {mean:.3g} | {median:.3g} | {slowest / median:.3g} | {facts} |")
 
 
 if __name__ == "__main__":

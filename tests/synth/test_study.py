@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -75,13 +76,20 @@ def test_a_family_is_a_study_of_its_instances(tmp_path):
     assert {one.instance.name for one in runs} == {path.stem for path in Path("instances/optree").glob("*.json")}
 
 
-def test_shipped_studies_load(tmp_path):
-    files = sorted(Path("instances/studies").glob("*.toml"))
-    assert files
-    names = [load(path).name for path in files]
+SHIPPED = sorted(Path("instances/studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_study_has_runs(tmp_path, path):
+    study = load(path)
+    assert study.runs(tmp_path)
+    assert {instance.family for instance in study.instances(tmp_path)} == {path.stem.split("-")[0]}
+
+
+def test_shipped_studies_differ_in_name():
+    names = [tomllib.loads(path.read_text())["name"] for path in SHIPPED]
+    assert names
     assert len(set(names)) == len(names)
-    for path in files:
-        assert load(path).runs(tmp_path / path.stem)
 
 
 def test_every_fault_of_a_study_file_is_named(tmp_path):
@@ -107,6 +115,7 @@ def test_every_fault_of_a_study_file_is_named(tmp_path):
         ("name = ", "not valid TOML"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nonly = ["torus-*"]\n', "torus-"),
         ('name = "x"\n', "needs instances"),
+        ('name = "x"\ninstances = ["{i}"]\nbaselines = ["magic"]\n', "baselines = 'magic'"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nmethods = ["magic"]\n', "magic"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nsolvers = ["cplex"]\n', "cplex"),
         ('name = "x"\ninstances = ["{i}"]\n[[run]]\nmethods = ["ilp"]\noptions = {{ horizon = 0 }}\n', "horizon"),
@@ -186,6 +195,27 @@ def test_comparison_names_every_regression(finished, tmp_path):
     assert run("study", "--compare", folder).exit_code != 0
 
 
+def test_comparison_of_two_solvers(finished, tmp_path):
+    """Study B has the programs by another solver: they are matched all the same, and a value worse is seen."""
+    folder, _ = finished
+    other = tmp_path / "B"
+    shutil.copytree(folder, other)
+    for path in sorted((other / "records").rglob("ilp-highs.json")):
+        data = json.loads(path.read_text())
+        data["solver"] = "scip"
+        if data["instance"] == "ring-8-c1":
+            data["objective"]["value"] += 1
+        path.with_name("ilp-scip.json").write_text(json.dumps(data))
+        path.unlink()
+    found = compare(folder, other)
+    assert found.only == (0, 0)
+    assert len(found.rows) == 28
+    ilp = found.rows[found.rows["method"] == "ilp"]
+    assert set(ilp["solver"]) == {"highs / scip"}
+    assert found.regressions["instance"].to_list() == ["ring-8-c1"]
+    assert found.regressions["why"].str.contains("value worse").all()
+
+
 def test_a_failed_run_is_shown_and_ends_with_1(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "results" / "small")
@@ -200,6 +230,47 @@ def test_a_failed_run_is_shown_and_ends_with_1(finished, tmp_path):
     assert result.exit_code == 1
     assert "made to fail" in result.output
     assert '<tr class="failed">' in (tmp_path / "results/small/report.html").read_text()
+
+
+def test_the_report_says_which_runs_are_missing_or_others(finished, tmp_path):
+    """One record is taken away, and the study is read with another limit: those runs are all still to come."""
+    folder, _ = finished
+    shutil.copytree(folder, tmp_path / "small")
+    (tmp_path / "small/records/seed0-60s/xtree/ring-8-c1/pull.json").unlink()
+    study = load(folder.parents[1] / "small.toml")
+    collect(study, tmp_path / "small")
+    page = (tmp_path / "small/report.html").read_text()
+    assert "1 of the study&#39;s 28 runs have no record yet" in page
+    assert "with other limits" not in page
+    collect(study.with_options("7s"), tmp_path / "small")
+    page = (tmp_path / "small/report.html").read_text()
+    assert "28 of the study&#39;s 28 runs have no record yet" in page
+    assert "27 records are of runs with other limits" in page
+
+
+def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
+    from synth.study import report, table
+
+    folder, _ = finished
+    study = load(folder.parents[1] / "small.toml")
+    instances = {(one.family, one.name): one for one in study.instances(folder)}
+    records = table.read_records(folder)
+    rows = table.build("small", folder, records)
+    monkeypatch.setattr(report, "MOST_NODES", 6)
+    drawn, undrawn = report._animations(rows, records, instances)
+    assert [one["title"].split(":")[0] for one in drawn] == ["equimesh-2x3-c1", "torus-2x3-c1"]
+    assert undrawn == ["ring-8-c1: 8 nodes, more than 6", "torus-3x3-c1: 9 nodes, more than 6"]
+    whole = report._frames(next(r for r in records if r["method"] == "pull"), instances["xtree", "equimesh-2x3-c1"])
+    assert not isinstance(whole, str)
+    first = int((whole.step == 1).sum())
+    monkeypatch.setattr(report, "MOST_MOVES", first + 1)
+    cut = report.animation(whole)
+    assert 0 < len(cut["moves"]) < cut["steps"]
+    assert first <= sum(map(len, cut["moves"])) <= first + 1
+    monkeypatch.setattr(report, "MOST_MOVES", 3)
+    assert report._animations(rows, records, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
+    instances.clear()
+    assert "not in the study any more" in report._animations(rows, records, instances)[1][0]
 
 
 def test_nothing_collected_without_records(file, tmp_path):

@@ -37,12 +37,24 @@ def template(tmp_path_factory):
     return synth.solve(instance, "pull", results=tmp_path_factory.mktemp("template"))
 
 
-def write(template, folder, instance, method, value, bound, seconds, ok=True, termination="finished", variant="a"):
+def write(
+    template,
+    folder,
+    instance,
+    method,
+    value,
+    bound,
+    seconds,
+    ok=True,
+    termination="finished",
+    variant="a",
+    replayed=True,
+):
     data = json.loads(json.dumps(dict(template.data)))
     data |= {"instance": instance, "method": method, "bound": bound, "termination": termination}
     data["kind"] = "bound" if method == "bound" else "program"
     data["objective"]["value"] = value
-    data["verified"] = {"ok": ok, "facts": {}, "faults": [] if ok else ["a fault"]}
+    data["verified"] = {"ok": ok, "facts": {"replayed": replayed}, "faults": [] if ok else ["a fault"]}
     data["seconds"] = {"build": 0.0, "solve": seconds, "check": 0.0}
     path = folder / "records" / variant / "xtree" / instance / f"{method}.json"
     records.write(records.Record(data), path)
@@ -70,7 +82,8 @@ def test_table_by_hand(table):
     assert row["i1", "B"]["solved"]
     assert not row["i1", "A"]["solved"]
     assert row["i1", "A"]["ratio_to_best"] == pytest.approx(1.25)
-    assert row["i1", "B"]["ratio_to_A"] == pytest.approx(1.25)
+    assert row["i1", "B"]["ratio_to_A"] == pytest.approx(0.8)
+    assert math.isnan(row["i2", "B"]["ratio_to_A"])
     assert row["i1", "C"]["status"] == row["i2", "B"]["status"] == "failed"
     assert math.isnan(row["i1", "C"]["gap"])
     assert math.isnan(row["i2", "A"]["best_bound"])
@@ -92,6 +105,29 @@ def test_summary_by_hand(table):
     assert (best["i1"]["best_value"], best["i1"]["best_bound"], best["i1"]["best_by"]) == (8, 8, "B")
     assert best["i1"]["gap"] == 0
     assert math.isnan(best["i2"]["gap"])
+
+
+def test_a_value_below_a_proven_bound_counts_for_nothing(template, tmp_path):
+    """Bound 2. A published count says 1, a (faulty) replay 1.5, a right one 3, and another count 2."""
+    write(template, tmp_path, "i1", "bound", None, 2.0, 0.0)
+    write(template, tmp_path, "i1", "A", 1.0, None, 0.0, replayed=False)
+    write(template, tmp_path, "i1", "B", 1.5, None, 0.0)
+    write(template, tmp_path, "i1", "C", 3.0, None, 0.0)
+    write(template, tmp_path, "i1", "D", 2.0, None, 0.0, replayed=False)
+    made = build("s", tmp_path, read_records(tmp_path))
+    row = {r["method"]: r for r in made.to_dict("records")}
+    assert [row[m]["status"] for m in "ABCD"] == ["disproved", "failed", "ok", "ok"]
+    assert row["A"]["faults"] == "the counted value 1 lies below the proven bound 2"
+    assert "the replayed value 1.5" in row["B"]["faults"]
+    assert row["C"]["best_value"] == 3  # a count is nobody's best value
+    assert [row[m]["win"] for m in "ABCD"] == [False, False, True, False]
+    assert row["D"]["ratio_to_best"] == pytest.approx(2 / 3)
+    assert row["D"]["gap"] == 0
+    assert math.isnan(row["A"]["gap"])
+    assert math.isnan(row["A"]["ratio_to_best"])
+    summary = {r["label"]: r for r in measures.summary(made).to_dict("records")}
+    assert [summary[m]["failed"] for m in "ABCD"] == [1, 1, 0, 0]
+    assert measures.best_of_instances(made)["best_by"].to_list() == ["C"]
 
 
 def test_values_of_zero(template, tmp_path):

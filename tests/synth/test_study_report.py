@@ -12,9 +12,10 @@ from synth.cli.main import app
 STUDY = """
 name = "page"
 instances = ["{root}/xtree/equimesh-2x3-c1.json", "{root}/xtree/ring-8-c1.json", "{root}/optree/ring-16-w2.json",
-             "{root}/bine/groups-8-8-16-broadcast.json", "{root}/mlfm/d3-n2l4m3.json"]
+             "{root}/bine/groups-8-8-16-broadcast.json", "{root}/mlfm/d3-n2l4m3.json",
+             "{root}/harvest/recursive-doubling-8-p1.json"]
 [[run]]
-methods = ["bound", "pull", "xtree", "relay", "tree_ilp", "bine", "shift"]
+methods = ["bound", "pull", "xtree", "relay", "tree_ilp", "bine", "shift", "greedy"]
 """
 
 
@@ -88,7 +89,7 @@ def test_filter(page):
 
 def test_slider_steps_through_every_family(page):
     instances = page.locator("#instance option").all_inner_texts()
-    assert len(instances) == 5
+    assert len(instances) == 6
     for index, name in enumerate(instances):
         page.locator("#instance").select_option(str(index))
         last = int(page.locator("#slider").get_attribute("max"))
@@ -102,10 +103,27 @@ def test_slider_steps_through_every_family(page):
             assert f"step {step} of " in page.locator("#step").inner_text()
             holders.append(page.locator("#stage .node.holds").count())
         assert holders == sorted(holders)
+        on_links = "equimesh" in name or name.startswith("ring-8")  # circuits and messages go over no single link
+        assert ("links used" in page.locator("#step").inner_text()) == on_links
         if "equimesh" in name or "ring" in name:  # an allgather ends with everything everywhere
             assert holders[-1] == page.locator("#stage .node").count()
     page.locator("#forth").click()
     page.locator("#back").click()
+
+
+def test_link_use_is_counted_by_hand(page):
+    """Ring of 8, one chunk: 56 transfers over 16 links in 4 steps; the last step carries 8 chunks."""
+    names = page.locator("#instance option").all_inner_texts()
+    page.locator("#instance").select_option(str([name.startswith("ring-8") for name in names].index(True)))
+    used = []
+    for step in range(1, 5):
+        page.locator("#slider").fill(str(step))
+        text = page.locator("#step").inner_text()
+        used.append(int(text.split("; ")[1].removesuffix(" of 16 links used")))
+    assert sum(used) == 56
+    assert max(used) == 16
+    hover = page.locator("#stage .move title").first.text_content()
+    assert "over this link, 75 %" in hover or "over this link, 100 %" in hover
 
 
 def test_figures_are_in_the_page(page):

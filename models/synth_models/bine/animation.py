@@ -17,7 +17,7 @@ def frames(instance: BineInstance, plan: Plan) -> Frames:
     over = size * instance.crossings(0, src, dst)
     keys, inverse = np.unique(np.stack([step, src, dst], axis=1), axis=0, return_inverse=True)
     sizes = np.bincount(inverse.ravel(), size, len(keys))
-    texts = [f"{bytes_:g} bytes" for bytes_ in sizes]
+    texts = [f"{bytes_:.10g} bytes" for bytes_ in sizes]
     items = list(dict.fromkeys(texts))
     return Frames(
         positions=_by_group(groups),
@@ -27,8 +27,9 @@ def frames(instance: BineInstance, plan: Plan) -> Frames:
         dst=keys[:, 2],
         item=np.array([items.index(text) for text in texts], dtype=np.int64),
         items=items,
+        groups=np.asarray(groups, dtype=np.int64),
         titles=[
-            f"round {r}: {over[step == r].sum():g} of {size[step == r].sum():g} bytes between groups"
+            f"round {r}: {over[step == r].sum():.10g} of {size[step == r].sum():.10g} bytes between groups"
             for r in range(int(step.max(initial=-1)) + 1)
         ],
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synth.frames import Frames
+    from synth.reproduction import Reproduction
 
 _HERE = "synth_models.harvest."
 _EXACT = (
@@ -34,7 +35,10 @@ class HarvestFamily(Family):
     citation = "Harvest: adaptive photonic switching schedules for collective communication in scale-up domains"
     objective = Objective("completion time", "s")
     instance_type = HarvestInstance
-    default_methods = ("bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "candidates")
+    default_methods = (
+        "bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "recursive_doubling_closed_form",
+        "dp_k", "candidates",
+    )  # fmt: skip
     methods: ClassVar[Mapping[str, Method]] = {
         method.name: method
         for method in (
@@ -52,6 +56,8 @@ class HarvestFamily(Family):
             Method("dp_k", "reference", "Algorithm 1: least time for every number of reconfigurations (the paper's)",
                    _HERE + "candidates:solve_dp_k", (),
                    (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
+            Method("recursive_doubling_closed_form", "reference",
+                   "recursive doubling on one port in O(log^2 n) (the paper's section 5)", _HERE + "closed_form:solve"),
             Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
                    _HERE + "candidates:solve", ("highs",)),
             Method("misocp", "program", "appendix A over all topologies with the outer program: proven optimal (exact)",
@@ -60,10 +66,14 @@ class HarvestFamily(Family):
     }  # fmt: skip
 
     def defaults_for(self, instance: HarvestInstance) -> tuple[str, ...]:
-        """The methods that have a form for the instance's ports."""
+        """The methods that have a form for the instance's ports and steps."""
+        from synth_models.harvest.closed_form import applies
         from synth_models.harvest.topologies import static_tori
 
-        usable = {"static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus}
+        usable = {
+            "static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus,
+            "recursive_doubling_closed_form": applies(instance),
+        }  # fmt: skip
         return tuple(name for name in self.default_methods if usable.get(name, True))
 
     def make(self, parameters: Mapping[str, str]) -> HarvestInstance:
@@ -117,3 +127,8 @@ class HarvestFamily(Family):
         from synth_models.harvest.views import plot
 
         return plot(instance, solution, title)
+
+    def reproduce(self, page: Reproduction) -> None:
+        from synth_models.harvest.reproduction import reproduce
+
+        reproduce(page)

@@ -13,7 +13,7 @@ MOST_TRANSFERS = 500_000  # beyond it no table is made for an animation
 
 
 def frames(instance: MLFMInstance, solution: Phases) -> Frames | None:
-    """Items are routes: the leaves and spines in between. Servers stand in rank order."""
+    """Items are routes: the leaves and spines in between. Servers stand in rank order, a colour per leaf."""
     if instance.ranks**2 > MOST_TRANSFERS:
         return None
     rows = table(instance, solution)
@@ -31,4 +31,5 @@ def frames(instance: MLFMInstance, solution: Phases) -> Frames | None:
         dst=np.array([number[name] for name in rows["dst"].astype(str)], dtype=np.int64)[order],
         item=np.array([place[route] for route in rows["via"].astype(str)], dtype=np.int64)[order],
         items=routes,
+        groups=instance.server_leaf.astype(np.int64),
     )

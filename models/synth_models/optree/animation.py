@@ -22,7 +22,7 @@ def frames(instance: OpTreeInstance, solution: Solution) -> Frames | None:
         src=solution.src[order].astype(np.int64),
         dst=solution.dst[order].astype(np.int64),
         item=solution.origin[order].astype(np.int64),
-        items=[str(v) for v in nodes],
+        items=[f"data of {v}" for v in nodes],
         links=np.stack([nodes, (nodes + 1) % instance.nodes], axis=1),
         held=np.stack([nodes, nodes], axis=1),
     )

@@ -11,7 +11,7 @@ from synth_models.xtree.views import positions
 
 
 def frames(instance: XTreeInstance, schedule: Schedule) -> Frames:
-    """Items are chunks, ``origin.chunk``; who holds them is shown for an allgather."""
+    """Items are chunks, ``node.number``, named for the node they start at; who holds them is shown for an allgather."""
     network, ordered = instance.topology, schedule.sorted()
     chunks = np.arange(instance.total_chunks, dtype=np.int64)
     origins = np.stack([chunks, chunks // instance.chunks], axis=1)
@@ -22,7 +22,7 @@ def frames(instance: XTreeInstance, schedule: Schedule) -> Frames:
         src=network.src[ordered.link].astype(np.int64),
         dst=network.dst[ordered.link].astype(np.int64),
         item=ordered.chunk.astype(np.int64),
-        items=[f"{c // instance.chunks}.{c % instance.chunks}" for c in chunks],
+        items=[f"chunk {c // instance.chunks}.{c % instance.chunks}" for c in chunks],
         links=np.stack([network.src, network.dst], axis=1).astype(np.int64),
         held=origins[:0] if instance.task.reduces else origins,
     )

@@ -29,7 +29,7 @@ function applyFilter() {
   let shown = 0;
   for (const row of runs.tBodies[0].rows) {
     const text = row.textContent.toLowerCase();
-    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || row.className === "failed");
+    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || ["failed", "disproved"].includes(row.className));
     row.hidden = !fits;
     shown += fits;
   }
@@ -52,29 +52,54 @@ function draw(parent, tag, attributes, text) {
   return node;
 }
 const colour = (index) => (index < 0 ? "#0b62b0" : `hsl(${(index * 137.508) % 360} 70% 42%)`);
-function arc(a, b, radius) { // slightly bent to the right, so that the two directions of a link stay apart
+function arc(a, b, radius, lane) { // bent to the right, so that the two directions of a link and parallel links (lanes) stay apart
   const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
   const length = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / length, dy / length];
-  const bend = Math.min(0.12 * length, 40);
+  const bend = Math.min(0.12 * length, 90) + 12 * lane;
   const from = [a[0] + ux * radius, a[1] + uy * radius];
   const to = [b[0] - ux * (radius + 5), b[1] - uy * (radius + 5)];
   const middle = [(a[0] + b[0]) / 2 - uy * bend, (a[1] + b[1]) / 2 + ux * bend];
   return `M${from[0].toFixed(1)},${from[1].toFixed(1)} Q${middle[0].toFixed(1)},${middle[1].toFixed(1)} ${to[0].toFixed(1)},${to[1].toFixed(1)}`;
 }
+function counted(pairs) { // "a b" → how often
+  const counts = new Map();
+  for (const [a, b] of pairs) counts.set(`${a} ${b}`, (counts.get(`${a} ${b}`) || 0) + 1);
+  return counts;
+}
+function useOf(data) { // links and moves between each two nodes, over all steps kept here; null where moves leave the links
+  if (data.use === undefined) {
+    const links = counted(data.links);
+    const moves = counted(data.moves.flat());
+    data.use = links.size && [...moves.keys()].every((pair) => links.has(pair)) ? { links, moves } : null;
+  }
+  return data.use;
+}
 function show() {
   const data = all[chosen.value];
   const now = Number(slider.value);
-  const height = Math.max(300, 1000 * data.aspect) + 80;
-  stage.setAttribute("viewBox", `0 0 1080 ${height}`);
+  const height = Math.max(300, 1000 * data.aspect) + 140;
+  stage.setAttribute("viewBox", `0 0 1140 ${height}`);
   stage.replaceChildren();
   const top = Math.min(...data.places.map((place) => place[1]));
-  const at = data.places.map(([x, y]) => [40 + 1000 * x, 40 + 1000 * (y - top)]);
+  const at = data.places.map(([x, y]) => [70 + 1000 * x, 70 + 1000 * (y - top)]);
   let closest = 400;
   for (let a = 0; a < at.length; a++) for (let b = 0; b < a; b++) closest = Math.min(closest, Math.hypot(at[a][0] - at[b][0], at[a][1] - at[b][1]));
   const radius = Math.max(5, Math.min(24, closest * 0.28));
-  for (const [a, b] of data.links) draw(stage, "path", { class: "link", d: arc(at[a], at[b], radius) });
   const moves = now === 0 ? [] : data.moves[now - 1];
+  const use = useOf(data);
+  const lanes = (seen, a, b) => { const lane = seen.get(`${a} ${b}`) || 0; seen.set(`${a} ${b}`, lane + 1); return lane; };
+  const often = (a, b) => {
+    if (!use) return "";
+    const [many, links] = [use.moves.get(`${a} ${b}`) || 0, use.links.get(`${a} ${b}`)];
+    return ` (${many} transfers in all over ${links === 1 ? "this link" : `these ${links} links`}, ${(100 * many / links / data.moves.length).toFixed(0)} % of the steps)`;
+  };
+  let seen = new Map();
+  for (const [a, b] of data.links) {
+    const link = draw(stage, "path", { class: "link", d: arc(at[a], at[b], radius, lanes(seen, a, b)) });
+    draw(link, "title", {}, `${data.names[a]} → ${data.names[b]}${often(a, b)}`);
+  }
+  seen = new Map();
   const name = (index) => (index < 0 ? "" : data.items[index]);
   const marks = draw(stage, "defs", {});
   const made = new Set();
@@ -86,8 +111,8 @@ function show() {
       const marker = draw(marks, "marker", { id, viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 4, markerHeight: 4, orient: "auto" });
       draw(marker, "path", { d: "M0,0 L8,4 L0,8 z", fill: tint });
     }
-    const line = draw(stage, "path", { class: "move", d: arc(at[a], at[b], radius), stroke: tint, "marker-end": `url(#${id})` });
-    draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
+    const line = draw(stage, "path", { class: "move", d: arc(at[a], at[b], radius, lanes(seen, a, b)), stroke: tint, "marker-end": `url(#${id})` });
+    draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}${often(a, b)}`);
   }
   const holders = new Set();
   const wanted = Number(item.value);
@@ -97,15 +122,19 @@ function show() {
   }
   at.forEach(([x, y], node) => {
     const group = draw(stage, "g", { class: holders.has(node) ? "node holds" : "node" });
-    draw(group, "circle", { cx: x, cy: y, r: radius });
+    const circle = draw(group, "circle", { cx: x, cy: y, r: radius });
+    if (data.groups.length && !holders.has(node)) circle.style.fill = `hsl(${(data.groups[node] * 137.508 + 40) % 360} 75% 88%)`;
     if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(14, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
-    draw(group, "title", {}, `node ${data.names[node]}`);
+    draw(group, "title", {}, `node ${data.names[node]}${data.groups.length ? ", group " + data.groups[node] : ""}`);
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
-  step.textContent = `step ${now} of ${data.steps}${cut}` + (data.held.length ? `; item ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
-  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]}→${data.names[b]}${name(index) ? ":" + name(index) : ""}`);
-  const heading = now === 0 ? "Before the first step." : `${data.titles[now - 1] ? data.titles[now - 1] + ". " : ""}${moves.length} transfers: `;
-  document.getElementById("transfers").textContent = heading + listed.join("  ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
+  const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "")
+    + (data.held.length ? `; ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
+  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
+  const count = moves.length === 1 ? "1 transfer: " : `${moves.length} transfers: `;
+  const heading = now === 0 ? "Before the first step." : (data.titles[now - 1] ? data.titles[now - 1] + ". " : "") + count;
+  document.getElementById("transfers").textContent = heading + listed.join(", ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
 }
 function choose() {
   const data = all[chosen.value];
