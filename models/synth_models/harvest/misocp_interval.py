@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth_models.harvest import misocp_cases, misocp_model, misocp_one_port, misocp_strengthening, misocp_symmetric
+from synth_models.harvest import misocp_model, misocp_one_port, misocp_strengthening
 from synth_models.harvest.flows import Profile
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.misocp_blocks import Block
@@ -24,7 +24,6 @@ from synth_models.harvest.profiles import profile
 SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
 WIDER = 1e-5  # relative: narrowed ranges of rates are taken this much wider
 GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
-FINE_GRID = 1.05  # the same for cases, which are small programs
 LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
 MOST_FLOWS = 200_000
 FEWEST_LAYERS = 2
@@ -95,8 +94,6 @@ class IntervalProgram:
         Outer approximation: solve, rate the topology found, add tangents at its rates and, where its routes are
         longer than the program counts, layers; until the topology's own time meets the bound or the cutoff is refuted.
         """
-        if self._by_cases(blocks, floor, cutoff):
-            return self._improve_by_cases(blocks, floor, cutoff)
         answer = Answer(floor)
         tangents = _first_tangents(self.instance.ports, blocks)
         layers = self._layers(blocks, known, floor)
@@ -139,101 +136,6 @@ class IntervalProgram:
             if points and own < cutoff:
                 cutoff = own * (1 - tolerance / 2)
                 ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
-
-    def _by_cases(self, blocks: Sequence[Block], floor: float, cutoff: float) -> bool:
-        latency = self.instance.hop_delay > 0 and cutoff > misocp_cases.WIDE * floor
-        return self.strengthening and not self.one_port and latency and misocp_cases.worthwhile(blocks)
-
-    def _improve_by_cases(self, blocks: Sequence[Block], floor: float, cutoff: float) -> Answer:
-        """The same by :mod:`misocp_cases`; again with more layers if a topology needs more hops than a case pays."""
-        layers = misocp_cases.LAYERS
-        answer = Answer(floor)
-        symmetric = misocp_symmetric.best(
-            blocks, self.instance, lambda links: self.seconds(blocks, links), self.options.out_of_time
-        )
-        answer.topologies += [] if symmetric is None else [symmetric]
-        while True:
-            missing = self._cases(blocks, layers, cutoff, answer)
-            if not missing or answer.ended == "time_limit":
-                return answer
-            layers += 1
-
-    def _cases(self, blocks: Sequence[Block], layers: int, cutoff: float, answer: Answer) -> bool:
-        """Solve all cases; raises the answer's bound. Whether more layers are needed to close the gap."""
-        tangents = _first_tangents(self.instance.ports, blocks, FINE_GRID)
-
-        def relaxation(limits: misocp_model.Limits) -> float | None:
-            model = self._case_model(blocks, layers, tangents, limits)
-            misocp_model.relax(model)
-            result, _ = mathprog.solve_lp(model, self.options, [])
-            self.solve_s += result.solve_s
-            if result.termination == "infeasible":
-                return float("inf")
-            return _seconds(model, result.objective) if result.termination == "optimal" else None
-
-        tolerance = self.options.relative_gap / 2
-        own = min((self.seconds(blocks, links) for links in answer.topologies), default=float("inf"))
-        target = min(cutoff, own * (1 - tolerance / 2))
-        choices = misocp_cases.limits_of(blocks, layers, self.instance.gpus)
-        open_cases = misocp_cases.opened(choices, relaxation, target, answer.bound)
-        missing = False
-        proven = target * (1 - SAFETY)  # by the cases settled so far
-        answer.ended = "settled"
-        for number, case in enumerate(open_cases):
-            while case.bound < target * (1 - SAFETY):
-                model = self._case_model(blocks, layers, tangents, case.limits)
-                misocp_model.cutoff(model, target)
-                result = mathprog.solve(
-                    model, replace(self.options, relative_gap=tolerance / 2), bounded=True, quadratic=self.cone
-                )
-                self.programs += 1
-                self.solve_s += result.solve_s
-                if result.termination in ("error", "unbounded"):
-                    raise RuntimeError(result.message or "the solver failed")
-                if result.termination == "infeasible":
-                    case.bound = max(case.bound, target * (1 - SAFETY))
-                    break
-                if result.bound is not None:
-                    case.bound = max(case.bound, min(_seconds(model, result.bound), target))
-                links = _links(model) if result.has_point else None
-                points = self.best_points(blocks, links) if links is not None else []
-                time_here = sum(b.count * p[0] for b, p in zip(blocks, points, strict=True)) if points else own
-                if links is not None and points:
-                    answer.topologies.append(links)
-                    own = min(own, time_here)
-                if result.termination == "limit" or self.options.out_of_time():
-                    answer.ended = "time_limit"
-                    break
-                if own * (1 - tolerance / 2) < target:
-                    target = own * (1 - tolerance / 2)
-                    proven = min(proven, target * (1 - SAFETY))
-                elif own - case.bound <= tolerance * own:
-                    break
-                else:
-                    refined = _refined(tangents, model, points)
-                    if refined == tangents:
-                        missing = missing or None in case.limits
-                        answer.ended = "settled" if missing else "stuck"
-                        break
-                    tangents = refined
-            if answer.ended == "time_limit":
-                proven = min([proven, *(later.bound for later in open_cases[number:])])
-                break
-            proven = min(proven, case.bound)
-        answer.bound = max(answer.bound, proven)
-        return missing
-
-    def _case_model(
-        self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], limits: misocp_model.Limits
-    ) -> Any:
-        started = time.monotonic()
-        with mathprog.building():
-            shown = None if self.cone else tangents
-            model: Any = misocp_model.build(self.instance, blocks, layers, shown, None, limits)
-            if self.symmetry:
-                misocp_strengthening.symmetry_breaking(model, steep=True)
-        self.build_s += time.monotonic() - started
-        return model
 
     def _longer(self, layers: int, points: Sequence[tuple[float, int, float]]) -> int:
         needed = max((hops for _, hops, _ in points), default=layers + 1)
@@ -315,7 +217,7 @@ def _links(model: Any) -> IntArray:
     return np.array([row for row in rows if row[2] > 0], dtype=np.int64).reshape(-1, 3)
 
 
-def _first_tangents(ports: int, blocks: Sequence[Block], grid: float = GRID) -> list[list[float]]:
+def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
     found = []
     for block in blocks:
@@ -324,7 +226,7 @@ def _first_tangents(ports: int, blocks: Sequence[Block], grid: float = GRID) -> 
         rate = most
         while rate > least:
             points.add(rate)
-            rate /= grid
+            rate /= GRID
         for q in range(1, LARGEST_DENOMINATOR + 1):
             points |= {float(Fraction(p, q)) for p in range(1, int(most * q) + 1) if least <= p / q <= most}
         found.append(sorted(points))

@@ -38,7 +38,6 @@ from synth_models.harvest.misocp_blocks import Block
 
 Term = tuple[float, Any]
 Row = tuple[Sequence[Term], str, float]
-Limits = tuple[int | None, ...]
 
 
 def linear(terms: Iterable[Term]) -> Any:
@@ -65,30 +64,21 @@ def build(
     layers: int,
     tangents: Sequence[Sequence[float]] | None,
     ranges: Sequence[tuple[float, float]] | None = None,
-    limits: Limits | None = None,
 ) -> pyo.ConcreteModel:
     """The model of one interval; ``tangents`` (rates per block) replace the cone (16) by cuts, None keeps the cone.
-    ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed. ``limits``
-    fix what ``model.uses`` decides, one hop limit per block: with a number all its routes have at most as many hops,
-    with None they have any length and ``layers + 1`` hops are paid."""
+    ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed."""
     model = start(instance, blocks)
     gpus, ports = model.gpus, model.ports
     kinds = range(len(blocks))
     model.ranges = [rate_range(block, ports) for block in blocks] if ranges is None else list(ranges)
     least, most = [r[0] for r in model.ranges], [r[1] for r in model.ranges]
     model.layers = layers
-    fixed = limits is not None
-    model.depth = [(limit or 1) for limit in limits] if limits is not None else [layers for _ in kinds]
-    arcs = [
-        key
-        for k in kinds
-        for key in _arcs(k, blocks[k], gpus, model.depth[k], limits is not None and limits[k] is not None)
-    ]
+    arcs = [key for k in kinds for key in _arcs(k, blocks[k], gpus, layers)]
     ends = [
         (k, s, hop, t)
         for k in kinds
         for s, targets in blocks[k].partners().items()
-        for hop in range(1, model.depth[k] + 1)
+        for hop in range(1, layers + 1)
         for t in targets
     ]
     latency = instance.hop_delay > 0
@@ -99,12 +89,12 @@ def build(
     )
     model.flow = pyo.Var(arcs, bounds=lambda _, k, *__: (0, most[k]))
     model.arrival = pyo.Var(ends, bounds=lambda _, k, *__: (0, most[k]))
-    hops = [(k, hop) for k in kinds for hop in range(2, layers + 1) if latency and not fixed]
+    hops = [(k, hop) for k in kinds for hop in range(2, layers + 1) if latency]
     model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
     degrees(model)
     flow_conservation(model)
     link_capacity(model)
-    if latency and not fixed:
+    if latency:
         longest_route(model)
     if tangents is None:
         transmission_cone(model)
@@ -113,8 +103,6 @@ def build(
     cost: list[Term] = [(block.count, model.time[k]) for k, block in enumerate(blocks)]
     cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
     finish(model, cost, instance.alpha + instance.hop_delay)
-    for block, limit in zip(blocks, limits or (), strict=False):
-        model.fixed_cost += block.count * instance.hop_delay * ((limit or layers + 1) - 1)
     return model
 
 
@@ -151,18 +139,17 @@ def relax(model: Any) -> None:
         var.domain = pyo.Reals
 
 
-def _arcs(k: int, block: Block, gpus: int, layers: int, limited: bool) -> list[tuple[int, int, int, int, int]]:
-    """Where flow may go: away from the source on hop 1, later never back to it, and not on from an only destination.
-    If the block is ``limited`` to ``layers`` hops, there is no hop beyond and the last one leads to destinations."""
+def _arcs(k: int, block: Block, gpus: int, layers: int) -> list[tuple[int, int, int, int, int]]:
+    """Where flow may go: away from the source on hop 1, later never back to it, and not on from an only destination."""
     found = []
     for s, targets in block.partners().items():
         only = targets[0] if len(targets) == 1 else -1
-        found += [(k, s, 1, s, v) for v in range(gpus) if v != s and (v in targets or not limited or layers > 1)]
+        found += [(k, s, 1, s, v) for v in range(gpus) if v != s]
         inner = [(u, v) for u in range(gpus) for v in range(gpus) if len({u, v, s}) == 3 and u != only]
-        for hop in range(2, layers + (1 if limited else 2)):
+        for hop in range(2, layers + 2):
             if hop > gpus - 1:
                 break
-            last = hop == layers and (limited or layers == gpus - 1)
+            last = hop == layers == gpus - 1
             found += [(k, s, hop, u, v) for u, v in inner if not last or v in targets]
     return found
 
@@ -179,7 +166,7 @@ def flow_conservation(model: Any) -> None:
     """(12) hop by hop: what arrives at a GPU on a hop ends there or leaves it on the next; every pair gets ``rate``."""
     balance: dict[tuple[int, int, int, int], list[Term]] = {}
     for (k, s, hop, u, v), var in model.flow.items():
-        balance.setdefault((k, s, min(hop, model.depth[k]), v), []).append((1, var))
+        balance.setdefault((k, s, min(hop, model.layers), v), []).append((1, var))
         if hop > 1:
             balance.setdefault((k, s, hop - 1, u), []).append((-1, var))
     served: dict[tuple[int, int, int], list[Term]] = {}

@@ -12,24 +12,19 @@ from synth_models.harvest.misocp_blocks import relabellings
 from synth_models.harvest.misocp_model import Row, add_rows
 
 MOST_COMBINATIONS = 200
-STEEP_LINKS = 7
 
 
-def symmetry_breaking(model: Any, steep: bool = False) -> None:
+def symmetry_breaking(model: Any) -> None:
     """Of all topologies that relabellings of the GPUs turn into each other, keep one.
 
     With any weights W on the links, the orbit's member of largest W satisfies W(x) >= W(g x) for all relabellings g.
-    The weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first; ``steep`` ones
-    are powers of three for the first links, so that they compare topologies link by link.
+    The weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first.
     """
     order = sorted(model.blocks, key=lambda block: -block.seconds * block.count)
     source = order[0].pairs[0][0]
     partners = [t for block in order for t in block.partners().get(source, [])]
     targets = list(dict.fromkeys([*partners, *range(model.gpus)]))
-    if steep:
-        weights = {(source, v): 3.0 ** (STEEP_LINKS - i) for i, v in enumerate(targets[:STEEP_LINKS])}
-    else:
-        weights = {(source, v): float(2 * (model.gpus - i)) for i, v in enumerate(targets)}
+    weights = {(source, v): float(2 * (model.gpus - i)) for i, v in enumerate(targets)}
     rows: dict[tuple[tuple[tuple[int, int], float], ...], Row] = {}
     for relabelling in relabellings(model.blocks, model.gpus):
         difference = dict(weights)
