@@ -24,7 +24,9 @@ def instance() -> Instance:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "parents"), [([], []), ([99], [0]), ([-1], [0])], ids=["no root", "beyond the last GPU", "below the first"]
+    ("nodes", "parents"),
+    [([], []), ([99], [0]), ([-1], [0])],
+    ids=["no root", "beyond the last GPU", "below the first"],
 )
 def test_tree_rows_need_a_root_that_exists(instance: Instance, nodes: list[int], parents: list[int]) -> None:
     """A tree without any GPU once read as 0 >= a positive number, from which any bound follows."""
