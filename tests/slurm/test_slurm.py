@@ -189,7 +189,7 @@ def test_dry_run_is_what_sbatch_receives(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
     synth(*words, cwd=tmp_path)
     job = job_of(tmp_path, "g0").partition("_")[0]
-    (sent,) = [path for path in (tmp_path / "b/slurm").glob("*submission*.sh") if job in path.name]
+    (sent,) = (tmp_path / "b/slurm").glob(f"{job}_submission*.sh")
     assert dry[dry.index("#!/bin/bash") :] == sent.read_text()
     received = subprocess.run(["scontrol", "write", "batch_script", job, "-"], capture_output=True, text=True)
     assert received.stdout.rstrip("\n\0") == sent.read_text().rstrip("\n")

@@ -46,7 +46,7 @@ def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
         write(tmp_path, f"good{i:02}", number=i, trace=trace)
     for bad in ("crash", "hang", "grow"):
         write(tmp_path, bad, bad, trace=trace)
-    words = ("solve", ".", "-j", 3, "--time-limit", "1s", "--grace", "1s", "--memory", "300M", "--json")
+    words = ("solve", ".", "-j", 3, "--time-limit", "4s", "--grace", "1s", "--memory", "300M", "--json")
     done = synth(*words, cwd=tmp_path, code=1)
     ended = terminations(tmp_path / RESULTS)
     assert {name: end for name, end in ended.items() if end != "finished"} == {

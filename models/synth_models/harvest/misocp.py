@@ -92,6 +92,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         value, chosen = shortest_schedule(cost, instance.reconfiguration_delay)
         table = state.bound_table()
         bound, path = _bound_path(table, instance.reconfiguration_delay)
+        options.progress.note(value, bound)
         if value - bound <= options.relative_gap * value:
             termination = "optimal"
             break
