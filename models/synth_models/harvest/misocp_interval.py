@@ -130,8 +130,10 @@ class IntervalProgram:
             refined = _refined(tangents, model, points) if not self.one_port else tangents
             longer = self._longer(layers, points)
             if refined == tangents and longer == layers:
-                answer.ended = "stuck"
-                return answer
+                if self.one_port or layers >= self._most_layers():
+                    answer.ended = "stuck"
+                    return answer
+                longer = layers + 1  # the program's routes may be longer than its topology's best ones, late hops free
             tangents, layers = refined, longer
             if points and own < cutoff:
                 cutoff = own * (1 - tolerance / 2)
