@@ -41,7 +41,7 @@ def check(
                 console.print(f"  {fault}", markup=False, soft_wrap=True)
         elif verdict.value is not None:
             word = "replayed" if verdict.facts.get("replayed", True) else "counted"
-            facts = word if record.bound is None else f"{word}, bound {number(record.bound)}"
+            facts = word if record.bound is None else f"{word}; bound {number(record.bound)} as stated by the run"
             console.print(
                 f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False
             )
