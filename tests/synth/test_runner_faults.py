@@ -55,7 +55,7 @@ def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
     assert len(ended) == 20
     assert [json.loads(line)["instance"] for line in done.stdout.splitlines()] == sorted(ended)
     assert "signal 11" in record(tmp_path / RESULTS, "crash")["message"]
-    assert "killed 1 s after the time limit of 1 s" in record(tmp_path / RESULTS, "hang")["message"]
+    assert "killed 1 s after the time limit of 4 s" in record(tmp_path / RESULTS, "hang")["message"]
     assert "over the memory limit of 300 MB" in record(tmp_path / RESULTS, "grow")["message"]
     assert not any(alive(pid) for _, pid, _, _ in traced(tmp_path / "trace"))
     assert leftovers(tmp_path) == []
