@@ -1,0 +1,153 @@
+"""The one search for the fewest steps: horizons upwards from a proven bound, each decided by a program.
+
+A family states how one horizon is decided; the search keeps the bound, the incumbent, the words of the proof, the curve
+of both over time, and says why it ended. ``infeasible`` is a proof for all solutions; ``restricted`` says only that the
+class of solutions the program searches (invariant under symmetries, rooted trees, …) holds none, which proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from synth.errors import SizeLimitError
+from synth.family import Outcome, Termination
+from synth.options import RunOptions
+
+Answer = Literal["feasible", "infeasible", "restricted", "limit", "error"]
+
+
+@dataclass
+class Decision:
+    """What the program says of one horizon. ``solution`` when feasible; ``message`` in words (for ``restricted``: which
+    class holds none). ``certificate`` when a refutation can be derived again without a solver, then with its ``proof``
+    in words. Times in seconds."""
+
+    answer: Answer
+    solution: Any = None
+    message: str | None = None
+    certificate: Mapping[str, Any] | None = None
+    proof: str | None = None
+    build_s: float = 0.0
+    solve_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Proven:
+    """A lower bound, what proves it in words, and the certificate if the check can derive it again."""
+
+    steps: int
+    proof: str
+    certificate: Mapping[str, Any] | None = None
+
+
+def fewest(
+    decide: Callable[[int], Decision],
+    proven: Proven,
+    options: RunOptions,
+    *,
+    by: str,
+    unit: str,
+    size: Callable[[Any], int],
+    incumbent: Any = None,
+    origin: str = "",
+    horizon: int | None = None,
+    most: int | None = None,
+) -> Outcome:
+    """The fewest steps, or with ``horizon`` the answer for that number alone.
+
+    ``by`` names the solver in proofs, ``unit`` what is counted ("timesteps"), ``size`` counts a solution's;
+    ``incumbent`` is a solution from elsewhere (``origin`` says where). Horizons above ``most`` are not tried.
+    Below ``proven`` the answer is ``infeasible`` without asking the program. Raises ``RuntimeError`` when the program
+    answers ``error`` and :class:`SizeLimitError` when it is too large and there is nothing in hand.
+    """
+    if horizon is not None and horizon < proven.steps:
+        words = f"{horizon} {unit} are fewer than the proven bound {proven.steps}: {proven.proof}"
+        return Outcome("infeasible", None, float(proven.steps), proven.proof, proven.certificate, words)
+    search = _Search(decide, proven, options, by, unit, size, incumbent)
+    if incumbent is not None:
+        search.notes.append(f"incumbent {size(incumbent)} by {origin}")
+    return search.one(horizon) if horizon is not None else search.upwards(most)
+
+
+class _Search:
+    """The state of one search."""
+
+    def __init__(
+        self, decide: Callable[[int], Decision], proven: Proven, options: RunOptions, by: str, unit: str,
+        size: Callable[[Any], int], incumbent: Any,
+    ) -> None:  # fmt: skip
+        self.decide, self.proven, self.options, self.by, self.unit, self.size = decide, proven, options, by, unit, size
+        self.incumbent = incumbent
+        self.notes: list[str] = []
+        self.build_s = self.solve_s = 0.0
+
+    def ask(self, horizon: int) -> Decision:
+        """One decision, with its times and words kept, and what it proves."""
+        self.note()
+        decision = self.decide(horizon)
+        self.build_s += decision.build_s
+        self.solve_s += decision.solve_s
+        if decision.answer == "error":
+            raise RuntimeError(decision.message or f"{self.by} failed")
+        if decision.answer == "feasible":
+            self.incumbent = decision.solution
+            self.notes = [f"schedule of {self.size(decision.solution)} {self.unit} by {self.by}"]
+        if decision.message:
+            self.notes.append(decision.message)
+        if decision.answer == "infeasible" and horizon + 1 > self.proven.steps:
+            proof = decision.proof or f"{self.by} proves {horizon} {self.unit} infeasible"
+            self.proven = Proven(horizon + 1, proof, decision.certificate)
+        if decision.answer == "limit":
+            self.notes.append(f"{horizon} {self.unit} undecided within the limit")
+        self.note()
+        return decision
+
+    def one(self, horizon: int) -> Outcome:
+        """Is there a solution of this many steps?"""
+        decision = self.ask(horizon)
+        match decision.answer:
+            case "feasible":
+                return self.ended("finished")
+            case "infeasible":
+                if self.proven.proof not in self.notes:
+                    self.notes.append(self.proven.proof)
+                return self.ended("infeasible")
+            case "restricted":
+                return self.ended("finished")
+        return self.ended("time_limit")
+
+    def upwards(self, most: int | None) -> Outcome:
+        """Horizons from the bound to the incumbent. One that only a restricted class refutes leaves the bound there."""
+        horizon = self.proven.steps
+        while self.incumbent is None or self.size(self.incumbent) > horizon:
+            if most is not None and horizon > most:
+                return self.ended("finished")
+            try:
+                decision = self.ask(horizon)
+            except SizeLimitError as error:
+                if self.incumbent is None:
+                    raise
+                self.notes.append(str(error))
+                return self.ended("size_limit")
+            if decision.answer == "limit":
+                return self.ended("time_limit")
+            horizon += 1
+        return self.ended("finished")
+
+    def note(self) -> None:
+        """The curve of incumbents and bounds."""
+        self.options.progress.note(
+            None if self.incumbent is None else self.size(self.incumbent), float(self.proven.steps)
+        )
+
+    def ended(self, termination: Termination) -> Outcome:
+        """The outcome; optimal whenever incumbent and bound meet."""
+        proven = self.proven
+        if self.incumbent is not None and self.size(self.incumbent) <= proven.steps:
+            termination = "optimal"
+        return Outcome(
+            termination, self.incumbent, float(proven.steps), proven.proof, proven.certificate,
+            "; ".join(self.notes) or None, self.build_s, self.solve_s,
+        )  # fmt: skip

@@ -1,0 +1,84 @@
+"""The search for the fewest steps, against decisions made up for the purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from synth.errors import SizeLimitError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.solvers.horizon import Decision, Proven, fewest
+
+ANSWERS = {"f": "feasible", "i": "infeasible", "r": "restricted", "l": "limit", "e": "error"}
+
+
+def search(answers: str, horizon: int | None = None, incumbent: int | None = None, most: int | None = None) -> Outcome:
+    """Horizons 3, 4, … are answered by the letters of ``answers``; a solution is its number of steps."""
+
+    def decide(steps: int) -> Decision:
+        letter = answers[steps - 3]
+        if letter == "s":
+            raise SizeLimitError("too large")
+        message = {"r": "no round schedule", "e": "broken"}.get(letter)
+        return Decision(ANSWERS[letter], steps if letter == "f" else None, message)  # type: ignore[arg-type]
+
+    return fewest(
+        decide, Proven(3, "by counting", {"binding": "cut"}), RunOptions(), by="S", unit="steps", size=lambda x: x,
+        incumbent=incumbent, origin="us", horizon=horizon, most=most,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answers", "incumbent", "termination", "value", "bound", "certified"),
+    [
+        ("f", None, "optimal", 3, 3, True),
+        ("iif", None, "optimal", 5, 5, False),
+        ("rf", None, "finished", 4, 3, True),  # a restricted class refutes nothing
+        ("irf", None, "finished", 5, 4, False),
+        ("il", None, "time_limit", None, 4, False),
+        ("il", 6, "time_limit", 6, 4, False),
+        ("ii", 5, "optimal", 5, 5, False),
+        ("rr", 5, "finished", 5, 3, True),
+        ("", 3, "optimal", 3, 3, True),
+        ("is", 9, "size_limit", 9, 4, False),
+    ],
+)
+def test_upwards(
+    answers: str, incumbent: int | None, termination: str, value: int | None, bound: int, certified: bool
+) -> None:
+    found = search(answers, incumbent=incumbent)
+    assert (found.termination, found.solution, found.bound) == (termination, value, bound)
+    assert (found.certificate is not None) == certified  # a certificate proves its own bound and no other
+
+
+@pytest.mark.parametrize(
+    ("horizon", "answers", "termination", "bound", "words"),
+    [
+        (2, "", "infeasible", 3, "2 steps are fewer than the proven bound 3: by counting"),
+        (3, "f", "optimal", 3, "schedule of 3 steps by S"),
+        (4, "xf", "finished", 3, "schedule of 4 steps by S"),
+        (4, "xi", "infeasible", 5, "S proves 4 steps infeasible"),
+        (4, "xr", "finished", 3, "no round schedule"),
+        (4, "xl", "time_limit", 3, "4 steps undecided within the limit"),
+    ],
+)
+def test_one_horizon(horizon: int, answers: str, termination: str, bound: int, words: str) -> None:
+    found = search(answers, horizon)
+    assert (found.termination, found.bound, found.message) == (termination, bound, words)
+
+
+def test_errors_are_raised_and_size_limits_lose_nothing() -> None:
+    with pytest.raises(RuntimeError, match="broken"):
+        search("e")
+    with pytest.raises(SizeLimitError):
+        search("s")
+    assert search("rrrr", most=5).termination == "finished"
+
+
+def test_the_curve_shows_incumbents_and_bounds() -> None:
+    options = RunOptions()
+    fewest(
+        lambda steps: Decision("infeasible" if steps < 5 else "feasible", steps), Proven(3, "by counting"), options,
+        by="S", unit="steps", size=lambda x: x, incumbent=7, origin="us",
+    )  # fmt: skip
+    assert [row[1:] for row in options.progress.rows] == [(7, 3), (7, 4), (7, 5), (5, 5)]
