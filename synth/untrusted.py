@@ -120,8 +120,8 @@ def _array(stored: Mapping[str, Any], key: str, shape: Shape) -> Any:
         array = np.asarray(stored[key])
     except (ValueError, OverflowError):
         raise ValueError(f"{key} is not a regular list of numbers") from None
-    if not array.size and array.ndim <= len(shape):
-        if any(length for length in shape):
+    if shape and not array.size and array.ndim <= len(shape):
+        if shape[0]:
             raise ValueError(f"{key} is empty")
         return np.zeros([0 if length is None else length for length in shape], dtype=np.int64)
     if array.ndim != len(shape) or any(
