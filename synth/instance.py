@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic_core import to_jsonable_python
 
 from synth.errors import Fault, InputError
+from synth.textfile import decode
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
+Parsed = TypeVar("Parsed", bound="Part")
 
 
 class Part(BaseModel):
     """Base of everything inside an instance file: unknown keys rejected, immutable, no NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, validated as if it had been read from a file: nothing computed from the old values
+        stays with it, and an instance's copy belongs to no file. ``deep`` is always so.
+
+        Raises :class:`InputError` listing what is wrong with the new values.
+        """
+        raw = self.model_dump(mode="json", exclude_none=True) | to_jsonable_python(dict(update or {}))
+        return parse(raw, type(self), f"a copy of {getattr(self, 'name', type(self).__name__)}")
 
 
 class Instance(Part):
@@ -59,13 +71,13 @@ class Instance(Part):
         return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
 
 
-def parse(raw: Any, instance_type: type[Instance], source: str) -> Instance:
+def parse(raw: Any, instance_type: type[Parsed], source: str) -> Parsed:
     """Validate ``raw``; raise :class:`InputError` that lists every fault found."""
     try:
         return instance_type.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
         faults = list(faults_of(error, raw, skip_whole=True))
-        if isinstance(raw, dict):
+        if isinstance(raw, dict) and issubclass(instance_type, Instance):
             seen = {fault.path for fault in faults}
             faults += [fault for fault in instance_type.faults_in(raw) if fault.path not in seen]
         raise InputError(faults or list(faults_of(error, raw)), source) from None
@@ -129,7 +141,7 @@ def read_json(path: Path) -> tuple[Any, bytes]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
     try:
-        return json.loads(data, object_pairs_hook=_no_repeated_keys), data
+        return json.loads(decode(data), object_pairs_hook=_no_repeated_keys), data
     except json.JSONDecodeError as error:
         message = f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(message, str(path)) from None

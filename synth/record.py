@@ -20,8 +20,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synth.errors import InputError
 from synth.instance import faults_of, read_json
+from synth.solvers.catalogue import SOLVERS
 
 FORMAT = "synth-record/1"
+CERTIFICATE = "certificate/"  # before the names of a certificate's arrays in the solution file
+DIED = ("error", "killed", "out_of_memory")  # terminations without a result
+Grade = Literal["certified", "solver"]
+Evidence = Literal["replayed", "counted"]
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
 
 
@@ -68,11 +73,17 @@ class _Contents(_Stored):
     solution: dict[str, Any] | None
     solution_file: str | None
     message: str | None
+    certificate: dict[str, Any] | None = None
+    bound_grade: Literal["certified", "solver"] | None = None
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its data as stored (see DESIGN in the README) and, once written or read, its path."""
+    """One record: its data as stored (see DESIGN in the README) and, once written or read, its path.
+
+    ``packed`` is the solution, or for the kind ``bound`` the certificate, arrays included; the certificate that stands
+    beside a solution is in ``data``, its arrays too. What follows from these is answered here and nowhere else.
+    """
 
     data: Mapping[str, Any]
     packed: Mapping[str, Any] | None = None
@@ -85,15 +96,83 @@ class Record:
         return None if value is None else float(value)
 
     @property
-    def bound(self) -> float | None:
-        """The proven lower bound, or None."""
+    def stated_bound(self) -> float | None:
+        """The lower bound as the run states it, proven or not."""
         bound = self.data["bound"]
         return None if bound is None else float(bound)
+
+    @property
+    def bound(self) -> float | None:
+        """The proven lower bound, or None. A bound that nobody proves is none, and neither is a solver's bound above
+        the value of the schedule replayed in the same run."""
+        return None if self.grade is None or self.bound_disproved else self.stated_bound
+
+    @property
+    def certificate(self) -> Mapping[str, Any] | None:
+        """The data from which the family's check derives the bound again."""
+        found = self.packed if self.data["kind"] == "bound" else self.data.get("certificate")
+        return found if isinstance(found, Mapping) else None
+
+    @property
+    def grade(self) -> Grade | None:
+        """What stands behind the stated bound: its certificate, the solver's word, or nothing. It follows from what the
+        record holds, so it is right for records that were written before it was stored."""
+        if self.stated_bound is None:
+            return None
+        if self.certificate is not None:
+            return "certified"
+        return "solver" if self.data["solver"] else None
+
+    @property
+    def proof(self) -> str:
+        """The grade in a word for tables: ``certified``, the solver's name, or a dash."""
+        return "–" if self.bound is None else self.words_of_grade.split(" ")[0]
+
+    @property
+    def words_of_grade(self) -> str:
+        """The grade in words: ``certified``, ``HiGHS 1.13.1, seed 0``, or ``proven by nobody``."""
+        match self.grade:
+            case "certified":
+                return "certified"
+            case "solver":
+                name = str(self.data["solver"])
+                title = SOLVERS[name].title if name in SOLVERS else name
+                version = self.data.get("solver_version") or "of unknown version"
+                return f"{title.split()[-1]} {version}, seed {self.data['options'].get('seed')}"
+        return "proven by nobody"
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """Whether the value was replayed from a schedule or is a formula's count; None without a value."""
+        if self.value is None:
+            return None
+        return "replayed" if self.data["verified"]["facts"].get("replayed", True) else "counted"
+
+    @property
+    def bound_disproved(self) -> bool:
+        """Whether the run's own replayed value lies below its own solver's bound: the bound is false then."""
+        return self.grade == "solver" and self.evidence == "replayed" and exceeds(self.stated_bound, self.value)
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap between the record's own value and proven bound."""
+        return gap(self.value, self.bound)
 
     @property
     def ok(self) -> bool:
         """Whether the check found no fault."""
         return bool(self.data["verified"]["ok"])
+
+    @property
+    def failed(self) -> bool:
+        """Whether the check found faults or the run ended without a result."""
+        return not self.ok or self.data["termination"] in DIED
+
+    @property
+    def label(self) -> str:
+        """Method and solver, where the two differ in name."""
+        method, solver = self.data["method"], self.data["solver"]
+        return f"{method}-{solver}" if solver and solver != method else str(method)
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
@@ -104,10 +183,16 @@ def record_path(results: Path, family: str, instance: str, method: str, solver: 
     return results / family / instance / f"{method}{f'-{solver}' if solver else ''}.json"
 
 
+def exceeds(bound: float | None, value: float | None) -> bool:
+    """Whether a bound lies above a value by more than a solver's tolerance: one millionth of it, in any unit. The one
+    place that says so. False when either is missing."""
+    return bound is not None and value is not None and bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3)
+
+
 def gap(value: float | None, bound: float | None) -> float | None:
     """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing or the value lies
     below the bound (a published count that no schedule can have)."""
-    if value is None or bound is None or bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3):
+    if value is None or bound is None or exceeds(bound, value):
         return None
     if value - bound <= 1e-9 * abs(value):
         return 0.0
@@ -121,6 +206,9 @@ def write(record: Record, path: Path) -> Record:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside, is_new = path, False
     arrays = {k: v for k, v in (record.packed or {}).items() if isinstance(v, np.ndarray)}
+    certificate = data.get("certificate")
+    if isinstance(certificate, Mapping):
+        arrays |= {CERTIFICATE + k: v for k, v in certificate.items() if isinstance(v, np.ndarray)}
     if sum(array.size for array in arrays.values()) > INLINE_LIMIT:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **{k: _narrow(v) for k, v in arrays.items()})
@@ -132,8 +220,9 @@ def write(record: Record, path: Path) -> Record:
         write_atomically(beside, blob)
         arrays = {}
     if record.packed is not None:
-        rest = {k: v for k, v in record.packed.items() if not isinstance(v, np.ndarray)}
-        data["solution"] = rest | {k: v.tolist() for k, v in arrays.items()}
+        data["solution"] = _inline(record.packed, arrays, "")
+    if isinstance(certificate, Mapping):
+        data["certificate"] = _inline(certificate, arrays, CERTIFICATE)
     try:
         write_atomically(path, (dumps(data) + "\n").encode())
     except BaseException:
@@ -143,7 +232,13 @@ def write(record: Record, path: Path) -> Record:
     for old in path.parent.glob(f"{path.stem}.*.npz"):
         if old.name != data["solution_file"]:
             old.unlink(missing_ok=True)
-    return Record(data, record.packed, path)
+    return Record(data if certificate is None else data | {"certificate": certificate}, record.packed, path)
+
+
+def _inline(values: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """What of ``values`` stands in the JSON file: all that is no array, and the arrays that are not beside it."""
+    kept = {k: v for k, v in values.items() if not isinstance(v, np.ndarray)}
+    return kept | {k: arrays[prefix + k].tolist() for k in values if prefix + k in arrays}
 
 
 def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
@@ -225,7 +320,12 @@ def read(path: str | Path) -> Record:
             raise InputError(f"solution_file = {name!r}: must be a plain file name", str(path))
         try:
             with np.load(path.with_name(name), allow_pickle=False) as stored:
-                packed = dict(packed or {}) | {key: stored[key] for key in stored.files}
+                arrays = {key: stored[key] for key in stored.files}
         except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
             raise InputError(f"solution file {name} cannot be read: {error}", str(path)) from None
+        proving = {key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)}
+        if arrays:
+            packed = dict(packed or {}) | arrays
+        if proving:
+            data["certificate"] = dict(data.get("certificate") or {}) | proving
     return Record(data, packed, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from synth.errors import Fault, InputError
 from synth.instance import Part
 from synth.network import builders
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY, Network
+from synth.textfile import read_text
 
 MAX_NODES = 65_536  # beyond it not even the distances fit into memory
 
@@ -223,10 +225,9 @@ def links_from_csv(path: Path) -> dict[str, Any]:
     faults: list[Fault] = []
     links: list[dict[str, Any]] = []
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream)
-            header = set(reader.fieldnames or ())
-            rows = [(reader.line_num, row) for row in reader]
+        reader = csv.DictReader(io.StringIO(read_text(path)))
+        header = set(reader.fieldnames or ())
+        rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", str(path)) from None
     if not {"src", "dst"} <= header or not header <= set(known) or not rows:

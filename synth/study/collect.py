@@ -13,6 +13,7 @@ from synth.record import Record
 from synth.study import figures, report
 from synth.study.plan import Study
 from synth.study.table import build, read_records
+from synth.textfile import read_text
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def collect(study: Study, folder: Path, command: str | None = None) -> Collected
         study.title,
         command or f"synth study {study.source or study.name}",
         [*_differences(study, folder, records), *(f"left out: {text}" for text in study.skipped)],
-        study.source.read_text() if study.source is not None and study.source.is_file() else "",
+        read_text(study.source) if study.source is not None and study.source.is_file() else "",
     )
     report.write(files[-1], ran, table, drawn, records, instances)
     return Collected(table, tuple(files))

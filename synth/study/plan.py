@@ -42,6 +42,7 @@ from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.options import RunOptions, read_duration
 from synth.runner import Run, expand_paths
+from synth.textfile import read_text
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "ratios", "profile", "progress"]
@@ -112,7 +113,7 @@ class Study:
             changes["seeds"] = [seed]
         if threads is not None:
             changes["threads"] = threads
-        return replace(self, plans=tuple(plan.model_copy(update=changes) for plan in self.plans), skipped=[])
+        return replace(self, plans=tuple(RunPlan.model_validate(plan.model_dump() | changes) for plan in self.plans), skipped=[])
 
     def instances(self, folder: Path) -> list[Instance]:
         """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
@@ -219,7 +220,7 @@ def load(target: str | Path) -> Study:
     if not path.is_file():
         raise InputError(f"no family and no study file; families: {', '.join(family_names())}", str(target))
     try:
-        raw = tomllib.loads(path.read_text())
+        raw = tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not valid TOML: {error}", str(path)) from None
     except OSError as error:

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from synth.errors import Fault, InputError
+from synth.textfile import decode
 
 _RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
 
@@ -66,7 +67,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines of a text file, unpacked if it is gzipped, without comments (#) and empty lines."""
     try:
         data = path.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
+        text = decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
     except UnicodeDecodeError:

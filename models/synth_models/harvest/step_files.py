@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from synth.errors import Fault, InputError
 from synth.instance import read_json
+from synth.textfile import read_text
 from synth_models.harvest.plan import FloatArray, IntArray
 
 MAX_MATRIX = 256  # GPUs; a split takes up to (2n)^2 matchings
@@ -38,7 +39,7 @@ def read_steps(path: Path) -> tuple[int | None, list[dict[str, Any]]]:
 def read_matrix(path: Path) -> FloatArray:
     """A square matrix of finite bytes >= 0, its diagonal zero. Raises :class:`InputError` listing all faults."""
     try:
-        rows = [row for row in csv.reader(path.read_text().splitlines()) if row]
+        rows = [row for row in csv.reader(read_text(path).splitlines()) if row]
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

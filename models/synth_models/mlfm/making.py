@@ -10,6 +10,7 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.instance import parse, read_json
 from synth.options import read_choice, read_float, read_int
+from synth.textfile import read_text
 from synth_models.mlfm.instance import MLFMInstance
 
 _BLOCK = ("layers", "columns", "servers")
@@ -89,7 +90,7 @@ def _guarded(read: Any, file: str, faults: list[Fault]) -> Any:
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """Non-empty lines, numbered from 1, cut into words; ``#`` starts a comment."""
     try:
-        text = path.read_text()
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     cut = [
@@ -101,7 +102,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
 def _json(path: Path, bracket: str) -> Any:
     """The file's JSON when it starts with ``bracket``, else None."""
     try:
-        start = path.read_text().lstrip()[:1]
+        start = read_text(path).lstrip()[:1]
     except (OSError, UnicodeDecodeError):
         return None
     return read_json(path)[0] if start == bracket else None
