@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -16,7 +17,8 @@ from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, get_family
 from synth.instance import Instance, read
 from synth.options import RunOptions, read_parameters
-from synth.record import Record
+from synth.record import Grade, Record
+from synth.verification import against_value, certify, compare, replay
 
 
 def method_options(
@@ -91,39 +93,50 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     if outcome.solve_s == 0.0:
         outcome.solve_s = max(0.0, wall - outcome.build_s)
     check_started = time.monotonic()
-    verdict = _verify(family, instance, outcome)
-    packed = family.pack(outcome.solution) if outcome.solution is not None else outcome.certificate
+    verdict, held = _verify(family, instance, method, options, outcome)
     return Record(
-        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started)
+        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started, held)
         | {"progress": _progress(options, outcome, verdict, ended)},
-        packed,
-    )
+        family.pack(outcome.solution) if outcome.solution is not None
+        else outcome.certificate if method.kind == "bound" else None,
+    )  # fmt: skip
 
 
-def _verify(family: Family, instance: Instance, outcome: Outcome) -> Verdict:
-    verdict = Verdict(None, {"replayed": False})
-    if outcome.solution is not None:
-        verdict = family.check(instance, outcome.solution)
-        verdict.facts = {"replayed": True, **verdict.facts}
-    elif outcome.certificate is not None and outcome.bound is not None:
-        verdict.facts = {"replayed": False, "certificate": "verified"}
-        verdict.faults = family.check_bound(instance, outcome.bound, outcome.certificate)
-    if verdict.value is not None and outcome.bound is not None and exceeds(outcome.bound, verdict.value):
-        verdict.faults.append(f"the bound {outcome.bound:g} exceeds the verified value {verdict.value:g}")
-    return verdict
+def _verify(
+    family: Family, instance: Instance, method: Method, options: RunOptions, outcome: Outcome
+) -> tuple[Verdict, float | None]:
+    """The verdict on what a method returned, and the value that stands: a bound's faults take no value away, unless it
+    is a mere count below a bound."""
+    verdict = replay(family, instance, outcome.solution)
+    held = verdict.value if verdict.ok else None
+    grade = _grade(options, outcome)
+    certified = certify(family, instance, outcome.bound, outcome.certificate)
+    if grade == "certified" and not certified:
+        verdict.facts["certificate"] = "verified"
+    contradiction = against_value(outcome.bound, grade, verdict)
+    if contradiction and grade and not verdict.facts.get("replayed", True):
+        held = None
+    verdict.faults += certified + contradiction
+    if method.kind == "bound" and outcome.bound is not None and grade is None:
+        verdict.faults.append(f"the method states the bound {outcome.bound:g} without a certificate")
+    return verdict, held
 
 
-def exceeds(bound: float, value: float) -> bool:
-    """Whether a bound lies above a value by more than a solver's tolerance: one millionth of it, in any unit."""
-    return bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3)
+def _grade(options: RunOptions, outcome: Outcome) -> Grade | None:
+    if outcome.bound is None:
+        return None
+    if outcome.certificate is not None:
+        return "certified"
+    return "solver" if options.solver else None
 
 
 def _record_data(
     family: Family, instance: Instance, method: Method, options: RunOptions, outcome: Outcome, verdict: Verdict,
-    check_s: float,
+    check_s: float, held: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     from synth.solvers.catalogue import SOLVERS
 
+    beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
     return {
         "format": records.FORMAT,
         "family": family.name,
@@ -137,11 +150,12 @@ def _record_data(
         "options": options.as_record(),
         "termination": outcome.termination,
         "objective": {
-            "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise",
-            "value": verdict.value if verdict.ok else None,
+            "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise", "value": held,
         },
         "bound": outcome.bound,
-        "bound_proof": outcome.bound_proof,
+        "bound_grade": _grade(options, outcome),
+        "bound_proof": outcome.bound_proof if outcome.bound is not None else None,
+        "certificate": outcome.certificate if beside else None,
         "progress": [],
         "verified": {"ok": verdict.ok, "facts": verdict.facts, "faults": verdict.faults},
         "seconds": {"build": round(outcome.build_s, 6), "solve": round(outcome.solve_s, 6), "check": round(check_s, 6)},
@@ -155,11 +169,16 @@ def _record_data(
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:
-    """Rows of seconds, incumbent, bound; the last is what the run ended with. A fault found leaves none."""
+    """Rows of seconds, incumbent, bound; the last is what the run ended with, and none says better than that (a solver's
+    log may, by its rounding). A fault found leaves no rows."""
     if not verdict.ok:
         return []
+    least = -math.inf if verdict.value is None else verdict.value
+    most = math.inf if outcome.bound is None else outcome.bound
+    rows = options.progress.rows
+    rows[:] = [(at, None if v is None else max(v, least), None if b is None else min(b, most)) for at, v, b in rows]
     options.progress.note(verdict.value, outcome.bound, at=ended - options.progress.started)
-    return [list(row) for row in options.progress.rows]
+    return [list(row) for row in rows]
 
 
 def failure(instance: Instance, method: Method, options: RunOptions, termination: Any, message: str) -> Record:
@@ -200,10 +219,10 @@ def find_instance(record: Record) -> Instance:
 
 
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:
-    """Replay a record's solution (or verify its bound's certificate) from the instance alone.
+    """Compare everything a record states with what can be computed again from the instance, its solution (replayed) and
+    its bound's certificate; see :mod:`synth.verification`. ``unverified`` lists what cannot.
 
-    Besides the solution's own faults, the stored value must be the one recomputed and the bound must not exceed it.
-    Raises :class:`InputError` when the record or its instance cannot be read.
+    Raises :class:`InputError` when the record or its instance cannot be read; what is wrong in them is a fault.
     """
     if not isinstance(record, Record):
         record = records.read(record)
@@ -211,25 +230,4 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
         instance = find_instance(record)
     elif instance.sha256 != record["instance_sha256"]:
         return Verdict(None, {"replayed": False}, ["the record belongs to another instance (its hash differs)"])
-    family = get_family(record["family"])
-    stored, bound = record.value, record.bound
-    if record["kind"] == "bound" or not record.packed:
-        faults = []
-        if stored is not None:
-            faults.append(f"the record states the value {stored:g} but holds no solution")
-        if record["kind"] == "bound" and bound is not None:
-            if record.packed:
-                faults += family.check_bound(instance, bound, record.packed)
-            else:
-                faults.append(f"the record states the bound {bound:g} but holds no certificate")
-        return Verdict(None, {"replayed": False}, faults)
-    try:
-        solution = family.unpack(instance, record.packed)
-    except (KeyError, ValueError, TypeError, OverflowError) as error:
-        return Verdict(None, {"replayed": False}, [f"the stored solution cannot be read: {error!r}"])
-    verdict = family.check(instance, solution)
-    if verdict.ok and (stored is None or abs(stored - (verdict.value or 0.0)) > 1e-9 * abs(stored)):
-        verdict.faults.append(f"the record states the value {stored}, the replay gives {verdict.value}")
-    if verdict.value is not None and bound is not None and exceeds(bound, verdict.value):
-        verdict.faults.append(f"the bound {bound:g} exceeds the replayed value {verdict.value:g}")
-    return verdict
+    return compare(record, instance)

@@ -45,7 +45,8 @@ class Outcome:
     """What a method hands back. Why it stopped, the point it holds and the bound it proved are separate facts.
 
     ``bound`` is a proven lower bound or None; ``bound_proof`` says in words by what. ``certificate`` is data with
-    which the family can verify the bound again (a cut, say).
+    which the family can verify the bound again (a cut, say), beside a solution or alone. A bound without certificate is
+    the word of the run's solver; where no solver ran, it counts as proven by nobody.
     """
 
     termination: Termination
@@ -60,11 +61,16 @@ class Outcome:
 
 @dataclass
 class Verdict:
-    """What the check found: the objective recomputed from the solution, facts about it, and its faults."""
+    """What the check found: the objective recomputed from the solution, facts about it, and its faults.
+
+    ``unverified`` is what a stored record states and nobody can compute again, such as a solver's bound; families leave
+    it empty.
+    """
 
     value: float | None
     facts: dict[str, Any] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:

@@ -323,7 +323,9 @@ def read(path: str | Path) -> Record:
                 arrays = {key: stored[key] for key in stored.files}
         except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
             raise InputError(f"solution file {name} cannot be read: {error}", str(path)) from None
-        proving = {key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)}
+        proving = {
+            key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)
+        }
         if arrays:
             packed = dict(packed or {}) | arrays
         if proving:

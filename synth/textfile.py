@@ -1,4 +1,4 @@
-"""Text files as people have them: with or without a byte-order mark, in UTF-8 or, where a mark says so, UTF-16 or 32."""
+"""Text files as people have them: with or without a byte-order mark, in UTF-8 or, where the mark says so, UTF-16."""
 
 from __future__ import annotations
 

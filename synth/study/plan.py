@@ -113,7 +113,9 @@ class Study:
             changes["seeds"] = [seed]
         if threads is not None:
             changes["threads"] = threads
-        return replace(self, plans=tuple(RunPlan.model_validate(plan.model_dump() | changes) for plan in self.plans), skipped=[])
+        return replace(
+            self, plans=tuple(RunPlan.model_validate(plan.model_dump() | changes) for plan in self.plans), skipped=[]
+        )
 
     def instances(self, folder: Path) -> list[Instance]:
         """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
