@@ -169,7 +169,7 @@ def _record_data(
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:
-    """Rows of seconds, incumbent, bound; the last is what the run ended with, and none says better than that (a solver's
+    """Rows of seconds, incumbent, bound; the last is what the run ended with, none says better than that (a solver's
     log may, by its rounding). A fault found leaves no rows."""
     if not verdict.ok:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from synth.instance import Instance
     from synth.record import Record
     from synth.runner import Run
+    from synth.standing import Standing
 
 T = TypeVar("T")
 EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
@@ -76,12 +77,13 @@ def solve(
         errors.print(f"synth: {error}", style="red", markup=False)
         raise typer.Exit(EXIT_FAILED) from None
     done = [(runs[i], ended[i]) for i in sorted(ended)]
+    contradictions = print_contradictions(done, results)
     if not json_lines:
         print_table(done, results)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
     print_messages(done)
-    code = exit_code(done)
+    code = EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
 
@@ -185,36 +187,48 @@ def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
     ]
 
 
-COLUMNS = ("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended")
+COLUMNS = ("instance", "method", "value", "bound", "proof", "gap", "seconds", "verified", "ended")
 
 
 def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
     from synth.record import gap
 
-    bounds = _best_bounds(done, results)
+    found = _standings(done, results)
     rows: list[Sequence[str]] = []
     for run, record in done:
-        bound = bounds.get((run.instance.family, run.instance.name))
+        best = found[run.instance.family, run.instance.sha256]
+        bound = best.bound
         solver = run.options.solver
         method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
         something = record.value is not None or "certificate" in record["verified"]["facts"]
-        done_how = "yes" if record["verified"]["facts"].get("replayed") or record.value is None else "counted"
+        done_how = "counted" if record.evidence == "counted" else "yes"
         verified = "FAILED" if not record.ok else done_how if something else "–"
         ended = record["termination"]
         value = number(record.value) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {number(record.bound)})"
+        elif record.bound_disproved:
+            verified = "bound FALSE"
         seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
         shown_gap = percent(gap(record.value, bound))
-        rows.append((run.instance.name, method, value, number(bound), shown_gap, seconds, verified, ended))
+        rows.append((run.instance.name, method, value, number(bound), best.proof, shown_gap, seconds, verified, ended))
     return rows
 
 
 def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
-    """Value, best proven bound, gap, seconds and end of each run."""
+    """Value, best proven bound and what proves it, gap, seconds and end of each run."""
     rows = _rows(done, results)
     right = ("value", "bound", "gap", "seconds")
     console.print(table(*COLUMNS, rows=rows, right=right))
+
+
+def print_contradictions(done: Sequence[tuple[Run, Record]], results: Path) -> int:
+    """Schedules below certified bounds (alarms) and below solvers' bounds, on standard error; how many there are."""
+    found = _standings(done, results)
+    texts = [text for standing in found.values() for text in standing.messages()]
+    for text in texts:
+        errors.print(f"synth: {text}", style="red", markup=False)
+    return len(texts)
 
 
 def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
@@ -223,37 +237,37 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
 
     from synth.record import gap
 
-    bounds = _best_bounds(done, results)
+    found = _standings(done, results)
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
         for run, record in done:
-            bound = bounds.get((run.instance.family, run.instance.name))
+            best = found[run.instance.family, run.instance.sha256]
             seconds = record["seconds"]["build"] + record["seconds"]["solve"]
             writer.writerow((
-                run.instance.name, run.method.name, run.options.solver, record.value, bound, gap(record.value, bound),
-                seconds, record.ok, record["termination"],
+                run.instance.name, run.method.name, run.options.solver, record.value, best.bound,
+                best.proof if best.best else None, gap(record.value, best.bound), seconds, record.ok,
+                record["termination"],
             ))  # fmt: skip
 
 
-def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
-    """The best proven bound per instance, over these runs and earlier records of the same instance file."""
+def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:
+    """What is proven per instance (family and hash of its file), by these runs and earlier records of the same file."""
     from synth import record as records
     from synth.errors import InputError
+    from synth.standing import by_instance, standing
 
-    best: dict[tuple[str, str], float] = {}
-    for run, _ in done:
-        key = (run.instance.family, run.instance.name)
-        if key in best:
-            continue
-        for path in (results / run.instance.family / run.instance.name).glob("*.json"):
-            try:
-                record = records.read(path)
-            except InputError:
-                continue
-            if record["instance_sha256"] == run.instance.sha256 and record.bound is not None and record.ok:
-                best[key] = max(best.get(key, record.bound), record.bound)
-    return best
+    held = {run.path.resolve(): record for run, record in done}
+    for folder in {run.path.parent.resolve() for run, _ in done}:
+        for path in sorted(folder.glob("*.json")):
+            if path not in held:
+                try:
+                    held[path] = records.read(path)
+                except InputError:
+                    continue
+    groups = by_instance(held.values())
+    keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
+    return {key: standing(groups.get(key, ())) for key in keys}
 
 
 def print_messages(done: Sequence[tuple[Run, Record]]) -> None:

@@ -97,16 +97,18 @@ def _line(ended: int, total: int, run: Run, record: Record) -> str:
     seconds = record["seconds"]
     solver = f"-{run.options.solver}" if run.options.solver not in (None, run.method.name) else ""
     state = record["termination"] if record.ok else "CHECK FAILED"
+    proof = "" if record.bound is None else f" ({record.proof})"
     return (
         f"{ended}/{total} {run.instance.name} {run.method.name}{solver}: {state}, value {number(record.value)}, "
-        f"bound {number(record.bound)}, {seconds['build'] + seconds['solve']:.2f} s"
+        f"bound {number(record.bound)}{proof}, {seconds['build'] + seconds['solve']:.2f} s"
     )
 
 
 def _collect(one: Study, folder: Path) -> int:
-    """Write and print what the study shows; the number of failed rows."""
+    """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect
     from synth.study.measures import summary
+    from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
     made = collect(one, folder, command)
@@ -119,6 +121,8 @@ def _collect(one: Study, folder: Path) -> int:
             right=[name.replace("_", " ") for name in columns if name not in ("family", "label", "kind")],
         )
     )
+    for text in alarms(made.table):
+        errors.print(text, style="red", markup=False)
     failed = made.table[made.table["status"] == "failed"]
     for row in failed.to_dict("records"):
         why = row["faults"] or row["message"]
@@ -126,7 +130,7 @@ def _collect(one: Study, folder: Path) -> int:
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
     console.print(f"{folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
-    return len(failed)
+    return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 
 def _cell(name: Any, value: Any) -> str:
@@ -156,12 +160,18 @@ def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
         count = f"{len(found.regressions)} of {len(found.rows)}"
         console.print(f"{count} runs are worse in B (slower: from {SLOWER:g} times)")
         columns = ["value_a", "value_b", "bound_a", "bound_b", "total_s_a", "total_s_b", "why"]
-        shown = found.regressions[["instance", "method", "solver", "seed", *columns]]
+        shown = found.regressions[["instance", "method", "solver", *_varied(found.rows), *columns]]
         _print(shown.head(LISTED), "instance", "method", "solver", "why")
         if len(shown) > LISTED:
             console.print(f"… {len(shown) - LISTED} more (--json prints all)")
     else:
         console.print(f"none of {len(found.rows)} runs is worse in B")
+
+
+def _varied(rows: pd.DataFrame) -> list[str]:
+    """The seed, and the other options in which the compared runs differ."""
+    names = ("time_limit_s", "relative_gap", "threads", "options")
+    return ["seed", *(name for name in names if rows[name].nunique(dropna=False) > 1)]
 
 
 def _print(rows: pd.DataFrame, *left: str) -> None:

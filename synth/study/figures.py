@@ -15,6 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from synth.record import Record
 from synth.study.measures import performance_profile
+from synth.study.table import VALUE_COUNTS
 
 MOST_INSTANCES = 60  # on one axis
 LEAST_S = 1e-3
@@ -38,7 +39,7 @@ def _colours(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _values(table: pd.DataFrame) -> Any:
-    return table[(table["status"] == "ok") & table["value"].notna()]
+    return table[table["status"].isin(VALUE_COUNTS) & table["value"].notna()]
 
 
 def _by_instance(rows: Any, what: str, reduce: str = "min") -> Any:
@@ -135,7 +136,7 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
     """Incumbent and bound over time of the programs that took longest, up to six instances on which something
     happened on the way."""
     of_path = {record.path.as_posix(): record for record in records if record.path is not None}
-    rows: Any = table[(table["status"] == "ok") & (table["kind"] == "program")]
+    rows: Any = table[table["status"].isin(VALUE_COUNTS) & (table["kind"] == "program")]
     charts: dict[tuple[str, str], list[tuple[str, list[Any]]]] = {}
     for row in rows.sort_values("total_s", ascending=False).to_dict("records"):
         record = next((r for path, r in of_path.items() if path.endswith("/" + row["record"])), None)

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from synth.study.table import VALUE_COUNTS, WRONG
+
 SHIFT_S = 1.0  # of the shifted geometric mean of times
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,8 +32,9 @@ def shifted_geometric_mean(seconds: Sequence[float] | FloatArray, shift: float =
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """One row per family and label.
 
-    ``runs``; ``failed`` (status failed or disproved); ``with_value``; ``wins`` (value is the best); ``solved`` (proven
-    within the gap by the run itself); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value over
+    ``runs``; ``failed`` (something is not as stated, see the table's status); ``with_value``; ``wins`` (value is the
+    best); ``solved`` (proven within the gap by the run itself) and ``certified`` (how many of these by a certificate,
+    the others by the solver's word); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value over
     best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
     over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
     where ``with_value`` agrees.
@@ -39,17 +42,18 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     baselines = [name for name in table.columns if name.startswith("ratio_to_") and name != "ratio_to_best"]
     rows = []
     for (family, label), group in table.groupby(["family", "label"], sort=True):
-        good = group[group["status"] == "ok"]
+        good = group[group["status"].isin(VALUE_COUNTS)]
         held = good[good["value"].notna()]
         row = {
             "family": family,
             "label": label,
             "kind": group["kind"].iloc[0],
             "runs": len(group),
-            "failed": int(group["status"].isin(["failed", "disproved"]).sum()),
+            "failed": int(group["status"].isin(WRONG).sum()),
             "with_value": len(held),
             "wins": int(held["win"].sum()),
             "solved": int(held["solved"].sum()),
+            "certified": int((held["solved"].astype(bool) & (held["proof"] == "certified")).sum()),
             "mean_gap": float(held["gap"].mean()) if held["gap"].notna().any() else float("nan"),
             "ratio_to_best": geometric_mean(held["ratio_to_best"].dropna().to_numpy()),
         }
@@ -61,12 +65,12 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per instance: ``best_value``, ``best_bound``, the gap between them, who has the best value (all labels)
-    and how many runs failed."""
+    """One row per instance: ``best_value``, ``best_bound``, the gap between them and by what the bound (and so the gap)
+    is proven, who has the best value (all labels) and in how many runs something is not as stated."""
     rows = []
     for (family, instance), group in table.groupby(["family", "instance"], sort=True):
-        good = group[group["status"] == "ok"]
-        value, bound = good["best_value"].min(), good["best_bound"].max()
+        good = group[group["status"].isin(VALUE_COUNTS)]
+        value, bound = good["best_value"].min(), group["best_bound"].max()
         gaps = good.loc[good["win"].astype(bool), "gap"]
         rows.append(
             {
@@ -75,9 +79,10 @@ def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:
                 "best_value": value,
                 "best_bound": bound,
                 "gap": gaps.min() if len(gaps) else float("nan"),
+                "proof": group["best_proof"].iloc[0],
                 "unit": group["unit"].iloc[0],
                 "best_by": ", ".join(sorted(good.loc[good["win"].astype(bool), "label"].unique())),
-                "failed": int(group["status"].isin(["failed", "disproved"]).sum()),
+                "failed": int(group["status"].isin(WRONG).sum()),
             }
         )
     return pd.DataFrame(rows)

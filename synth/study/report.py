@@ -23,7 +23,7 @@ from synth.frames import Frames
 from synth.instance import Instance
 from synth.record import Record
 from synth.study import measures
-from synth.study.table import COLUMNS
+from synth.study.table import COLUMNS, VALUE_COUNTS, WRONG, plain_name
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
@@ -31,8 +31,8 @@ MOST_NODES = 256
 LONGEST = 7  # digits before the point that a table shows without a power of ten
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
-    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "best_bound", "gap",
-    "ratio_to_best", "win", "solved", "total_s", "message", "faults",
+    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
+    "best_proof", "gap", "ratio_to_best", "win", "solved", "total_s", "message", "faults",
 )  # fmt: skip
 
 
@@ -66,6 +66,7 @@ def write(
         style=(page / "report.css").read_text(),
         script=(page / "report.js").read_text(),
         facts=_facts(table),
+        alarms=alarms(table),
         skipped=ran.notes,
         summary=_rows(measures.summary(table)) if len(table) else [],
         best=_rows(best),
@@ -80,6 +81,15 @@ def write(
         most_moves=MOST_MOVES,
     )
     path.write_text(text, encoding="utf-8")
+
+
+def alarms(table: pd.DataFrame) -> list[str]:
+    """What must not be: schedules below certified bounds first, then solvers' bounds that a schedule disproves."""
+    return [
+        f"{row['instance']} {row['label']}: {row['faults']}"
+        for status in ("alarm", "bound disproved")
+        for row in (table[table["status"] == status].to_dict("records") if len(table) else ())
+    ]
 
 
 def for_people(value: float) -> str:
@@ -107,13 +117,13 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
         except Exception:
             installed.append(f"{name} not installed")
     good = int((table["status"] == "ok").sum()) if len(table) else 0
-    failed = int(table["status"].isin(["failed", "disproved"]).sum()) if len(table) else 0
+    failed = int(table["status"].isin(WRONG).sum()) if len(table) else 0
     empty = len(table) - good - failed
     used = table[table["solver"] != ""]
     solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
     limits = table["time_limit_s"].astype(float).map(lambda limit: f"{limit:g} s" if limit == limit else "none")
     return [
-        ("runs", f"{len(table)}: {good} ok, {failed} failed or disproved, {empty} without value and bound"),
+        ("runs", f"{len(table)}: {good} ok, {failed} failed, disproved or an alarm, {empty} without value and bound"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
         ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
@@ -147,14 +157,14 @@ def _animations(
     table: pd.DataFrame, records: Sequence[Record], instances: dict[tuple[str, str], Instance]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The best schedule of every instance (least value, then least time), and which are not drawn and why."""
-    good: Any = table[(table["status"] == "ok") & (table["evidence"] == "replayed")]
+    good: Any = table[table["status"].isin(VALUE_COUNTS) & (table["evidence"] == "replayed")]
     firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
     by_path = {record.path.as_posix(): record for record in records if record.path is not None}
     made: list[dict[str, Any]] = []
     undrawn = []
     for row in firsts.sort_values(["family", "instance"]).to_dict("records"):
         record = next(record for path, record in by_path.items() if path.endswith("/" + row["record"]))
-        instance = instances.get((row["family"], row["instance"]))
+        instance = instances.get((row["family"], plain_name(row["instance"])))
         found = _frames(record, instance) if len(made) < MOST_ANIMATIONS else "the page is full"
         if isinstance(found, str):
             undrawn.append(f"{row['instance']}: {found}")

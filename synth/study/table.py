@@ -12,12 +12,13 @@ import pandas as pd
 
 from synth import record as records
 from synth.errors import InputError
-from synth.record import Record, gap
+from synth.record import Record, exceeds, gap
+from synth.standing import Standing, alarm_words, by_instance, disproof_words, standing
 
 COLUMNS: dict[str, str] = {
     "study": "name of the study",
     "family": "problem class",
-    "instance": "name of the instance",
+    "instance": "name of the instance; name@hash where the study has several versions of its file",
     "method": "method of the family",
     "kind": "program, reference or bound",
     "solver": "solver, empty where the method uses none",
@@ -29,19 +30,23 @@ COLUMNS: dict[str, str] = {
     "relative_gap": "gap at which the solver might stop [1]",
     "options": "the method's own parameters [JSON]",
     "termination": "why the run ended",
-    "status": "ok; failed (the check found faults, the run died, or a replayed value lies below a proven bound); "
-    "disproved (a counted value lies below a proven bound); none (ended well with neither value nor bound)",
+    "status": "ok; failed (the check found faults or the run died); bound disproved (a replayed value lies below the "
+    "solver's bound: its value counts, its bound does not); disproved (a counted value lies below a proven bound); "
+    "alarm (a replayed value lies below a certified bound: one of the checks is wrong); none (ended well with neither "
+    "value nor proven bound)",
     "evidence": "of the value: replayed (its schedule was) or counted (a formula's or program's count, no schedule)",
     "value": "objective value recomputed by the check [unit]",
     "bound": "bound the run proved [unit]",
+    "proof": "what proves bound: certified (derived again from a certificate) or the solver whose word it is",
     "unit": "unit of value and bound",
     "best_value": "least replayed value of the instance over all runs of the study [unit]",
-    "best_bound": "greatest proven bound of the instance over all runs of the study [unit]",
+    "best_bound": "greatest proven bound of the instance, by its file's hash, over all runs of the study [unit]",
+    "best_proof": "what proves best_bound: certified or the solver whose word it is",
     "gap_own": "(value - bound) / |value| with the run's own bound [1]",
     "gap": "(value - best_bound) / |value| [1]",
     "ratio_to_best": "value / best_value [1]",
     "win": "whether value is best_value and replayed",
-    "solved": "whether gap is at most relative_gap (value proven best within it) by the run itself",
+    "solved": "whether gap_own is at most relative_gap: value proven best within it by the run itself (see proof)",
     "build_s": "time to make the model [s]",
     "solve_s": "time to solve [s]",
     "check_s": "time to check [s]",
@@ -57,7 +62,9 @@ COLUMNS: dict[str, str] = {
 }
 NUMBERS = ("value", "bound", "best_value", "best_bound", "gap_own", "gap", "ratio_to_best", "time_limit_s")
 MEETS = 1e-9  # relative difference up to which two values are the same
-BELOW = 1e-6  # relative difference from which a value contradicts a bound
+VALUE_COUNTS = ("ok", "bound disproved")  # statuses of rows whose value stands
+WRONG = ("failed", "alarm", "bound disproved", "disproved")  # statuses of rows in which something is not as stated
+VERSION = "@"  # between a name and its file's hash; no name holds one
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -79,32 +86,31 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
     """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>``
     (this row's value over the baseline's best value on the instance: < 1 means better than the baseline).
 
-    A value below the best proven bound contradicts it: such a row counts for nothing (see ``status``). A counted value
-    has a gap and ratios, but is nobody's best value."""
-    table: Any = pd.DataFrame([_row(study, folder, record) for record in found], columns=list(COLUMNS))
+    What contradicts each other is settled by :mod:`synth.standing` among the runs of one instance file, see ``status``.
+    A counted value has a gap and ratios, but is nobody's best value."""
+    rows = [_row(study, folder, record) for record in found]
+    of_record = {id(record): row for record, row in zip(found, rows, strict=True)}
+    for group in by_instance(found).values():
+        _judge(standing(group), [(record, of_record[id(record)]) for record in group])
+    table: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     for column in NUMBERS:
         table[column] = pd.to_numeric(table[column])
     if table.empty:
         return pd.DataFrame(table)
     several = table.groupby(["family", "instance", "method", "solver"])["variant"].transform("nunique").max() > 1
     table["label"] = [
-        " ".join([method + (f"-{solver}" if solver and solver != method else "")] + ([variant] if several else []))
-        for method, solver, variant in zip(table["method"], table["solver"], table["variant"], strict=True)
+        " ".join([record.label] + ([variant] if several else []))
+        for record, variant in zip(found, table["variant"], strict=True)
     ]
-    good = table["status"] == "ok"
-    keys = [table["family"], table["instance"]]
+    _tell_versions_apart(table)
+    keys = [table["family"], table["instance_sha256"]]
+    good = table["status"].isin(VALUE_COUNTS)
     replayed = table["evidence"] == "replayed"
-    table["best_bound"] = table["bound"].where(good).groupby(keys).transform("max")
-    below = good & (table["value"] < table["best_bound"] - BELOW * table["best_bound"].abs())
-    for index, row in table[below].iterrows():
-        table.loc[index, "status"] = "failed" if row["evidence"] == "replayed" else "disproved"
-        fault = f"the {row['evidence']} value {row['value']:g} lies below the proven bound {row['best_bound']:g}"
-        table.loc[index, "faults"] = "; ".join(filter(None, [row["faults"], fault]))
-    good &= ~below
     table["best_value"] = table["value"].where(good & replayed).groupby(keys).transform("min")
     for index, row in table[good].iterrows():
         value = _or_none(row["value"])
-        table.loc[index, "gap_own"] = _nan(gap(value, _or_none(row["bound"])))
+        own = _or_none(row["bound"]) if row["status"] == "ok" else None
+        table.loc[index, "gap_own"] = _nan(gap(value, own))
         table.loc[index, "gap"] = _nan(gap(value, _or_none(row["best_bound"])))
     table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
     table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + MEETS)
@@ -116,11 +122,40 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
 
 
+def plain_name(instance: str) -> str:
+    """The instance's name without the version of its file."""
+    return instance.partition(VERSION)[0]
+
+
+def _tell_versions_apart(table: Any) -> None:
+    versions = table.groupby(["family", "instance"])["instance_sha256"].transform("nunique")
+    marked = table["instance"] + VERSION + table["instance_sha256"].str[:8]
+    table["instance"] = table["instance"].where(versions <= 1, marked)
+
+
+def _judge(found: Standing, group: Sequence[tuple[Record, dict[str, Any]]]) -> None:
+    """Write what the runs of one instance file prove together into their rows."""
+    of_record = {id(record): row for record, row in group}
+
+    def mark(record: Record, status: str, fault: str) -> None:
+        row = of_record[id(record)]
+        row["status"] = status
+        row["faults"] = "; ".join(filter(None, [row["faults"], fault]))
+
+    for record, value in found.disproved:
+        mark(record, "bound disproved", disproof_words(record, value))
+    for value, bound in found.alarms:
+        mark(value, "alarm", alarm_words(value, bound))
+    for record, row in group:
+        row["best_bound"], row["best_proof"] = found.bound, "" if found.bound is None else found.proof
+        if row["status"] == "ok" and record.evidence == "counted" and exceeds(found.bound, record.value):
+            words = f"the counted value {record.value:g} lies below the proven bound {found.bound:g}"
+            mark(record, "disproved", words)
+
+
 def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
     assert record.path is not None
     options, seconds, path = record["options"], record["seconds"], record.path.relative_to(folder)
-    died = record["termination"] in ("error", "killed", "out_of_memory")
-    facts = record["verified"]["facts"]
     empty = record.value is None and record.bound is None
     return {
         "study": study,
@@ -136,10 +171,11 @@ def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
         "relative_gap": options.get("relative_gap", 0.0),
         "options": json.dumps(options.get("method", {}), sort_keys=True),
         "termination": record["termination"],
-        "status": "failed" if died or not record.ok else "none" if empty else "ok",
-        "evidence": "" if record.value is None else "replayed" if facts.get("replayed", True) else "counted",
+        "status": "failed" if record.failed else "none" if empty else "ok",
+        "evidence": record.evidence or "",
         "value": record.value,
         "bound": record.bound,
+        "proof": record.proof if record.bound is not None else "",
         "unit": record["objective"]["unit"],
         "build_s": seconds["build"],
         "solve_s": seconds["solve"],

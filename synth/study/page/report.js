@@ -29,7 +29,7 @@ function applyFilter() {
   let shown = 0;
   for (const row of runs.tBodies[0].rows) {
     const text = row.textContent.toLowerCase();
-    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || ["failed", "disproved"].includes(row.className));
+    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || ["failed", "disproved", "bound-disproved", "alarm"].includes(row.className));
     row.hidden = !fits;
     shown += fits;
   }
