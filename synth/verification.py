@@ -212,9 +212,9 @@ class _Comparison:
             self.faults.append(f"the record states the bound {bound:g} but holds no certificate")
         self.faults += against_value(bound, grade, found)
         if grade == "solver":
-            self.unverified.append(f"bound {bound:g} by {record.words_of_grade}")
+            self.unverified.append(f"bound {bound:.12g} by {record.words_of_grade}")
         elif grade is None:
-            self.unverified.append(f"bound {bound:g}, {record.words_of_grade}")
+            self.unverified.append(f"bound {bound:.12g}, {record.words_of_grade}")
 
     def _termination(self, found: Verdict) -> None:
         record, ended = self.record, self.record["termination"]
@@ -235,14 +235,16 @@ class _Comparison:
         if ended == "infeasible":
             if holds or record.value is not None:
                 self.faults.append("the record states infeasible, but holds a solution")
+            if record["kind"] == "bound" and record.stated_bound is not None:
+                self.faults.append("the record states infeasible, but a bound for the whole problem")
             reason = next((text for text in (record["message"], record.data.get("bound_proof")) if text), None)
             if reason is None:
                 self.faults.append("the record states infeasible, but not by what")
             why = f"termination infeasible: {reason}"
         elif ended == "finished" and not holds and record.bound is None:
             self.faults.append("the record states finished, but holds neither a solution nor a proven bound")
-        elif ended in NEVER_HOLDS and (holds or record.value is not None):
-            self.faults.append(f"the record states {ended}, but holds a solution")
+        elif ended in NEVER_HOLDS and (holds or record.value is not None or record.stated_bound is not None):
+            self.faults.append(f"the record states {ended}, but holds a result")
         if not (ended == "finished" and (holds or record.grade == "certified")):
             self.unverified.append(why)
 

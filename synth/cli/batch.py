@@ -183,6 +183,7 @@ def collect(folder: Path = FOLDER) -> None:
     done = [(batch.entries[run.index].run(folder), run.record) for run in found.runs if run.record is not None]
     if batch.study is None and done:
         results = folder / batch.entries[0].results
+        solving.print_contradictions(done, results)
         solving.print_table(done, results)
         solving.write_table(done, results, folder / "table.csv")
         console.print(f"{folder / 'table.csv'} written", markup=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,52 +12,74 @@ import typer
 from synth.cli.output import console, errors, number, percent
 
 if TYPE_CHECKING:
+    from synth.family import Verdict
     from synth.record import Record
+
+LONGEST = 200  # characters of one value of a certificate that are shown
 
 
 def check(
     paths: list[Path] = typer.Argument(..., metavar="RECORD…", help="Record files or folders of them."),
 ) -> None:
-    """Replay stored solutions from their instance files alone. Exit code 1 if any fails."""
+    """Compare all that records state with what can be computed again: replay their solutions from the instance files
+    alone, verify their bounds' certificates. Says what could not be verified. Exit code 1 if a record states what is
+    false."""
     from synth import record as records
     from synth.api import check as check_record
     from synth.errors import InputError
     from synth.runner import expand_paths
 
-    failed = unreadable = 0
+    count: Counter[str] = Counter()
     for path in expand_paths(paths, "records"):
         try:
             record = records.read(path)
             verdict = check_record(record)
         except InputError as error:
-            unreadable += 1
+            count["unreadable"] += 1
             for line in str(error).splitlines():
                 errors.print(f"synth: {line}", markup=False, soft_wrap=True)
             continue
-        stated = [] if record.ok else [f"at the run: {fault}" for fault in record["verified"]["faults"]]
-        if verdict.faults or stated:
-            failed += 1
+        if verdict.faults:
+            count["failed"] += 1
             console.print(f"FAILED {path}", markup=False, soft_wrap=True)
-            for fault in [*verdict.faults, *stated]:
+            for fault in verdict.faults:
                 console.print(f"  {fault}", markup=False, soft_wrap=True)
-        elif verdict.value is not None:
-            word = "replayed" if verdict.facts.get("replayed", True) else "counted"
-            facts = word if record.bound is None else f"{word}; bound {number(record.bound)} as stated by the run"
-            console.print(
-                f"ok     {path}: {record['objective']['name']} {number(verdict.value)}, {facts}", markup=False
-            )
-        elif record["kind"] == "bound" and record.bound is not None:
-            console.print(
-                f"ok     {path}: bound {number(record.bound)} follows from its certificate",
-                markup=False,
-                soft_wrap=True,
-            )
-        else:
-            console.print(
-                f"ok     {path}: {record['termination']}, holds no solution to replay", markup=False, soft_wrap=True
-            )
-    if failed or unreadable:
-        raise typer.Exit(1 if failed else 2)
+            continue
+        count["good"] += 1
+        count[record.evidence or "no value"] += 1
+        count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
+        console.print(f"ok     {path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
+    console.print(_count_in_words(count), markup=False, soft_wrap=True)
+    if count["failed"] or count["unreadable"]:
+        raise typer.Exit(1 if count["failed"] else 2)
+
+
+def _checked(record: Record, verdict: Verdict) -> str:
+    """What the check found right, and behind it what it could not verify."""
+    from synth.verification import RUNS_WORD
+
+    said = []
+    if verdict.value is not None:
+        said.append(f"{record['objective']['name']} {number(verdict.value)}, {record.evidence}")
+    if record.grade == "certified":
+        said.append(f"bound {number(record.bound)} follows from its certificate")
+    if not said:
+        said.append(f"{record['termination']}, holds no solution to replay")
+    rest = [text for text in verdict.unverified if text != RUNS_WORD]
+    return "; ".join(said) + (f"; not verified: {'; '.join(rest)}" if rest else "")
+
+
+def _count_in_words(count: Counter[str]) -> str:
+    from synth.verification import RUNS_WORD
+
+    bounds = f"{count['bound certified']} certified, {count['bound solver']} by a solver's word (not verified)"
+    if count["bound unproven"]:
+        bounds += f", {count['bound unproven']} proven by nobody"
+    values = f"{count['replayed']} values replayed, {count['counted']} counted"
+    words = f"{count['good']} records hold: {values}; bounds: {bounds}"
+    for key, text in (("failed", "FAILED"), ("unreadable", "could not be read")):
+        words += f"; {count[key]} {text}" if count[key] else ""
+    return f"{words}. Not verified in any: {RUNS_WORD}."
 
 
 def show(
@@ -80,7 +103,7 @@ def show(
     if record["kind"] != "bound" and record.packed:
         try:
             solution = family.unpack(instance, record.packed)
-        except (KeyError, ValueError, TypeError, OverflowError) as error:
+        except Exception as error:  # what a file holds may break in any way
             raise InputError(f"the stored solution cannot be read: {error!r}", str(path)) from None
     if (csv or plot is not None) and solution is None:
         raise InputError(f"holds no solution ({record['termination']})", str(path))
@@ -104,20 +127,21 @@ def show(
 
 
 def _print_summary(record: Record) -> None:
-    from synth.record import gap
-
     objective = record["objective"]
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
     lines = [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
         f"ended: {record['termination']}" + (f" ({record['message']})" if record["message"] else ""),
         f"{objective['name']}: {number(record.value)}, proven bound {number(record.bound)}, "
-        f"gap {percent(gap(record.value, record.bound))}",
+        f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),
     ]
+    if record.stated_bound is not None and record.bound is None:
+        why = "disproved by the value" if record.bound_disproved else record.words_of_grade
+        lines.append(f"stated bound {number(record.stated_bound)}: {why}")
     if record.data.get("bound_proof"):
         lines.append(f"bound by: {record['bound_proof']}")
-    if record["kind"] == "bound" and record.packed:
-        lines.append("certificate: " + ", ".join(f"{k} {v}" for k, v in record.packed.items()))
+    if record.certificate:
+        lines.append("certificate: " + ", ".join(f"{k} {_short(v)}" for k, v in record.certificate.items()))
     facts = record["verified"]["facts"]
     if record.value is not None or not record.ok:
         lines.append(
@@ -127,3 +151,8 @@ def _print_summary(record: Record) -> None:
     seconds = record["seconds"]
     lines.append(f"seconds: build {seconds['build']:.3g}, solve {seconds['solve']:.3g}, check {seconds['check']:.3g}")
     console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

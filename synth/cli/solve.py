@@ -187,7 +187,7 @@ def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
     ]
 
 
-COLUMNS = ("instance", "method", "value", "bound", "proof", "gap", "seconds", "verified", "ended")
+COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "verified", "ended")
 
 
 def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
@@ -211,7 +211,7 @@ def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[st
             verified = "bound FALSE"
         seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
         shown_gap = percent(gap(record.value, bound))
-        rows.append((run.instance.name, method, value, number(bound), best.proof, shown_gap, seconds, verified, ended))
+        rows.append((run.instance.name, method, value, number(bound), shown_gap, best.proof, seconds, verified, ended))
     return rows
 
 
@@ -246,7 +246,7 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
             seconds = record["seconds"]["build"] + record["seconds"]["solve"]
             writer.writerow((
                 run.instance.name, run.method.name, run.options.solver, record.value, best.bound,
-                best.proof if best.best else None, gap(record.value, best.bound), seconds, record.ok,
+                gap(record.value, best.bound), best.proof if best.best else None, seconds, record.ok,
                 record["termination"],
             ))  # fmt: skip
 

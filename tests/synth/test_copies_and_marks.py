@@ -30,7 +30,9 @@ def smallest(family: str) -> Path:
 def test_a_copy_is_what_a_file_with_its_values_would_be(family: str, tmp_path: Path) -> None:
     """Whatever was computed from the original (touched here first), the copy says what a fresh file of it says."""
     original = synth.read(smallest(family))
-    computed = [name for name in dir(type(original)) if type(getattr(type(original), name)).__name__ == "cached_property"]
+    computed = [
+        name for name in dir(type(original)) if type(getattr(type(original), name)).__name__ == "cached_property"
+    ]
     for name in computed:
         getattr(original, name)
     copy = original.model_copy(update={"name": "other", "source": "a copy"})
@@ -50,8 +52,8 @@ def test_a_copy_is_what_a_file_with_its_values_would_be(family: str, tmp_path: P
     ("family", "changes", "computed", "expected"),
     [
         ("xtree", {"network": {"kind": "ring", "nodes": 5}}, lambda one: one.topology.nodes, 5),
-        ("harvest", {"algorithm": None, "gpus": 3, "steps": [{"bytes": 7.0, "shift": 1}]}, lambda one: len(one.pairs), 1),
-        ("bine", {"jobs": [{"name": "j", "allocation": "0x3 1x2"}], "torus": None}, lambda one: len(one.allocations[0]), 5),
+        ("harvest", {"algorithm": None, "gpus": 3, "steps": [{"bytes": 7.0, "shift": 1}]}, lambda r: len(r.pairs), 1),
+        ("bine", {"jobs": [{"name": "j", "allocation": "0x3 1x2"}], "torus": None}, lambda r: len(r.allocations[0]), 5),
         ("mlfm", {"block": {"layers": 2, "columns": 3, "servers": 1}}, lambda one: one.ranks, 6),
     ],
 )  # fmt: skip

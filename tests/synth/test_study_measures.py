@@ -10,6 +10,8 @@ import pytest
 import synth
 from synth import record as records
 from synth.study import measures
+from synth.study.compare import compare
+from synth.study.report import alarms
 from synth.study.table import COLUMNS, build, read_records
 
 
@@ -55,7 +57,8 @@ def write(
     data = json.loads(json.dumps(dict(template.data)))
     data |= {"instance": instance, "method": method, "bound": bound, "termination": termination}
     data["instance_sha256"] = hashlib.sha256((file or instance).encode()).hexdigest()  # a file of its own for each
-    data |= {"kind": "program", "solver": method, "certificate": None, "bound_grade": bound and "solver"}
+    data |= {"kind": "program", "solver": method, "certificate": None}
+    data["bound_grade"] = None if bound is None else "solver"
     if method == "bound":  # what stands as its solution is its certificate then
         data |= {"kind": "bound", "solver": None, "bound_grade": "certified"}
     data["objective"]["value"] = value
@@ -152,3 +155,131 @@ def test_variants_are_told_apart(template, tmp_path):
     made = build("s", tmp_path, read_records(tmp_path))
     assert sorted(made["label"]) == ["A seed0", "A seed1"]
     assert list(made.sort_values("label")["win"]) == [True, False]
+
+
+def test_a_schedule_disproves_a_solvers_bound_and_never_the_other_way_round(template, tmp_path):
+    """Solver A says bound 9; a replayed schedule takes 8, and A's own takes 10. The bound is false, all values stand.
+    What is left is B's bound 6, and the certified bound 6 says by what."""
+    write(template, tmp_path, "i1", "A", 10.0, 9.0, 0.0)
+    write(template, tmp_path, "i1", "B", 8.0, 6.0, 0.0)
+    write(template, tmp_path, "i1", "bound", None, 6.0, 0.0)
+    made = build("s", tmp_path, read_records(tmp_path))
+    row = {r["method"]: r for r in made.to_dict("records")}
+    assert {m: row[m]["status"] for m in row} == {"A": "bound disproved", "B": "ok", "bound": "ok"}
+    assert "is disproved by the replayed value 8 of a/xtree/i1/B.json" in row["A"]["faults"]
+    assert (row["A"]["best_bound"], row["A"]["best_proof"], row["A"]["best_value"]) == (6, "certified", 8)
+    assert row["A"]["gap"] == pytest.approx(0.4)
+    assert math.isnan(row["A"]["gap_own"])
+    assert not row["A"]["solved"]
+    assert row["A"]["ratio_to_best"] == pytest.approx(1.25)
+    assert row["B"]["win"]
+    assert (row["B"]["proof"], row["bound"]["proof"]) == ("B", "certified")
+    summary = {r["label"]: r for r in measures.summary(made).to_dict("records")}
+    assert (summary["A"]["failed"], summary["A"]["with_value"], summary["B"]["failed"]) == (1, 1, 0)
+
+
+def test_a_solvers_bound_above_its_own_schedule_is_dropped_too(template, tmp_path):
+    """The record itself: its check failed because of the bound, its value stands."""
+    write(template, tmp_path, "i1", "A", 10.0, 12.0, 0.0, ok=False)
+    [row] = build("s", tmp_path, read_records(tmp_path)).to_dict("records")
+    assert (row["status"], row["best_value"]) == ("bound disproved", 10)
+    assert math.isnan(row["best_bound"])
+    assert math.isnan(row["bound"])
+
+
+def test_a_schedule_below_a_certified_bound_is_an_alarm_that_names_both(template, tmp_path):
+    write(template, tmp_path, "i1", "A", 5.0, None, 0.0)
+    write(template, tmp_path, "i1", "bound", None, 6.0, 0.0)
+    write(template, tmp_path, "i1", "B", 7.0, 5.5, 0.0)  # not disproved: the value 5 is in doubt itself
+    made = build("s", tmp_path, read_records(tmp_path))
+    row = {r["method"]: r for r in made.to_dict("records")}
+    assert {m: row[m]["status"] for m in row} == {"A": "alarm", "B": "ok", "bound": "ok"}
+    [text] = alarms(made)
+    for part in ("ALARM", "5 of a/xtree/i1/A.json", "6 of a/xtree/i1/bound.json"):
+        assert part in text
+    assert row["B"]["best_value"] == 7
+
+
+def test_a_bound_that_nobody_proves_is_none(template, tmp_path):
+    """A reference that states a bound without a certificate: no gap, no best bound, nothing solved."""
+    write(template, tmp_path, "i1", "A", 5.0, 5.0, 0.0)
+    path = tmp_path / "records" / "a" / "xtree" / "i1" / "A.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"solver": None, "solver_version": None, "kind": "reference"}))
+    [row] = build("s", tmp_path, read_records(tmp_path)).to_dict("records")
+    assert not row["solved"]
+    assert row["proof"] == row["best_proof"] == ""
+    for column in ("bound", "best_bound", "gap", "gap_own"):
+        assert math.isnan(row[column])
+
+
+def test_versions_of_a_file_do_not_share_a_bound(template, tmp_path):
+    """The old file's bound 9 says nothing about the new file's value 4; both are shown, apart."""
+    write(template, tmp_path, "i1", "bound", None, 9.0, 0.0, file="old", variant="old")
+    write(template, tmp_path, "i1", "A", 12.0, None, 0.0, file="old", variant="old")
+    write(template, tmp_path, "i1", "A", 4.0, None, 0.0, file="new", variant="new")
+    write(template, tmp_path, "i2", "A", 3.0, None, 0.0)
+    made = build("s", tmp_path, read_records(tmp_path))
+    old, new = (f"i1@{hashlib.sha256(name.encode()).hexdigest()[:8]}" for name in ("old", "new"))
+    assert set(made["instance"]) == {old, new, "i2"}
+    held = {r["instance"]: r for r in made[made["method"] == "A"].to_dict("records")}
+    assert held[old]["best_bound"] == 9
+    assert math.isnan(held[new]["best_bound"])
+    assert (held[old]["best_value"], held[new]["best_value"]) == (12, 4)
+    assert held[new]["status"] == "ok"
+    best = {r["instance"]: r for r in measures.best_of_instances(made).to_dict("records")}
+    assert (best[old]["gap"], best[old]["proof"]) == (0.25, "certified")
+    assert best[new]["proof"] == ""
+
+
+def test_gap_0_says_by_which_grade(template, tmp_path):
+    """A solver's bound of 5 and a certified one: the certified one is named, and only what it proves is certified."""
+    write(template, tmp_path, "i1", "A", 5.0, 5.0, 0.0)
+    write(template, tmp_path, "i2", "A", 5.0, 5.0, 0.0)
+    write(template, tmp_path, "i2", "bound", None, 5.0, 0.0)
+    made = build("s", tmp_path, read_records(tmp_path))
+    best = {r["instance"]: r for r in measures.best_of_instances(made).to_dict("records")}
+    assert [(best[i]["gap"], best[i]["proof"]) for i in ("i1", "i2")] == [(0, "A"), (0, "certified")]
+    summary = {r["label"]: r for r in measures.summary(made).to_dict("records")}
+    assert (summary["A"]["solved"], summary["A"]["certified"]) == (2, 0)
+
+
+def test_a_study_compared_with_itself_is_empty(template, tmp_path):
+    """Several limits, gaps, threads, seeds and versions, and two runs alike in all of these: each run meets itself."""
+    place = 0
+    for seed in (0, 1):
+        for limit in (60.0, None):
+            for gap in (1e-4, 0.0):
+                for threads in (1, 2):
+                    for file in ("old", "new"):
+                        place += 1
+                        variant = f"v{place}"
+                        write(template, tmp_path, "i1", "A", float(place), None, place, variant=variant, file=file)
+                        path = tmp_path / "records" / variant / "xtree" / "i1" / "A.json"
+                        data = json.loads(path.read_text())
+                        data["options"] |= {
+                            "seed": seed, "time_limit_s": limit, "relative_gap": gap, "threads": threads,
+                        }  # fmt: skip
+                        path.write_text(json.dumps(data))
+    write(template, tmp_path, "i1", "A", 99.0, None, 99.0, variant="v7again")
+    twin = tmp_path / "records" / "v7again" / "xtree" / "i1" / "A.json"
+    twin.write_text((tmp_path / "records" / "v7" / "xtree" / "i1" / "A.json").read_text().replace("7.0", "99.0"))
+    found = compare(tmp_path, tmp_path)
+    assert len(found.rows) == place + 1 == 33
+    assert found.only == (0, 0)
+    assert found.regressions.empty
+    assert (found.rows["value_a"] == found.rows["value_b"]).all()
+    assert (found.rows["instance_sha256_a"] == found.rows["instance_sha256_b"]).all()
+
+
+@pytest.mark.parametrize("key", ["relative_gap", "threads", "seed", "time_limit_s"])
+def test_runs_of_other_options_are_not_compared(template, tmp_path, key):
+    for folder, number in (("A", 1), ("B", 2)):
+        write(template, tmp_path / folder, "i1", "A", float(number), None, 0.0)
+        path = tmp_path / folder / "records" / "a" / "xtree" / "i1" / "A.json"
+        data = json.loads(path.read_text())
+        data["options"][key] = number
+        path.write_text(json.dumps(data))
+    found = compare(tmp_path / "A", tmp_path / "B")
+    assert (len(found.rows), found.only) == (0, (1, 1))
+    assert found.regressions.empty
