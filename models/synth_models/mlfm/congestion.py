@@ -69,7 +69,9 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     outcome = Outcome("time_limit", None, float(bound.phases), bound.words, bound.certificate)
     if refuted:  # then phases * refuted is at least the bound by links and ranks
         outcome.bound, outcome.certificate = float(phases * refuted + 1), None
-        outcome.bound_proof = f"no whole flows per route fit into {phases * refuted} phases (exhaustive search by CP-SAT)"
+        outcome.bound_proof = (
+            f"no whole flows per route fit into {phases * refuted} phases (exhaustive search by CP-SAT)"
+        )
     least, why = int(found.bound or 1), found.bound_proof or ""
     if found.solution is None:
         outcome.message = f"no schedule with {phases} phases within the limit; its worst link load is at least {least}"

@@ -27,7 +27,10 @@ Decided = tuple[str, LeafPhases | None]
 
 
 def whole_phases(
-    instance: MLFMInstance, options: RunOptions, decide_whole: Callable[[LeafProblem, int, RunOptions], Decided], by: str
+    instance: MLFMInstance,
+    options: RunOptions,
+    decide_whole: Callable[[LeafProblem, int, RunOptions], Decided],
+    by: str,
 ) -> Outcome:
     """Numbers of phases from the bound upwards until one is possible; ``by`` names the solver."""
     problem = sized_problem(instance)
