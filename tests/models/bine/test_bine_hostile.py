@@ -1,4 +1,4 @@
-"""Solutions and certificates out of a file, with every field in turn made absurd: nothing wrong passes, nothing crashes.
+"""Solutions and certificates out of a file, every field in turn made absurd: nothing wrong passes, nothing crashes.
 
 The oracle replays in plain Python, where whole numbers have no limit, straight from the stored fields."""
 
