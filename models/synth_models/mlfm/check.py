@@ -26,7 +26,7 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.phases import Phases, Rows
 from synth_models.mlfm.splitting import congestion_free_phases
 
-KINDS = 10  # of faults in a phase, see _words
+KINDS = 11  # of faults in a phase, see _words
 SHOWN = 4  # faults of each kind that are put in words
 MAX_WEIGHT = 10**9  # of a link in a bound's certificate
 
@@ -165,6 +165,8 @@ def _replay(
                     fault = 2
                 elif seen[x, y]:
                     fault = 3
+                elif start == end and (spine[p, x] != -1 or middle[p, x] != -1 or second[p, x] != -1):
+                    fault = 10
                 elif middle[p, x] != -1 or second[p, x] != -1:
                     via = middle[p, x]
                     if not detours:
@@ -235,6 +237,7 @@ def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> st
             7: "crosses two spines, the instance allows minimal routes only",
             8: "the leaf between its spines does not exist",
             9: "the leaf between its spines is not in a third column",
+            10: "a route is named inside a leaf, where none is needed",
         }[fault]
     )
 

@@ -218,7 +218,7 @@ def outcome_of(name: str, instance, solver: str, seconds: float = 60.0):
     ],
 )  # fmt: skip
 def test_a_counting_bound_has_its_certificate_and_a_solver_s_has_none(name, solver, parameters, binding):
-    """Groups of four are subcubes, so the isoperimetric count is reached; what the tree of 1, 3 needs the solver says."""
+    """Groups of four are subcubes, so the isoperimetric count is reached; the tree of 1, 3 needs a solver."""
     instance = make(**parameters)
     outcome = outcome_of(name, instance, solver)
     assert outcome.termination == "optimal"
