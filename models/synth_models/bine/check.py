@@ -195,7 +195,9 @@ def _wanted(collective: str, root: int, ranks: int, blocks: Ints) -> npt.NDArray
 def _run(
     state: Any, step: Any, src: Any, dst: Any, low: Any, high: Any, adds: Any, reduces: bool, full: Any
 ) -> tuple[int, int, int]:
-    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none."""
+    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none.
+
+    What moves is put aside first, or the whole state where that is less: rows may send a block again and again."""
     words = state.shape[2]
     begin = 0
     while begin < len(step):
@@ -203,22 +205,26 @@ def _run(
         while end < len(step) and step[end] == step[begin]:
             size += high[end] - low[end]
             end += 1
-        moved = np.empty((size, words), dtype=np.uint64)
+        crowded = size > state.shape[0] * state.shape[1]
+        before = state.copy() if crowded else state
+        moved = np.empty((0 if crowded else size, words), dtype=np.uint64)
         at = 0
         for i in range(begin, end):
             for b in range(low[i], high[i]):
                 for w in range(words):
-                    moved[at, w] = state[src[i], b, w]
-                    if not adds[i] and moved[at, w] != full[w]:
+                    if not crowded:
+                        moved[at, w] = state[src[i], b, w]
+                    if not adds[i] and state[src[i], b, w] != full[w]:
                         return (_INCOMPLETE if reduces else _NOT_HELD), i, b
                 at += 1
         at = 0
         for i in range(begin, end):
             for b in range(low[i], high[i]):
                 for w in range(words):
-                    if adds[i] and state[dst[i], b, w] & moved[at, w]:
+                    came = before[src[i], b, w] if crowded else moved[at, w]
+                    if adds[i] and state[dst[i], b, w] & came:
                         return _ADDED_TWICE, i, b
-                    state[dst[i], b, w] |= moved[at, w]
+                    state[dst[i], b, w] |= came
                 at += 1
         begin = end
     return 0, 0, 0

@@ -159,6 +159,20 @@ def test_rows_beyond_the_blocks_whose_sums_wrap(first: int, counts: list[int]) -
     assert replayed(instance, packed) is None
 
 
+@pytest.mark.parametrize("copies", [1, 2, 40])
+def test_rows_that_come_again_and_again(copies: int) -> None:
+    """An allgather of three ranks in one round, every block from its owner to both others: 6 rows, 4 of which cross;
+    more copies cost more and take no more room than the state. What arrives in a round cannot be passed on in it."""
+    instance = FAMILY.make({"groups": "2,1", "collective": "allgather", "bytes": "3"})
+    rows = [(src, dst, src) for src in range(3) for dst in range(3) if src != dst] * copies
+    packed: dict[str, Any] = {"job": [0] * len(rows), "round": [0] * len(rows), "count": [1] * len(rows)}
+    packed |= {key: [row[i] for row in rows] for i, key in enumerate(("src", "dst", "first"))}
+    packed |= {"adds": [0] * len(rows), "layout": [0, 1, 2], "starts": [0, 3], "shares": 1}
+    assert judged(instance, packed) == replayed(instance, packed) == 4 * copies
+    packed["src"][-1], packed["dst"][-1], packed["first"][-1] = 1, 2, 0
+    assert judged(instance, packed) is None
+
+
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.data())
 def test_random_absurdities(data: st.DataObject) -> None:
