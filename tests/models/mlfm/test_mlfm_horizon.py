@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +72,16 @@ def test_refuting_n_phases_over_two_spines_proves_one_more(method: str) -> None:
     assert (four.termination, four.bound, four.certificate) == ("infeasible", 5, {"binding": "ranks"})
     record = synth.solve(ODD_ONE, method, options={"decompose": "off"})
     assert (record.ok, record.value, record.bound) == (True, 6, 6)
+
+
+def test_the_command_exits_with_3_below_the_bound_only(tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(ODD_ONE.to_json().replace('"x"', '"odd"'))
+    for own, code in ((["horizon=4"], 3), (["horizon=5", "decompose=off"], 3), (["horizon=6"], 0), (["horizon=5"], 4)):
+        words = [part for text in own for part in ("-O", text)]
+        command = [Path(sys.executable).with_name("synth"), "solve", file, "-m", "cpsat", *words]
+        ended = subprocess.run([*command, "--results", tmp_path / "r"], capture_output=True, text=True, check=False)
+        assert ended.returncode == code, (own, ended.stdout, ended.stderr)
 
 
 @pytest.mark.parametrize("method", ["cpsat", "ilp"])
