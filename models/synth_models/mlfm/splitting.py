@@ -4,11 +4,12 @@ Two flows that share a link need different phases, so the fewest phases are the 
 between the flows. Where all routes cross one spine that is the load L of the worst link: flows are edges of a bipartite
 multigraph between up-links and down-links, which König colours with L colours. Flows over two spines use four links,
 and L no longer suffices: on MLFM(2) the three flows 0.0 -> 0.2 -> 0.1, 0.1 -> 0.0 -> 0.2 and 0.2 -> 0.1 -> 0.0 put
-two flows on every link of the ring 0.0, 0.2, 0.1, yet any two of them meet, so they need three phases, not two. Counted by loads, a schedule could thus claim fewer phases
-than it has. To claim fewer than the optimum it takes a job whose optimum exceeds the least whole routing's load or N by
-two, or by one where links bind; among some 10,000 small jobs the optimum exceeded them in 70, by one and where N binds,
-so such a job was neither found nor excluded. Counted by colours it needs no excluding: every value is the number of
-phases of a congestion-free schedule.
+two flows on every link of the ring 0.0, 0.2, 0.1, yet any two of them meet, so they need three phases, not two.
+
+Counted by loads, a schedule could thus claim fewer phases than it stands for. Whether it could claim fewer than the
+optimum is open: that takes a job whose optimum lies two above what routing and N ask for, or one above where links bind;
+random search over small jobs met some whose optimum is N + 1, none of either kind. Counted by colours the question does
+not arise: every value is the number of phases of a schedule without congestion, so none is below the optimum.
 
 Flows that are joined by no chain of conflicts do not matter to each other, so the worst connected part decides. Parts
 of one-spine flows only need their load. The others are coloured first-fit; when that takes more than the load, fewer

@@ -74,6 +74,7 @@ def test_refuting_n_phases_over_two_spines_proves_one_more(method: str) -> None:
     assert (record.ok, record.value, record.bound) == (True, 6, 6)
 
 
+@pytest.mark.slow
 def test_the_command_exits_with_3_below_the_bound_only(tmp_path: Path) -> None:
     file = tmp_path / "odd.json"
     file.write_text(ODD_ONE.to_json().replace('"x"', '"odd"'))
