@@ -25,11 +25,14 @@ from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.weights import isoperimetric_bytes, receive_bytes
 
+RECEIVE = "receive count per group"
+ISOPERIMETRIC = "edge-isoperimetric count of the hypercube"
+
 
 def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     """The strongest of the bounds that hold for the instance's problem, summed over its jobs."""
     binding, best = "receive", receive_bytes(instance)
     if instance.problem == "butterfly" and (other := isoperimetric_bytes(instance)) > best:
         binding, best = "isoperimetric", other
-    words = {"receive": "receive count per group", "isoperimetric": "edge-isoperimetric count of the hypercube"}
+    words = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC}
     return Outcome("finished", bound=best, bound_proof=words[binding], certificate={"binding": binding})

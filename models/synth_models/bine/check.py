@@ -1,11 +1,16 @@
 """The check of the bine family: replay of the data movement, rules of the problem, bytes on global links.
 
+Blocks are counted in whole numbers without limit and turned into bytes once, so that the value is exact up to the last
+rounding; every number of the plan is compared with its range before it is added to another.
+
 Imports nothing from the methods. Gather-like collectives track who holds which block; reductions track, for every
 rank and block, the exact set of ranks whose contribution its partial sum contains.
 """
 
 from __future__ import annotations
 
+import math
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,10 +18,11 @@ import numpy.typing as npt
 
 from synth.family import Verdict
 from synth.kernels import jit
+from synth.untrusted import exact_dot, exact_sum
 from synth_models.bine.baseline import baseline_bytes
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.links import link_loads
-from synth_models.bine.plan import Ints, Plan
+from synth_models.bine.plan import MAX_ROUNDS, Ints, Plan
 from synth_models.bine.rules import problem_faults
 
 REDUCTIONS = ("reduce", "reduce_scatter", "allreduce")
@@ -41,33 +47,36 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
     facts: dict[str, Any] = {"jobs": len(allocations), "messages": 0, "pieces": len(plan)}
     if faults:
         return Verdict(None, facts, faults)
-    total = sent = 0.0
     facts |= {"rounds": 0, "global_messages": 0, "worst_group_pair_bytes": 0.0, "worst_link_bytes": 0.0}
-    by_job: list[float] = []
+    sent: list[tuple[int, int]] = []  # ranks of a job, blocks in all its messages; and in those that cross, by link
+    crossing: list[tuple[int, int]] = []
     for j, groups in enumerate(allocations):
         rows = plan.rows_of(j)
         step, src, dst, count = (c[rows] for c in (plan.round, plan.src, plan.dst, plan.count))
         where = f"job {instance.job_names[j]}: " if len(allocations) > 1 else ""
         found = _replay(instance, plan, j, len(groups)) or problem_faults(instance, j, step, src, dst, count)
         faults += [where + text for text in found]
-        unit = instance.block_bytes(len(groups)) / plan.shares
+        unit = instance.bytes_of([(len(groups), 1)], plan.shares)
         crossed = instance.crossings(j, src, dst)
         key = (step * len(groups) + src) * len(groups) + dst
         distinct, at = np.unique(key, return_index=True)
         facts["messages"] += len(distinct)
         facts["global_messages"] += int(np.sum(crossed[at] > 0))
         facts["rounds"] = max(facts["rounds"], int(step.max(initial=-1)) + 1)
-        sent += float(count.sum()) * unit
-        by_job.append(float(np.sum(count * crossed)) * unit)
-        total += by_job[-1]
+        sent.append((len(groups), exact_sum(count)))
+        crossing.append((len(groups), exact_dot(count, crossed)))
         loads = link_loads(instance, j, src, dst, count * unit)
+        if math.isinf(loads["worst_link_bytes"]):
+            faults.append(f"{where}no route over the fabric's pairs joins two groups that exchange messages")
+            continue
         for name, value in loads.items():
             facts[name] = max(facts[name], value)
         if len(faults) >= MAX_FAULTS:
             break
-    facts["total_bytes"] = sent
-    if 1 < len(by_job) <= 100:
-        facts["global_bytes_by_job"] = by_job
+    total = instance.bytes_of(crossing, plan.shares)
+    facts["total_bytes"] = instance.bytes_of(sent, plan.shares)
+    if 1 < len(crossing) <= 100:
+        facts["global_bytes_by_job"] = [instance.bytes_of([row], plan.shares) for row in crossing]
     base = baseline_bytes(instance)
     if base is not None and base[1] > 0:
         facts |= {"baseline": base[0], "reduction_percent": round(100 * (1 - total / base[1]), 4)}
@@ -82,27 +91,31 @@ def _shape_faults(instance: BineInstance, plan: Plan) -> list[str]:
         return ["the columns differ in length"]
     if plan.shares < 1:
         return ["there must be at least one share"]
-    if len(plan.starts) != jobs + 1 or plan.starts[0] != 0 or plan.starts[-1] != len(plan.layout):
+    sizes = [instance.blocks(len(groups)) * plan.shares for groups in instance.allocations]
+    if plan.starts.tolist() != [0, *accumulate(sizes)] or len(plan.layout) != sum(sizes):
         return ["the layout does not hold one part for every job"]
-    if len(plan) and (np.any(np.diff(plan.job) < 0) or plan.job[0] < 0 or plan.job[-1] >= jobs):
+    if _outside(plan.job, 0, jobs - 1) or np.any(np.diff(plan.job) < 0):
         return ["the rows are not ordered by job, or name a job that is not there"]
     for j, groups in enumerate(instance.allocations):
-        ranks, blocks = len(groups), instance.blocks(len(groups)) * plan.shares
+        ranks, blocks = len(groups), sizes[j]
         layout, rows = plan.layout_of(j), plan.rows_of(j)
-        if len(layout) != blocks or not np.array_equal(np.sort(layout), np.arange(blocks)):
+        if not np.array_equal(np.sort(layout), np.arange(blocks)):
             return [f"job {j}: the layout is no permutation of its {blocks} blocks"]
         step, src, dst, first, count = (c[rows] for c in columns[1:6])
-        if not len(step):
-            continue
-        if step.min() < 0 or np.any(np.diff(step) < 0):
-            return [f"job {j}: the rows are not ordered by round"]
-        if min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= ranks:
+        if _outside(step, 0, MAX_ROUNDS - 1) or np.any(np.diff(step) < 0):
+            return [f"job {j}: the rows are not ordered by round, or name one outside 0..{MAX_ROUNDS - 1}"]
+        if _outside(src, 0, ranks - 1) or _outside(dst, 0, ranks - 1):
             return [f"job {j}: a message names a rank outside 0..{ranks - 1}"]
         if np.any(src == dst):
             return [f"job {j}: rank {int(src[np.argmax(src == dst)])} sends to itself"]
-        if first.min() < 0 or count.min() < 1 or (first + count).max() > blocks:
+        if _outside(first, 0, blocks - 1) or _outside(count, 1, blocks) or np.any(first > blocks - count):
             return [f"job {j}: a row names a block outside 0..{blocks - 1}"]
     return []
+
+
+def _outside(values: Ints, least: int, most: int) -> bool:
+    """Whether some value is less than ``least`` or more than ``most``."""
+    return bool(len(values)) and (int(values.min()) < least or int(values.max()) > most)
 
 
 def _replay(instance: BineInstance, plan: Plan, job: int, ranks: int) -> list[str]:
@@ -182,7 +195,9 @@ def _wanted(collective: str, root: int, ranks: int, blocks: Ints) -> npt.NDArray
 def _run(
     state: Any, step: Any, src: Any, dst: Any, low: Any, high: Any, adds: Any, reduces: bool, full: Any
 ) -> tuple[int, int, int]:
-    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none."""
+    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none.
+
+    What moves is put aside first, or the whole state where that is less: rows may send a block again and again."""
     words = state.shape[2]
     begin = 0
     while begin < len(step):
@@ -190,22 +205,26 @@ def _run(
         while end < len(step) and step[end] == step[begin]:
             size += high[end] - low[end]
             end += 1
-        moved = np.empty((size, words), dtype=np.uint64)
+        crowded = size > state.shape[0] * state.shape[1]
+        before = state.copy() if crowded else state
+        moved = np.empty((0 if crowded else size, words), dtype=np.uint64)
         at = 0
         for i in range(begin, end):
             for b in range(low[i], high[i]):
                 for w in range(words):
-                    moved[at, w] = state[src[i], b, w]
-                    if not adds[i] and moved[at, w] != full[w]:
+                    if not crowded:
+                        moved[at, w] = state[src[i], b, w]
+                    if not adds[i] and state[src[i], b, w] != full[w]:
                         return (_INCOMPLETE if reduces else _NOT_HELD), i, b
                 at += 1
         at = 0
         for i in range(begin, end):
             for b in range(low[i], high[i]):
                 for w in range(words):
-                    if adds[i] and state[dst[i], b, w] & moved[at, w]:
+                    came = before[src[i], b, w] if crowded else moved[at, w]
+                    if adds[i] and state[dst[i], b, w] & came:
                         return _ADDED_TWICE, i, b
-                    state[dst[i], b, w] |= moved[at, w]
+                    state[dst[i], b, w] |= came
                 at += 1
         begin = end
     return 0, 0, 0

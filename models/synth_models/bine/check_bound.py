@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from synth.untrusted import choice, exact_dot
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.rules import volumes_by_round
 
 
 def check_bound(instance: BineInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Faults of a bound whose certificate names its argument (``binding``)."""
-    match certificate.get("binding"):
-        case "receive":
-            proven = receive(instance)
-        case "isoperimetric" if instance.problem == "butterfly":
-            proven = isoperimetric(instance)
-        case other:
-            return [f"unknown kind of bound {other!r} for the problem {instance.problem}"]
-    if bound > proven * (1 + 1e-12):
-        return [f"the {certificate['binding']} argument proves {proven:g} bytes, not {bound:g}"]
+    try:
+        binding = choice(certificate, "binding", "receive", "isoperimetric")
+    except ValueError as error:
+        return [f"unknown kind of bound: {error}"]
+    if binding == "isoperimetric" and instance.problem != "butterfly":
+        return [f"unknown kind of bound {binding!r} for the problem {instance.problem}"]
+    proven = receive(instance) if binding == "receive" else isoperimetric(instance)
+    if not -math.inf < bound <= proven:
+        return [f"the {binding} argument proves {proven:.17g} bytes, not {bound:.17g}"]
     return []
 
 
 def receive(instance: BineInstance) -> float:
-    """Bytes that must enter groups, over all jobs."""
-    total = 0.0
+    """Bytes that must enter groups, over all jobs; exact, rounded once."""
+    total = Fraction(0)  # vectors of ``bytes`` each
     for groups in instance.allocations:
         sizes, ranks = np.bincount(groups), len(groups)
         match instance.collective:
             case "scatter" | "gather":
-                total += (ranks - sizes[groups[instance.root]]) * instance.block_bytes(ranks)
+                total += Fraction(ranks - int(sizes[groups[instance.root]]), ranks)
             case "alltoall":
-                total += float(np.sum(sizes * (ranks - sizes))) * instance.block_bytes(ranks)
+                total += Fraction(exact_dot(sizes, ranks - sizes), ranks)
             case "allreduce":
-                total += 2 * (len(sizes) - 1) * instance.bytes
+                total += 2 * (len(sizes) - 1)
             case _:
-                total += (len(sizes) - 1) * instance.bytes
-    return float(total)
+                total += len(sizes) - 1
+    return float(total * Fraction(instance.bytes))
 
 
 def isoperimetric(instance: BineInstance) -> float:
-    """Bytes that every hypercube butterfly sends between groups of these sizes, over all jobs."""
-    total = 0.0
+    """Bytes that every hypercube butterfly sends between groups of these sizes, over all jobs; exact, rounded once."""
+    rows = []
     for groups in instance.allocations:
         ranks = len(groups)
         weights = np.array(dimension_weights(instance, ranks))
         held = internal_weights(weights, ranks)
-        blocks = weights.sum() * ranks / 2 - held[np.bincount(groups)].sum()
-        total += 2 * float(blocks) * instance.block_bytes(ranks)
-    return total
+        rows.append((ranks, int(weights.sum()) * ranks - 2 * int(held[np.bincount(groups)].sum())))
+    return instance.bytes_of(rows)
 
 
 def dimension_weights(instance: BineInstance, ranks: int) -> list[int]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from synth.family import Family, Method, Objective, Verdict
 from synth.options import Parameter, read_choice, read_int
-from synth_models.bine.instance import BineInstance
-from synth_models.bine.plan import Plan
+from synth.untrusted import MOST, flags, whole, whole_numbers
+from synth_models.bine.instance import MAX_RANKS, BineInstance
+from synth_models.bine.plan import MAX_BLOCKS, MAX_ROUNDS, Plan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,15 +114,10 @@ class BineFamily(Family):
         return packed | {"shares": solution.shares}
 
     def unpack(self, instance: BineInstance, packed: Mapping[str, Any]) -> Plan:
-        columns = {}
-        for key in _INTS:
-            array = np.asarray(packed[key])
-            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-                raise ValueError(f"{key} is not a list of whole numbers")
-            columns[key] = array.astype(np.int64)
-        if not isinstance(packed["shares"], (int, np.integer)):
-            raise ValueError("shares is not a whole number")
-        return Plan(**(columns | {"adds": columns["adds"].astype(bool)}), shares=int(packed["shares"]))
+        """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
+        most = {"job": MOST, "round": MAX_ROUNDS - 1, "src": MAX_RANKS - 1, "dst": MAX_RANKS - 1}
+        columns = {key: whole_numbers(packed, key, 0, most.get(key, MAX_BLOCKS)) for key in _INTS if key != "adds"}
+        return Plan(**columns, adds=flags(packed, "adds"), shares=whole(packed, "shares", 1, MAX_RANKS))
 
     def table(self, instance: BineInstance, solution: Plan) -> pd.DataFrame:
         """Columns ``round,src,dst,bytes``, one row a message; ``job`` in front where there are several jobs."""

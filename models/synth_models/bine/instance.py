@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 from typing import Annotated, Any, Literal
@@ -15,6 +17,8 @@ from synth.instance import Instance, Part
 from synth_models.bine.allocation import parse_runs
 
 MAX_RANKS = 65_536
+MAX_BYTES = 1e18  # of a vector
+MAX_LINKS = 10**9  # between two groups, or of one to the core
 TREES = ("broadcast", "reduce", "scatter", "gather")
 COLLECTIVES = (*TREES, "allgather", "reduce_scatter", "allreduce", "alltoall")
 Collective = Literal[
@@ -39,10 +43,11 @@ class Job(Part):
 
 class Dragonfly(Part):
     """Groups joined pairwise: ``links_per_pair`` global links between any two (traffic spreads uniformly over them), or
-    ``pairs`` of (group, group, links) in the order of first appearance, with shortest routes where a pair has none."""
+    ``pairs`` of (group, group, links), groups numbered from 0 in the order of first appearance in a job, with shortest
+    routes where a pair has none. All groups of a job must be joined by some route."""
 
     kind: Literal["dragonfly"] = "dragonfly"
-    links_per_pair: Annotated[int, Field(ge=1)] = 1
+    links_per_pair: Annotated[int, Field(ge=1, le=MAX_LINKS)] = 1
     pairs: list[tuple[int, int, int]] | None = None
 
     @field_validator("pairs", mode="before")
@@ -55,7 +60,7 @@ class FatTree(Part):
     """Every group is a subtree with ``uplinks`` links to the core; traffic spreads uniformly over them."""
 
     kind: Literal["fat_tree"] = "fat_tree"
-    uplinks: Annotated[int, Field(ge=1)]
+    uplinks: Annotated[int, Field(ge=1, le=MAX_LINKS)]
 
 
 Fabric = Annotated[Dragonfly | FatTree, Field(discriminator="kind")]
@@ -83,7 +88,7 @@ class BineInstance(Instance):
     collective: Collective = "broadcast"
     vector: Literal["small", "large"] = "small"
     problem: Literal["any", "tree", "butterfly"] = "any"
-    bytes: Annotated[float, Field(gt=0)] = 1_048_576.0
+    bytes: Annotated[float, Field(gt=0, le=MAX_BYTES)] = 1_048_576.0
     root: Annotated[int, Field(ge=0)] = 0
     rounds: Annotated[int, Field(ge=1)] | None = None
     fabric: Fabric | None = None
@@ -111,6 +116,7 @@ class BineInstance(Instance):
                 continue
             faults += _size_faults(f"jobs[{i}].allocation", size, text)
             sizes.append(size)
+        faults += _pair_faults(raw)
         return faults + _choice_faults(raw, [size for size in sizes if size >= 2])
 
     @cached_property
@@ -138,7 +144,15 @@ class BineInstance(Instance):
 
     def block_bytes(self, ranks: int) -> float:
         """Bytes of one block."""
-        return self.bytes / (ranks if self.collective == "alltoall" else self.blocks(ranks))
+        return self.bytes_of([(ranks, 1)])
+
+    def bytes_of(self, blocks: Iterable[tuple[int, int]], shares: int = 1) -> float:
+        """Bytes of rows ``(ranks, blocks)``, so many blocks of a job on so many ranks, each cut into ``shares``: the
+        exact sum, rounded to a float once."""
+        total = Fraction(0)
+        for ranks, count in blocks:
+            total += Fraction(int(count), ranks if self.collective == "alltoall" else self.blocks(ranks))
+        return float(total * Fraction(self.bytes) / shares)
 
     def crossings(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Global links that messages from ``src`` to ``dst`` cross: 0 or 1 by groups, hops on a torus."""
@@ -161,6 +175,41 @@ def _size_faults(path: str, size: int, value: Any) -> list[Fault]:
     if size > MAX_RANKS:
         return [Fault(path, f"makes {size} ranks, at most {MAX_RANKS} are supported", value, True)]
     return []
+
+
+def _pair_faults(raw: dict[str, Any]) -> list[Fault]:
+    """Faults of ``fabric.pairs`` against the groups of the jobs; what is of a wrong type is pydantic's to report."""
+    fabric, jobs = raw.get("fabric"), raw.get("jobs")
+    pairs = fabric.get("pairs") if isinstance(fabric, dict) else None
+    if not isinstance(pairs, list) or not isinstance(jobs, list):
+        return []
+    try:
+        groups = max((len(set(parse_runs(job["allocation"])[0])) for job in jobs), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []  # reported where they stand
+    faults, reached, proper = [], {0}, []
+    for i, row in enumerate(pairs):
+        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(type(value) is int for value in row):
+            return []
+        a, b, links = row
+        where = f"fabric.pairs[{i}]"
+        if min(a, b) < 0 or max(a, b) >= groups:
+            faults.append(Fault(where, f"names a group that no job has: they are 0..{groups - 1}", list(row), True))
+        elif a == b:
+            faults.append(Fault(where, "joins a group to itself", list(row), True))
+        elif not 1 <= links <= MAX_LINKS:
+            faults.append(Fault(where, f"must have 1 to {MAX_LINKS} links", list(row), True))
+        else:
+            proper.append({a, b})
+    before = 0
+    while len(reached) > before:  # what group 0 reaches, one pair further each time
+        before = len(reached)
+        reached = reached.union(*(pair for pair in proper if pair & reached))
+    cut = sorted(set(range(groups)) - reached)
+    if cut and not faults:
+        words = f"give no route from group 0 to group {cut[0]}" + (f" and {len(cut) - 1} more" if cut[1:] else "")
+        faults.append(Fault("fabric.pairs", f"{words}; all groups of a job must be joined"))
+    return faults
 
 
 def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:

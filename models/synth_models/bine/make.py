@@ -18,13 +18,14 @@ _READERS = {
     "root": read_int(0), "rounds": read_int(1),
 }  # fmt: skip
 _SOURCES = ("groups", "hosts", "jobs", "torus")
-_KEYS = (*_READERS, *_SOURCES, "nodes", "only", "uplinks", "links_per_pair", "name")
+_KEYS = (*_READERS, *_SOURCES, "nodes", "order", "only", "uplinks", "links_per_pair", "name")
 
 
 def make(parameters: Mapping[str, str]) -> BineInstance:
     """An instance from texts: ``groups=8,8,16 collective=broadcast bytes=1048576 root=0``.
 
-    Instead of ``groups``: ``hosts=FILE nodes=MAP.csv`` (a host list as Slurm prints it and a ``host,group`` table),
+    Instead of ``groups``: ``hosts=FILE nodes=MAP.csv`` (a host list as Slurm prints it and a ``host,group`` table;
+    ranks in the list's order, or with ``order=name`` sorted by name, h2 before h10),
     ``jobs=TRACE.csv.gz`` (lines ``job,nodes,groups``; ``only=powers`` keeps jobs of 2^k ranks in several groups,
     ``only=JOB,JOB`` those), ``torus=8x8x8``. Other keys: ``vector``, ``problem``, ``rounds``, ``uplinks`` (fat-tree),
     ``links_per_pair`` (dragonfly), ``name``. Raises :class:`InputError` listing every fault.
@@ -62,6 +63,13 @@ def make(parameters: Mapping[str, str]) -> BineInstance:
                 if error.source
                 else list(error.faults)
             )
+    if "order" in parameters:
+        try:
+            read_choice("file", "name")(parameters["order"])
+        except ValueError as error:
+            faults.append(Fault("order", str(error), parameters["order"], True))
+        if "hosts" not in parameters:
+            faults.append(Fault("order", "is for hosts", parameters["order"], True))
     _fabric(parameters, raw, faults)
     if faults:
         raise InputError(faults, "synth make bine")
@@ -104,7 +112,8 @@ def _allocation(source: str, parameters: Mapping[str, str], raw: dict[str, Any])
             if "nodes" not in parameters:
                 raise InputError([Fault("nodes", "is missing: hosts need a host,group table")])
             table = read_node_map(Path(parameters["nodes"]))
-            raw["jobs"] = [{"name": Path(text).stem, "allocation": read_hosts(Path(text), table)}]
+            order = parameters.get("order", "file")
+            raw["jobs"] = [{"name": Path(text).stem, "allocation": read_hosts(Path(text), table, order)}]
             return Path(text).stem
         case _:
             return _trace(Path(text), parameters.get("only"), raw)

@@ -2,6 +2,7 @@
 
 The bound is the solver's (rounded up: cuts are whole blocks), at least the edge-isoperimetric one; a job whose greedy
 placement meets the latter needs no solver. Jobs beyond ``LARGEST`` ranks keep the greedy placement and that bound.
+Where it is the isoperimetric one for every job, its certificate goes with it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth_models.bine import placement_model
+from synth_models.bine.bound import ISOPERIMETRIC
 from synth_models.bine.greedy import best_placement, plan_of
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.weights import dimension_weights, most_inside
@@ -28,7 +30,7 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     """Method ``placement``; needs the problem butterfly."""
     if instance.problem != "butterfly":
         raise UnsupportedError("placements are for the problem butterfly")
-    placements, bound, optimal = [], 0.0, True
+    placements, bound, optimal, counted = [], [], True, True
     known: dict[tuple[int, ...], tuple[Any, int, int]] = {}
     for groups in instance.allocations:
         weights = dimension_weights(instance, len(groups))
@@ -39,9 +41,19 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         placed, value, least = known[key]
         placements.append(placed)
         optimal &= least >= value
-        bound += 2 * least * instance.block_bytes(len(groups))
-    proof = f"quadratic assignment, {options.solver or 'cpsat'}; at least the edge-isoperimetric count"
-    return Outcome("optimal" if optimal else "time_limit", plan_of(instance, placements), bound, proof)
+        counted &= least <= isoperimetric(weights, groups)
+        bound.append((len(groups), 2 * least))
+    proof, certificate = f"quadratic assignment, {options.solver or 'cpsat'}", None
+    if counted:
+        proof, certificate = ISOPERIMETRIC, {"binding": "isoperimetric"}
+    ended: Termination = "optimal" if optimal else "time_limit"
+    return Outcome(ended, plan_of(instance, placements), instance.bytes_of(bound), proof, certificate)
+
+
+def isoperimetric(weights: list[int], groups: Any) -> int:
+    """The least cut of groups of these sizes by the edge-isoperimetric count, in blocks each way."""
+    held = most_inside(weights, len(groups))
+    return int(held[len(groups)] - held[np.bincount(groups)].sum())
 
 
 def place(groups: Any, weights: list[int], options: RunOptions, track: float | None = None) -> tuple[Any, int, int]:
@@ -51,7 +63,7 @@ def place(groups: Any, weights: list[int], options: RunOptions, track: float | N
     ranks = len(groups)
     held = most_inside(weights, ranks)
     most = [int(held[n]) for n in sizes]
-    least = sum(weights) * ranks // 2 - sum(most)
+    least = isoperimetric(weights, groups)
     start = best_placement(groups, np.array(weights), options.seed, 8)
     value = cut(start, weights)
     if track is not None:
@@ -72,8 +84,8 @@ def place(groups: Any, weights: list[int], options: RunOptions, track: float | N
         result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
         if result.has_point:
             best = np.array([[model.at[v, g].value for g in range(len(sizes))] for v in range(ranks)]).argmax(axis=1)
-    if result.termination == "error":
-        raise RuntimeError(result.message or "the solver failed")
+    if result.termination not in ("optimal", "limit"):  # there always is a placement
+        raise RuntimeError(result.message or f"the solver says that placements are {result.termination}")
     found = cut(best, weights)
     if found > value:
         best, found = start, value

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+MAX_ROUNDS = 2**30  # with at most 2**16 ranks, (round, src, dst) then fits one number of 64 bits
+MAX_BLOCKS = 2**48  # of a plan
+
 Ints = npt.NDArray[np.int64]
 
 

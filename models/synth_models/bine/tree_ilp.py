@@ -4,7 +4,7 @@ Solves :mod:`flow_model` for every job (once per multiset of group sizes and roo
 explicit tree of ranks. Scatter and gather cap the depth at D: a tree with a rank deeper than D has ranks of depths
 2..D on the way to it, so beyond one crossing for every rank outside the root's group it costs at least D(D+1)/2 more;
 D grows until that exceeds the best tree found. A job the time does not suffice for gets the best published tree and
-the receive bound.
+the receive bound; where that is what binds in every job, its certificate goes with it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.bine import flow_model, trees
+from synth_models.bine.bound import RECEIVE
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.plan import join
 from synth_models.bine.trees import Tree
+from synth_models.bine.weights import receive_blocks
 
 
 @dataclass
@@ -48,7 +50,7 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     asked = options.method.get("rounds")
     volumes = instance.collective in ("scatter", "gather")
     known: dict[tuple[Any, ...], Flow] = {}
-    parts, bound, optimal, build_s, messages = [], 0.0, True, 0.0, set()
+    parts, bound, optimal, counted, build_s, messages = [], [], True, True, 0.0, set()
     for groups in instance.allocations:
         limit = instance.round_limit(len(groups))
         rounds = min(asked or limit, limit)
@@ -65,13 +67,19 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         tree = decode(groups, ordered, flow, instance.root) if flow.value is not None else _fallback(instance, groups)
         parts.append(trees.on_tree(tree, instance.collective))
         optimal &= flow.value is not None and flow.bound >= flow.value
-        bound += flow.bound * instance.block_bytes(len(groups))
+        counted &= flow.bound <= receive_blocks(instance, groups)
+        bound.append((len(groups), flow.bound))
     narrower = asked is not None and any(asked < instance.round_limit(len(g)) for g in instance.allocations)
     if narrower:
         return Outcome("finished", join(parts), message=f"least for {asked} rounds" if optimal else None)
-    proof = f"integer flow over (group, round), {options.solver or 'highs'}; receive bound where it ran out of time"
+    proof, certificate = f"integer flow over (group, round), {options.solver or 'highs'}", None
+    if counted:
+        proof, certificate = RECEIVE, {"binding": "receive"}
     message = "; ".join(sorted(m for m in messages if m)) or None
-    return Outcome("optimal" if optimal else "time_limit", join(parts), bound, proof, message=message, build_s=build_s)
+    return Outcome(
+        "optimal" if optimal else "time_limit", join(parts), instance.bytes_of(bound), proof, certificate, message,
+        build_s,
+    )  # fmt: skip
 
 
 def canonical(groups: npt.NDArray[Any], root: int) -> tuple[list[int], list[int]]:
@@ -112,10 +120,10 @@ def _solve_depth(
         model = flow_model.build(sizes, 0, rounds, depth if volumes else None)
     built = time.monotonic() - started
     result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
-    if result.termination == "error":
-        raise RuntimeError(result.message or "the solver failed")
-    if result.termination == "infeasible":  # a depth cap may forbid every tree
+    if result.termination == "infeasible" and volumes and depth < rounds:  # the depth's limit may forbid every tree
         return Flow(None, 2**62, build_s=built)
+    if result.termination not in ("optimal", "limit"):  # without one there always is a tree
+        raise RuntimeError(result.message or f"the solver says that the flow is {result.termination}")
     bound = max(floor, math.ceil(result.bound - 1e-6)) if result.bound is not None else floor
     if not result.has_point:
         return Flow(None, bound, build_s=built, message="no tree within the time limit; the best published one instead")

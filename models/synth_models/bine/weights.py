@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.plan import Ints
@@ -36,25 +37,24 @@ def most_inside(weights: Any, most: int) -> Ints:
 
 def receive_bytes(instance: BineInstance) -> float:
     """The receive bound of :mod:`bound`: bytes wanted in a group and not there at the beginning."""
-    total = 0.0
-    for groups in instance.allocations:
-        ranks, unit = len(groups), instance.block_bytes(len(groups))
-        count = int(groups.max()) + 1
-        if instance.collective in ("scatter", "gather"):
-            total += float(np.sum(groups != groups[instance.root])) * unit
-        elif instance.collective == "alltoall":
-            alike = sum(int(np.sum(groups == g)) ** 2 for g in range(count))
-            total += (ranks * ranks - alike) * unit
-        else:
-            total += (count - 1) * instance.bytes * (2 if instance.collective == "allreduce" else 1)
-    return total
+    return instance.bytes_of((len(groups), receive_blocks(instance, groups)) for groups in instance.allocations)
+
+
+def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]]) -> int:
+    """The same in blocks of one job."""
+    ranks, count = len(groups), int(groups.max()) + 1
+    if instance.collective in ("scatter", "gather"):
+        return int(np.sum(groups != groups[instance.root]))
+    if instance.collective == "alltoall":
+        return ranks * ranks - sum(int(np.sum(groups == g)) ** 2 for g in range(count))
+    return (count - 1) * instance.blocks(ranks) * (2 if instance.collective == "allreduce" else 1)
 
 
 def isoperimetric_bytes(instance: BineInstance) -> float:
     """The isoperimetric bound of :mod:`bound`."""
-    total = 0.0
+    rows = []
     for groups in instance.allocations:
         ranks = len(groups)
         f = most_inside(dimension_weights(instance, ranks), ranks)
-        total += 2 * float(f[ranks] - f[np.bincount(groups)].sum()) * instance.block_bytes(ranks)
-    return total
+        rows.append((ranks, 2 * int(f[ranks] - f[np.bincount(groups)].sum())))
+    return instance.bytes_of(rows)

@@ -1,5 +1,7 @@
 """Lower bounds on the number of phases that hold for every schedule (method ``bound``).
 
+They bound congestion-free phases, hence the objective of congested schedules too (:mod:`.check`).
+
 * **ranks**: every server sends N transfers (its own among them), one a phase.
 * **links**: give every link a weight >= 0. A transfer takes up at least the weighted length of its shortest allowed
   route; a phase offers each link once. So ``phases >= sum of shortest lengths / sum of weights``. The best weights are
@@ -22,10 +24,13 @@ import numpy.typing as npt
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.untrusted import exact_dot
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
+
+TIME_LIMIT = 1  # scipy's status for time and iterations
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -72,7 +77,7 @@ def lengths(problem: LeafProblem, weights: IntArray) -> IntArray:
 
 
 def _proves(problem: LeafProblem, weights: IntArray) -> int:
-    needed = int((problem.demand * lengths(problem, weights)).sum())
+    needed = exact_dot(problem.demand, lengths(problem, weights))
     return -(-needed // int(weights.sum()))
 
 
@@ -140,8 +145,10 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
         cost, A_ub=carries, b_ub=np.zeros(len(links)), A_eq=meets, b_eq=problem.demand[occupied].astype(float),
         method="highs", options=options,
     )  # fmt: skip
-    if result.status != 0:
+    if result.status == TIME_LIMIT:
         return None
+    if result.status != 0:  # a program that always has an optimum
+        raise RuntimeError(f"the linear program of the link weights failed: {result.message}")
     dual: FloatArray = np.maximum(0.0, -result.ineqlin.marginals)
     if not dual.any():
         return None
@@ -173,7 +180,7 @@ def _words(instance: MLFMInstance, problem: LeafProblem, weights: IntArray, phas
     links = np.flatnonzero(weights)
     names = ", ".join(_link_name(instance, int(link)) for link in links[:4])
     names += f" and {len(links) - 4} more" if len(links) > 4 else ""
-    needed = int((problem.demand * lengths(problem, weights)).sum())
+    needed = exact_dot(problem.demand, lengths(problem, weights))
     if len(links) == 1:
         return f"links: {needed // int(weights.sum())} flows must use {names}"
     total = int(weights.sum())

@@ -19,9 +19,9 @@ s_qp         ``stay[p][q]``      leaves and phases (``decompose=off``)       flo
 ===========  ==================  ==========================================  ======
 
 ``decompose=on``: the least P with whole ``w`` such that all routes of a pair carry D and no link more than P, then
-phases by colouring (exact) or packing. As P bounds the flows of any schedule's most loaded link, it bounds congested
-schedules too, whose phases the objective counts by their load. ``decompose=off``: one model per P with ``y`` and
-``s``, from the bound upwards; for the tests and for doubters.
+phases by colouring (exact) or packing. A congested phase counts as the congestion-free ones it splits into
+(:mod:`.check`), so that what is refuted of these is refuted for every schedule. ``decompose=off``: one model per P with
+``y`` and ``s``, from the bound upwards; for the tests and for doubters.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
-from synth_models.mlfm.decomposition import Flows, fewest_phases
+from synth_models.mlfm.decomposition import Flows, fewest_phases, refuted
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.routes import LeafProblem, routes_by_link
-from synth_models.mlfm.whole import Decision, whole_phases
+from synth_models.mlfm.whole import Decided, whole_phases
 
 DETOUR_SECONDS = 5.0  # for having few two-spine flows, which is a wish, not a need
 
@@ -44,8 +44,8 @@ DETOUR_SECONDS = 5.0  # for having few two-spine flows, which is a wish, not a n
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``cpsat``. Infeasible when the failures cut off a pair, or fewer phases than possible are asked for."""
     if options.method.get("decompose", True):
-        return fewest_phases(instance, options, count_flows)
-    return whole_phases(instance, options, decide_whole)
+        return fewest_phases(instance, options, count_flows, "CP-SAT")
+    return whole_phases(instance, options, decide_whole, "CP-SAT")
 
 
 def build_flows(problem: LeafProblem, phases: int) -> tuple[Any, dict[int, Any]]:
@@ -87,7 +87,9 @@ def room_for_packing(model: Any, problem: LeafProblem, flow: dict[int, Any], pha
 
 
 def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows:
-    """Whole flows per route for ``phases`` with few two-spine ones, or the proof that there are none."""
+    """Whole flows per route for ``phases`` with few two-spine ones, or the proof that there are none.
+
+    Raises ``RuntimeError`` when the solver fails."""
     if not problem.routes:
         return Flows("found", np.zeros(0, dtype=np.int64))
     model, flow = build_flows(problem, phases)
@@ -100,7 +102,7 @@ def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows
         result, solver = cpsat.solve(model, options)
     if result.has_point:
         return Flows("found", np.array([solver.value(flow[r]) for r in range(problem.routes)], dtype=np.int64))
-    return Flows("impossible" if result.termination == "infeasible" else "limit")
+    return Flows("impossible" if refuted(result) else "limit")
 
 
 def build_whole(problem: LeafProblem, phases: int) -> tuple[Any, list[list[Any]], list[list[Any]]]:
@@ -127,12 +129,12 @@ def build_whole(problem: LeafProblem, phases: int) -> tuple[Any, list[list[Any]]
     return model, use, stay
 
 
-def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Decision:
-    """``found`` with phases between leaves, ``impossible`` (proven) or ``limit``."""
+def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Decided:
+    """``found`` with phases between leaves, ``impossible`` (proven) or ``limit``. Raises ``RuntimeError``."""
     model, use, stay = build_whole(problem, phases)
     result, solver = cpsat.solve(model, options)
     if result.has_point:
         used = np.array([[solver.value(v) for v in row] for row in use], dtype=np.int64).reshape(phases, problem.routes)
         inside = np.array([[solver.value(v) for v in row] for row in stay], dtype=np.int64)
         return "found", (used, inside)
-    return ("impossible" if result.termination == "infeasible" else "limit"), None
+    return ("impossible" if refuted(result) else "limit"), None

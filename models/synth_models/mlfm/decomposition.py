@@ -1,7 +1,8 @@
 """Fewest phases in two parts, shared by the programs: count flows per route, then spread them over phases.
 
 Whoever calls brings the first part as a program of its own (``count_flows``); :mod:`.colouring` proves when the second
-loses nothing. The bound is proven on both paths: by link weights (:mod:`.bound`) or by a whole routing's infeasibility.
+loses nothing. That no whole flows per route fit into P phases is a proof for all schedules, that flows which fit could
+not be packed is none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.mlfm.bound import Bound, lower_bound
+from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.status import SolverResult
+from synth_models.mlfm.bound import lower_bound
 from synth_models.mlfm.colouring import balanced_phases, name_servers
 from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.phases import PhaseTable
@@ -26,7 +27,7 @@ from synth_models.mlfm.routes import LeafProblem, cut_off, leaf_problem
 MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
 MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out
-EXTRA_PHASES = 20  # how far above the bound packing is tried
+EXTRA_PHASES = 20  # numbers of phases for which packing is tried
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,20 @@ class Flows:
     flows: IntArray | None = None
 
 
+def refuted(result: SolverResult) -> bool:
+    """Whether a solver that holds no point has proven that there is none; False when it ran into its limit.
+
+    Raises ``RuntimeError`` when it ended in any other way: an error is no time limit."""
+    if result.termination not in ("infeasible", "limit"):
+        raise RuntimeError(result.message or f"the solver ended with {result.termination} and no point")
+    return result.termination == "infeasible"
+
+
 CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
 
 
-def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: CountFlows) -> Outcome:
-    """The decomposed solve. With ``horizon`` it decides that number of phases only."""
+def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: CountFlows, by: str) -> Outcome:
+    """The decomposed solve; ``by`` names the solver. With ``horizon`` it decides that number of phases only."""
     began = time.monotonic()
     problem = sized_problem(instance)
     reason = cut_off(instance, problem)
@@ -49,26 +59,38 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
         return Outcome("infeasible", message=reason)
     bound = lower_bound(instance, problem, options.remaining())
     build_s = time.monotonic() - began
-    horizon = options.method.get("horizon")
-    if horizon is not None and horizon < bound.phases:
-        message = f"{horizon} phases are too few: {bound.words}"
-        return Outcome(
-            "infeasible", bound=float(bound.phases), bound_proof=bound.words, message=message, build_s=build_s
-        )
-    phases = bound.phases if horizon is None else horizon
-    while True:
-        options.progress.note(bound=bound.phases)
+    stuck: list[int] = []
+
+    def decide(phases: int) -> Decision:
         counted = count_flows(problem, phases, options)
-        if counted.status != "impossible":
-            break
-        proof = f"no whole numbers of flows per route fit into {phases} phases (exhaustive search)"
-        bound = Bound(phases + 1, proof, {})
-        if horizon is not None:
-            return Outcome("infeasible", bound=float(phases + 1), bound_proof=proof, message=proof, build_s=build_s)
-        phases += 1
-    outcome = _spread(instance, problem, counted, bound, phases, options, count_flows)
-    outcome.build_s = build_s
+        if counted.status == "impossible":
+            proof = f"no whole numbers of flows per route fit into {phases} phases (exhaustive search by {by})"
+            return Decision("infeasible", proof=proof)
+        if counted.flows is None:
+            return Decision("limit")
+        solution = spread_flows(instance, problem, counted.flows, phases, options)
+        if solution is not None:
+            return Decision("feasible", solution)
+        stuck.append(phases)
+        ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
+        return Decision("limit" if ended else "restricted", message=_stuck(str(phases)))
+
+    horizon = options.method.get("horizon")
+    outcome = fewest(
+        decide, Proven(bound.phases, bound.words, bound.certificate), options, by=by, unit="phases",
+        size=lambda solution: int(solution.phases), horizon=horizon,
+    )  # fmt: skip
+    if outcome.solution is not None and outcome.termination != "optimal" and stuck:
+        outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
+    if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
+        outcome.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
+        outcome.message = f"{outcome.message}; the schedule is the greedy's"
+    outcome.build_s += build_s
     return outcome
+
+
+def _stuck(phases: str) -> str:
+    return f"packing two-spine flows into {phases} phases failed, which proves nothing"
 
 
 def sized_problem(instance: MLFMInstance) -> LeafProblem:
@@ -83,41 +105,11 @@ def sized_problem(instance: MLFMInstance) -> LeafProblem:
     return problem
 
 
-def _spread(
-    instance: MLFMInstance, problem: LeafProblem, counted: Flows, bound: Bound, phases: int, options: RunOptions,
-    count_flows: CountFlows,
-) -> Outcome:  # fmt: skip
-    """The second part: one-spine flows always fit, two-spine flows are packed, with more phases when they do not."""
-    only = options.method.get("horizon") is not None
-    first = phases
-    while counted.flows is not None and phases <= first + EXTRA_PHASES:
-        solution = spread_flows(instance, problem, counted.flows, phases, options)
-        if solution is not None:
-            done = phases == bound.phases
-            message = (
-                None if done or only else f"packing two-spine flows failed below {phases} phases, which proves nothing"
-            )
-            return Outcome(
-                "optimal" if done else "finished", solution=solution, bound=float(bound.phases),
-                bound_proof=bound.words, message=message,
-            )  # fmt: skip
-        if only or options.out_of_time():
-            break
-        phases += 1
-        counted = count_flows(problem, phases, options)
-    message = f"{phases} phases neither reached nor refuted within the limit"
-    stopped = Outcome("time_limit", bound=float(bound.phases), bound_proof=bound.words, message=message)
-    if instance.ranks <= MAX_FALLBACK and not only:
-        stopped.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
-        stopped.message = f"{message}; the schedule is the greedy's"
-    return stopped
-
-
 def spread_flows(
     instance: MLFMInstance, problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions, capacity: int = 1
 ) -> PhaseTable | None:
     """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
-    if (problem.middle[np.flatnonzero(flows)] < 0).all():
+    if (problem.middle[flows > 0] < 0).all():
         return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
     from synth_models.mlfm.packing import pack_phases
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from synth.family import Family, Method, Objective, Verdict
 from synth.options import Parameter, read_flag, read_int
+from synth.untrusted import choice, whole, whole_numbers
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
-from synth_models.mlfm.phases import Phases, PhaseTable, ProductPhases, Table
+from synth_models.mlfm.phases import NOTHING, Phases, PhaseTable, ProductPhases, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from synth.reproduction import Reproduction
 
 _MODULES = "synth_models.mlfm"
+MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 _DECOMPOSE = Parameter(
     "decompose",
     read_flag,
@@ -118,19 +120,13 @@ class MLFMFamily(Family):
         return packed
 
     def unpack(self, instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
-        match packed["form"]:
-            case "product":
-                if not isinstance(packed["layers"], int):
-                    raise ValueError("layers is not a whole number")
-                flat = [_whole_numbers(packed, key, 1) for key in ("pattern", "layer_shift", "slot_shift")]
-                return ProductPhases(
-                    packed["layers"], *flat, *(_whole_numbers(packed, key, 3) for key in ("column", "spine"))
-                )
-            case "table":
-                names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
-                return PhaseTable(*(_whole_numbers(packed, key, 2) for key in names))
-            case form:
-                raise ValueError(f"unknown form {form!r} of phases")
+        """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
+        if choice(packed, "form", "product", "table") == "product":
+            shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
+            tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
+            return ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
+        names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
+        return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
 
     def table(self, instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
         """Columns ``phase,src,dst,via``: servers as ``layer.column.slot``; ``via`` lists the leaves
@@ -169,10 +165,5 @@ def _narrow(values: Table) -> Table:
     return values
 
 
-def _whole_numbers(packed: Mapping[str, Any], key: str, dimensions: int) -> Table:
-    array = np.asarray(packed[key])
-    if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{key} is not an array of whole numbers with {dimensions} dimensions")
-    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-        raise ValueError(f"{key} holds a number beyond 32 bits")
-    return array.astype(np.int32)
+def _table(packed: Mapping[str, Any], key: str, shape: tuple[None, ...], least: int = NOTHING) -> Table:
+    return whole_numbers(packed, key, least, MOST, shape).astype(np.int32)

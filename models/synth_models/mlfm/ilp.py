@@ -14,10 +14,11 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth_models.mlfm.decomposition import Flows, fewest_phases
+from synth.solvers.catalogue import SOLVERS
+from synth_models.mlfm.decomposition import Flows, fewest_phases, refuted
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.routes import LeafProblem, routes_by_link
-from synth_models.mlfm.whole import Decision, whole_phases
+from synth_models.mlfm.whole import Decided, whole_phases
 
 DETOUR_SECONDS = 10.0  # for having few two-spine flows, which is a wish, not a need
 
@@ -25,8 +26,13 @@ DETOUR_SECONDS = 10.0  # for having few two-spine flows, which is a wish, not a 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``ilp``. Infeasible when the failures cut off a pair, or fewer phases than possible are asked for."""
     if options.method.get("decompose", True):
-        return fewest_phases(instance, options, count_flows)
-    return whole_phases(instance, options, decide_whole)
+        return fewest_phases(instance, options, count_flows, title(options))
+    return whole_phases(instance, options, decide_whole, title(options))
+
+
+def title(options: RunOptions) -> str:
+    """The solver's name in words."""
+    return SOLVERS[options.solver or "highs"].title
 
 
 def _sum(variables: Iterable[Any], factors: list[int] | None = None) -> Any:
@@ -85,7 +91,9 @@ def room_for_packing(model: Any, problem: LeafProblem, phases: int) -> None:
 
 
 def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows:
-    """Whole flows per route for ``phases`` with few two-spine ones, or the proof that there are none."""
+    """Whole flows per route for ``phases`` with few two-spine ones, or the proof that there are none.
+
+    Raises ``RuntimeError`` when the solver fails."""
     if not problem.routes:
         return Flows("found", np.zeros(0, dtype=np.int64))
     model = build_flows(problem, phases)
@@ -99,7 +107,7 @@ def count_flows(problem: LeafProblem, phases: int, options: RunOptions) -> Flows
     if result.has_point:
         flows = np.array([round(model.flow[r].value) for r in range(problem.routes)], dtype=np.int64)
         return Flows("found", flows)
-    return Flows("impossible" if result.termination == "infeasible" else "limit")
+    return Flows("impossible" if refuted(result) else "limit")
 
 
 def build_whole(problem: LeafProblem, phases: int) -> Any:
@@ -157,8 +165,8 @@ def one_flow_per_server(model: Any, problem: LeafProblem) -> None:
                 model.one_flow_per_server.add(flows <= int(problem.size[q]))
 
 
-def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Decision:
-    """``found`` with phases between leaves, ``impossible`` (proven) or ``limit``."""
+def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Decided:
+    """``found`` with phases between leaves, ``impossible`` (proven) or ``limit``. Raises ``RuntimeError``."""
     model = build_whole(problem, phases)
     result = mathprog.solve(model, options, bounded=True)
     if result.has_point:
@@ -169,4 +177,4 @@ def decide_whole(problem: LeafProblem, phases: int, options: RunOptions) -> Deci
         for (p, q), var in model.stay.items():
             inside[p, q] = round(var.value)
         return "found", (used, inside)
-    return ("impossible" if result.termination == "infeasible" else "limit"), None
+    return ("impossible" if refuted(result) else "limit"), None

@@ -34,6 +34,7 @@ from synth_models.mlfm.routes import LeafProblem
 
 PHASE_SECONDS = 10.0
 NODE_LIMIT = 2000
+LIMIT, INFEASIBLE = 1, 2  # of scipy's statuses
 TWO_SPINES = 2.0  # how much more a two-spine flow counts than its load alone
 
 
@@ -118,12 +119,23 @@ def one_phase(
                  "mip_rel_gap": 0.02, "node_limit": NODE_LIMIT},
     )  # fmt: skip
     if result.x is None:
+        _must_be_an_answer(result)
         return None
     chosen = np.round(result.x).astype(np.int64)
     now, later = np.zeros(problem.routes, np.int64), np.zeros(problem.routes, np.int64)
     now[active] = chosen[:count]
     later[active] = chosen[count + leaves :] if reroute else state.flows[active] - chosen[:count]
     return now, chosen[count : count + leaves], later
+
+
+def _must_be_an_answer(result: Any) -> None:
+    """Raise ``RuntimeError`` unless the solver ended without a point because of a limit or because there is none.
+
+    scipy has no status of its own for HiGHS's node limit, and none for what presolve calls unbounded or infeasible,
+    which is infeasible here, where all variables have bounds."""
+    known = any(words in result.message.lower() for words in ("solution limit reached", "unbounded or infeasible"))
+    if result.status not in (LIMIT, INFEASIBLE) and not known:
+        raise RuntimeError(f"the program of one phase failed: {result.message}")
 
 
 def _by(group: npt.NDArray[np.int64], groups: int) -> csr_array:

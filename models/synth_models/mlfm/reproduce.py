@@ -201,4 +201,7 @@ def _gaps(page: Reproduction) -> None:
     table = pd.DataFrame(rows, columns=columns)
     page.table("Every method on every shipped instance", table, file="gaps", show=False)
     wide = table.pivot(index=["instance", "servers", "bound"], columns="method", values="value").reset_index()
-    page.table("Phases by method on the shipped instances (congested phases count as often as their worst link)", wide)
+    page.table(
+        "Phases by method on the shipped instances (congested ones count as the congestion-free ones they split into)",
+        wide,
+    )

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from synth.errors import InputError
-from synth.instance import read
-from synth_models.bine import FAMILY
-from synth_models.bine.allocation import expand_hosts, parse_runs, read_trace
+from synth.instance import parse, read
+from synth.options import RunOptions
+from synth_models.bine import FAMILY, references
+from synth_models.bine.allocation import by_name, expand_hosts, parse_runs, read_trace
+from synth_models.bine.check import check_plan
+from synth_models.bine.instance import BineInstance
 
 MAP = "# host and group\nhost,group\nn1,a\nn2,a\nn3,b\nn4,b\n"
 
@@ -44,8 +48,66 @@ def test_host_lists_that_are_none(text):
 
 def test_hosts_and_map_give_an_allocation(files):
     instance = make(hosts=files("job.txt", "n[3-4]\nn1\n"), nodes=files("map.csv", MAP), collective="gather")
-    assert instance.jobs[0].allocation == "ax1 bx2"
-    assert instance.allocations[0].tolist() == [0, 1, 1]
+    assert instance.jobs[0].allocation == "bx2 ax1"
+    assert instance.allocations[0].tolist() == [0, 0, 1]
+
+
+def test_hosts_keep_the_order_of_their_file_unless_sorted_by_name(files):
+    """h10 is the tenth host, not the second; with order=name h2 comes first, whatever the file says."""
+    hosts, table = files("job.txt", "h[9-10]\nh2\nb[1-2]\n"), files("map.csv", "h9,x\nh10,y\nh2,z\nb1,u\nb2,v\n")
+    runs = {order: make(hosts=hosts, nodes=table, **own).jobs[0].allocation
+            for order, own in (("default", {}), ("file", {"order": "file"}), ("name", {"order": "name"}))}  # fmt: skip
+    assert runs == {"default": "xx1 yx1 zx1 ux1 vx1", "file": "xx1 yx1 zx1 ux1 vx1", "name": "ux1 vx1 zx1 xx1 yx1"}
+    assert sorted(["n2", "n10", "n1-ib", "n01", "n1", "a"], key=by_name) == ["a", "n01", "n1", "n1-ib", "n2", "n10"]
+    for own, message in (
+        ({"order": "size"}, "must be one of file, name"),
+        ({"groups": 4, "order": "name"}, "is for hosts"),
+    ):
+        given = own if "groups" in own else {"hosts": hosts, "nodes": table, **own}
+        with pytest.raises(InputError, match=message):
+            make(**given)
+
+
+def linked(pairs, groups="2,1,1"):
+    raw = json.loads(make(groups=groups, collective="alltoall").to_json())
+    return parse(raw | {"fabric": {"kind": "dragonfly", "pairs": pairs}}, BineInstance, "x")
+
+
+def test_pairs_of_groups_that_are_no_links():
+    """Every fault at once: no links, links less than none, a group joined to itself, groups that are not there."""
+    with pytest.raises(InputError) as error:
+        linked([[0, 1, 0], [1, 2, -4], [1, 1, 1], [0, 3, 1], [-1, 2, 1], [0, 2, 10**400]])
+    text = str(error.value)
+    for part in (
+        "fabric.pairs[0] = [0, 1, 0]: must have 1 to", "fabric.pairs[1] = [1, 2, -4]: must have 1 to",
+        "fabric.pairs[2] = [1, 1, 1]: joins a group to itself",
+        "fabric.pairs[3] = [0, 3, 1]: names a group that no job has: they are 0..2", "fabric.pairs[4] = [-1, 2, 1]",
+        "fabric.pairs[5]",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_groups_that_no_route_joins():
+    with pytest.raises(InputError, match=r"fabric\.pairs: give no route from group 0 to group 2; all groups"):
+        linked([[0, 1, 1]])
+    with pytest.raises(InputError, match="group 1 and 1 more"):
+        linked([])
+    assert linked([[1, 2, 1], [0, 1, 1]]).fabric is not None
+
+
+def test_the_check_names_groups_without_a_route():
+    """An instance that was never read anew: the check says so instead of storing an infinite load."""
+    instance = linked([[1, 2, 1], [0, 1, 1]])
+    instance.fabric.pairs.pop()
+    verdict = check_plan(instance, references.ring(instance, RunOptions()).solution)
+    assert verdict.faults == ["no route over the fabric's pairs joins two groups that exchange messages"]
+    assert all(np.isfinite(v) for v in verdict.facts.values() if isinstance(v, float))
+
+
+@pytest.mark.parametrize("size", [0, -1.0, 1e19, 1e999, float("nan")])
+def test_vectors_have_a_size(size):
+    with pytest.raises(InputError, match="bytes"):
+        parse(json.loads(make(groups="4,4").to_json()) | {"bytes": size}, BineInstance, "x")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from synth.api import execute
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
+from synth.solvers.status import SolverResult
 from synth_models.bine import FAMILY, bound, greedy, placement, references, tree_ilp
 from synth_models.bine.check import check_plan
 from synth_models.bine.check_bound import check_bound, internal_weights, isoperimetric
@@ -162,17 +163,123 @@ def test_programs_want_their_problem():
         references.bine(butterfly, RunOptions())
 
 
-@pytest.mark.parametrize("name", ["bine", "binomial_halving", "recursive", "ring", "bruck", "sparbit", "bucket"])
-@pytest.mark.parametrize("collective", ["broadcast", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"])
-def test_receive_bound_holds(name, collective):
-    for groups in ("5,3", "2,6,5", "1,1,1,6"):
-        vector = "large" if collective == "allreduce" else "small"
-        instance = make(groups=groups, collective=collective, vector=vector)
-        record = run(name, instance)
-        if record["termination"] == "unsupported":
-            return
-        assert record.ok
-        assert bound.solve(instance, RunOptions()).bound <= record.value + 1e-6
+TREES, BUTTERFLIES = ("broadcast", "gather"), ("allgather", "reduce_scatter", "allreduce", "alltoall")
+FORMS = {
+    "bine": TREES + BUTTERFLIES, "binomial_halving": TREES, "recursive": BUTTERFLIES, "ring": BUTTERFLIES,
+    "bruck": ("allgather", "alltoall"), "sparbit": ("allgather",), "bucket": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "collective"), [(name, form) for name, forms in FORMS.items() for form in forms])
+@pytest.mark.parametrize("groups", ["5,3", "2,6,5", "1,1,1,6"])
+def test_receive_bound_holds(name, collective, groups):
+    """Every method that has a form of the collective; the others are named by the next test."""
+    vector = "large" if collective == "allreduce" else "small"
+    instance = make(groups=groups, collective=collective, vector=vector)
+    record = run(name, instance)
+    assert record["termination"] == "finished"
+    assert record.ok
+    outcome = bound.solve(instance, RunOptions())
+    assert outcome.bound <= record.value
+    assert check_bound(instance, outcome.bound, outcome.certificate) == []
+    assert check_bound(instance, np.nextafter(outcome.bound, np.inf), outcome.certificate) != []
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
+@pytest.mark.parametrize("torus", ["2x3", "4"])
+def test_receive_bound_holds_on_a_torus(collective, torus):
+    instance = make(torus=torus, collective=collective, vector="large")
+    assert bound.solve(instance, RunOptions()).bound <= run("bucket", instance).value
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_methods_without_a_form_of_the_collective_say_so(name):
+    for collective in {*TREES, *BUTTERFLIES} - set(FORMS[name]):
+        instance = make(groups="5,3", collective=collective, vector="large" if collective == "allreduce" else "small")
+        assert run(name, instance)["termination"] == "unsupported"
+
+
+UNEVEN = {"groups": "3,3,2", "collective": "allreduce", "vector": "large", "problem": "butterfly"}
+
+
+def outcome_of(name: str, instance, solver: str, seconds: float = 60.0):
+    own = {p.name: p.default for p in FAMILY.methods[name].parameters}
+    return FAMILY.methods[name].load()(instance, RunOptions(seconds, solver=solver, method=own))
+
+
+@pytest.mark.parametrize(
+    ("name", "solver", "parameters", "binding"),
+    [
+        ("placement", "cpsat", {"groups": "4,4", "problem": "butterfly", "collective": "allreduce"}, "isoperimetric"),
+        ("placement", "highs", {"groups": "4,2,2", "problem": "butterfly", "collective": "alltoall"}, "isoperimetric"),
+        ("placement", "cpsat", UNEVEN, None),
+        ("tree_ilp", "highs", {"groups": "4,4"}, "receive"), ("tree_ilp", "highs", {"groups": "1,3"}, None),
+        ("tree_ilp", "highs", {"groups": "4,4", "collective": "gather", "root": "5"}, "receive"),
+    ],
+)  # fmt: skip
+def test_a_counting_bound_has_its_certificate_and_a_solver_s_has_none(name, solver, parameters, binding):
+    """Groups of four are subcubes, so the isoperimetric count is reached; the tree of 1, 3 needs a solver."""
+    instance = make(**parameters)
+    outcome = outcome_of(name, instance, solver)
+    assert outcome.termination == "optimal"
+    if binding is None:
+        assert outcome.certificate is None
+        assert solver in outcome.bound_proof
+        for counted in ("receive", "isoperimetric"):
+            assert check_bound(instance, outcome.bound, {"binding": counted}) != []
+    else:
+        assert outcome.certificate == {"binding": binding}
+        assert check_bound(instance, outcome.bound, outcome.certificate) == []
+        assert solver not in outcome.bound_proof
+
+
+def test_out_of_time_the_counting_bounds_keep_their_certificates():
+    for name, solver, instance in (
+        ("tree_ilp", "highs", make(groups="30,2,13,19")),
+        ("placement", "cpsat", make(groups="5,3,8", collective="allreduce", problem="butterfly")),
+    ):
+        outcome = outcome_of(name, instance, solver, 1e-9)
+        assert outcome.certificate is not None
+        assert check_bound(instance, outcome.bound, outcome.certificate) == []
+
+
+@pytest.mark.parametrize("ended", ["error", "unbounded", "infeasible"])
+@pytest.mark.parametrize(
+    ("name", "solver", "module", "parameters"),
+    [
+        ("tree_ilp", "highs", "mathprog", {"groups": "1,3"}),
+        ("placement", "highs", "mathprog", UNEVEN),
+        ("placement", "cpsat", "cpsat", UNEVEN),
+    ],
+)
+def test_a_solver_that_fails_is_an_error(monkeypatch, ended, name, solver, module, parameters):
+    """Trees and placements always exist, so infeasible is as wrong an answer as a crash: no bound, no time limit."""
+    import importlib
+
+    result = SolverResult(ended, False, None, None, 0.0, message="it broke")
+    solve = (lambda *_, **__: (result, None)) if module == "cpsat" else (lambda *_, **__: result)
+    monkeypatch.setattr(importlib.import_module(f"synth.solvers.{module}"), "solve", solve)
+    with pytest.raises(RuntimeError, match="it broke"):
+        outcome_of(name, make(**parameters), solver)
+
+
+def test_values_and_bounds_are_the_exact_fraction_rounded_once():
+    """1 byte over many jobs of 3, 7 and 11 ranks: sums of thirds, sevenths and elevenths in floats drift apart."""
+    from fractions import Fraction
+
+    from synth.instance import parse
+    from synth_models.bine.instance import BineInstance
+
+    jobs = [{"name": f"j{i}", "allocation": f"ax{n // 2} bx{n - n // 2}"} for i, n in enumerate([3, 7, 11] * 30)]
+    raw = {"family": "bine", "name": "x", "source": "a test", "jobs": jobs, "collective": "gather", "bytes": 0.1,
+           "problem": "tree"}  # fmt: skip
+    instance = parse(raw, BineInstance, "x")
+    exact = 30 * Fraction(0.1) * (Fraction(2, 3) + Fraction(4, 7) + Fraction(6, 11))  # rank 0 is in the smaller group
+    outcome = bound.solve(instance, RunOptions())
+    assert outcome.bound == float(exact)
+    assert check_bound(instance, outcome.bound, outcome.certificate) == []
+    best = run("tree_ilp", instance)
+    assert best.bound == best.value == float(exact)
 
 
 @pytest.mark.slow

@@ -114,3 +114,48 @@ def _possible(instance: MLFMInstance, phases: int) -> bool:
         return False
 
     return search(frozenset(choices), 0)
+
+
+def colours(flows: list[set[Any]]) -> int:
+    """The fewest classes of flows without a common link, at least 1, by trying all partitions."""
+
+    def possible(rest: list[set[Any]], classes: list[set[Any]], most: int) -> bool:
+        if not rest:
+            return True
+        flow, later = rest[0], rest[1:]
+        for i, taken in enumerate(classes):
+            if not taken & flow and possible(later, [*classes[:i], taken | flow, *classes[i + 1 :]], most):
+                return True
+        return len(classes) < most and possible(later, [*classes, flow], most)
+
+    flows = [flow for flow in flows if flow]
+    return next(most for most in itertools.count(1) if possible(flows, [], most))
+
+
+def value(instance: MLFMInstance, solution: Phases) -> int:
+    """The congestion-free phases that a schedule's phases split into; its routes are taken to be right."""
+    servers = [tuple(s) for s in instance.servers.tolist()]
+    spines = [frozenset(pair) for pair in itertools.combinations(range(instance.d + 1), 2)]
+    total = 0
+    for rows in solution.rows(7):
+        for p in range(len(rows.dest)):
+            flows = []
+            for x, y in enumerate(rows.dest[p].tolist()):
+                one, middle, two = (int(part[p, x]) for part in (rows.spine, rows.middle, rows.second))
+                if y < 0 or one < 0:
+                    continue
+                stops = [servers[x][:2], divmod(middle, instance.d + 1), servers[y][:2]]
+                stops = stops if middle >= 0 else [stops[0], stops[2]]
+                hops_of = zip(itertools.pairwise(stops), (one, two), strict=False)
+                flows.append({link for (a, b), s in hops_of for link in (("up", a, spines[s]), ("down", b, spines[s]))})
+            total += colours(flows)
+    return total
+
+
+def proves(instance: MLFMInstance, weights: dict[Link, int]) -> int:
+    """The phases that weights on links prove: all transfers' shortest weighted lengths over all weights, rounded up."""
+    servers = [tuple(s)[:2] for s in instance.servers.tolist()]
+    needed = 0
+    for start, end in itertools.product(servers, repeat=2):
+        needed += min(sum(weights.get(link, 0) for link in route) for route in routes(instance, start, end))
+    return -(-needed // sum(weights.values()))

@@ -72,6 +72,7 @@ BROKEN: list[tuple[str, dict[str, Any], PhaseTable]] = [
     ("receives a second transfer", {}, phases([[0, 0], [1, 1]], [[-1, 0], [0, -1]])),
     ("this pair was sent before", {}, phases([[0, 1], [0, 1], [1, 0]], [[-1, -1], [-1, -1], [0, 0]])),
     ("are never sent, the first from 0.1.0 to 0.0.0", {}, phases([[0, 1], [1, -1]], [[-1, -1], [0, -1]])),
+    ("a route is named inside a leaf", {}, phases([[0, 1], [1, 0]], [[-1, 1], [0, 0]])),
     ("no spine is named", {}, phases([[0, 1], [1, 0]], [[-1, -1], [-1, 0]])),
     ("does not join its leaves", {}, phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]])),
     ("does not join its leaves", {}, phases([[0, 1], [1, 0]], [[-1, -1], [3, 0]])),

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from mlfm_slow_replay import least_phases, replay
+from mlfm_slow_replay import least_phases, replay, routes
 
 import synth
 from synth.instance import parse
@@ -110,13 +110,25 @@ def tiny_jobs(draw: st.DrawFn) -> MLFMInstance:
     return job(2, subset=servers, failed={"links": links, "spines": spines}, routes=routes)
 
 
+def cut_off(instance: MLFMInstance) -> bool:
+    """Whether some pair of servers has no route, by listing them all."""
+    leaves = [tuple(server)[:2] for server in instance.servers.tolist()]
+    return any(not routes(instance, start, end) for start in leaves for end in leaves)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(tiny_jobs())
+def test_infeasible_is_what_has_a_pair_without_a_route(instance: MLFMInstance) -> None:
+    record = synth.solve(instance, "bound")
+    assert (record["termination"] == "infeasible") == cut_off(instance)
+    assert (record["message"] is not None and "is cut off from server" in record["message"]) == cut_off(instance)
+
+
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(tiny_jobs())
 def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> None:
+    assume(not cut_off(instance))
     record = synth.solve(instance, "cpsat")
-    if record["termination"] == "infeasible":
-        assert "is cut off from server" in record["message"]
-        return
     assert record.value == record.bound == least_phases(instance, 12)
     assert replay(instance, FAMILY.unpack(instance, record.packed or {}))[0]
 
