@@ -9,9 +9,22 @@ from synth.options import RunOptions
 from synth.solvers.catalogue import require
 from synth.solvers.status import SolverResult, SolverTermination
 
+UNREPEATABLE = "CP-SAT with more than one thread is not repeatable by seed"
 
-def solve(model: Any, options: RunOptions, *, track: float | None = None) -> tuple[SolverResult, Any]:
+
+def with_caveat(message: str | None, options: RunOptions) -> str | None:
+    """The message of a run of CP-SAT, which says so when its threads race each other."""
+    return "; ".join(filter(None, (message, UNREPEATABLE if options.threads > 1 else None))) or None
+
+
+def solve(
+    model: Any, options: RunOptions, *, track: float | None = None, interleave: bool = False
+) -> tuple[SolverResult, Any]:
     """Solve a ``CpModel``; return the result and the ``CpSolver`` to read values from (only if ``has_point``).
+
+    There are as many workers as ``options.threads``: one alone repeats by seed (but for when the time limit cuts it
+    off), several race each other. With ``interleave`` a single one goes through the strategies by turns that several
+    would run side by side, which repeats by seed, too, and proves what one strategy alone gets stuck on.
 
     ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds
     go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
@@ -27,6 +40,7 @@ def solve(model: Any, options: RunOptions, *, track: float | None = None) -> tup
     if limit is not None:
         solver.parameters.max_time_in_seconds = limit
     solver.parameters.num_workers = options.threads
+    solver.parameters.interleave_search = interleave and options.threads == 1
     solver.parameters.random_seed = options.seed % 2**31
     solver.parameters.relative_gap_limit = options.relative_gap
     callback = None

@@ -29,8 +29,11 @@ LARGEST = 3_000_000
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``cpsat``. Raises :class:`SizeLimitError` beyond memory."""
     if instance.collective == "allreduce":
-        return joint.solve_cpsat(instance, options)
-    return fewest_timesteps(instance, options, decide, "CP-SAT")
+        outcome = joint.solve_cpsat(instance, options)
+    else:
+        outcome = fewest_timesteps(instance, options, decide, "CP-SAT")
+    outcome.message = cpsat_solver.with_caveat(outcome.message, options)
+    return outcome
 
 
 def build(expansion: TimeExpansion) -> tuple[Any, list[Any], list[Any]]:

@@ -72,7 +72,7 @@ class XTreeFamily(Family):
                    "synth_models.xtree.tidalmesh:solve"),
             Method("ilp", "program", "time-expanded link allocation, fewest timesteps (Pyomo)",
                    "synth_models.xtree.ilp:solve", ("highs", "gurobi", "scip"), _PROGRAM_PARAMETERS),
-            Method("cpsat", "program", "the same as a CP-SAT model",
+            Method("cpsat", "program", "the same as a CP-SAT model (one thread repeats by seed)",
                    "synth_models.xtree.cpsat:solve", ("cpsat",), _PROGRAM_PARAMETERS),
         )
     }  # fmt: skip
