@@ -77,7 +77,7 @@ class OpTreeFamily(Family):
                    (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4"),)),
             Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                    "synth_models.optree.relay:solve"),
-            Method("time_expanded", "program", "fewest steps, nodes store and forward (CP-SAT, one thread repeats by seed)",
+            Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",
                    "synth_models.optree.time_expanded:solve", ("cpsat",),
                    (_HORIZON,
                     Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"))),

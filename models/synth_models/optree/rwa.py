@@ -157,6 +157,7 @@ def _decide_cpsat(
 ) -> tuple[SolverTermination, Stage | None, float, float]:
     from ortools.sat.python import cp_model
 
+    from synth.solvers.cpsat import IN_TURNS
     from synth.solvers.cpsat import solve as run_solver
 
     started = time.monotonic()
@@ -184,7 +185,7 @@ def _decide_cpsat(
         for key, variable in use.items():
             model.add_hint(variable, key in chosen)
     build_s = time.monotonic() - started
-    result, solver = run_solver(model, options, interleave=True)
+    result, solver = run_solver(model, options, alone=IN_TURNS)
     stage = None
     if result.has_point:
         stage = Stage(tuple(key for key, variable in use.items() if solver.boolean_value(variable)))

@@ -18,8 +18,10 @@ symbol                              code                    meaning (all binary)
 Horizons are tried from the lower bound (method ``bound``) upwards to what ``relay`` needs. Each is first sought among
 schedules that repeat themselves under a rotation of the ring by ``g`` nodes, for the divisors ``g`` of N in ascending
 order: what is found there is a schedule like any other. Only the model without rotations (``g = N``) proves a horizon
-infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``. One thread takes CP-SAT's strategies by turns (one
-strategy alone gets stuck), which repeats by seed; several threads race each other and do not.
+infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
+
+One thread seeks rotating schedules by the strategy that finds them soonest and proves by all of CP-SAT's strategies in
+turns (one alone gets stuck), which repeats by seed; several threads race each other and do not.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from synth_models.optree.relay import relay
 from synth_models.optree.solution import Circuits
 
 MOST_BINARIES = 300_000
+WITHOUT_LP = {"linearization_level": 0}
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -95,6 +98,7 @@ def _too_large(instance: OpTreeInstance, horizon: int, binaries: int) -> str:
 
 def decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Decision:
     """A schedule of ``horizon`` steps, or proven infeasible, or neither in time. Raises :class:`SizeLimitError`."""
+    from synth.solvers.cpsat import IN_TURNS
     from synth.solvers.cpsat import solve as run_solver
 
     nodes = instance.nodes
@@ -106,9 +110,9 @@ def decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Decis
         model, send, lit = build(instance, horizon, period)
         decision.build_s += time.monotonic() - started
         share = options
-        if period < nodes:  # most of the time belongs to the model that can prove
-            share = _share(options, 3 if period == 1 else 8)
-        result, solver = run_solver(model, share, interleave=True)
+        if period < nodes:  # half of the time for the class in which most is found
+            share = _share(options, 2 if period == 1 else 8)
+        result, solver = run_solver(model, share, alone=IN_TURNS if period == nodes else WITHOUT_LP)
         decision.solve_s += result.solve_s
         if result.has_point:
             decision.answer, decision.solution = "feasible", _read(instance, horizon, period, send, lit, solver)
