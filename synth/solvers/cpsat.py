@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from synth.options import RunOptions
 from synth.solvers.catalogue import require
 from synth.solvers.status import SolverResult, SolverTermination
 
+# one worker goes in turns through the strategies that several would run side by side: it repeats by seed and proves
+# what one strategy alone gets stuck on
+IN_TURNS: Mapping[str, Any] = {"interleave_search": True}
+UNREPEATABLE = "CP-SAT with more than one thread is not repeatable by seed"
 
-def solve(model: Any, options: RunOptions, *, track: float | None = None) -> tuple[SolverResult, Any]:
+
+def with_caveat(message: str | None, options: RunOptions) -> str | None:
+    """The message of a run of CP-SAT, which says so when its threads race each other."""
+    return "; ".join(filter(None, (message, UNREPEATABLE if options.threads > 1 else None))) or None
+
+
+def solve(
+    model: Any, options: RunOptions, *, track: float | None = None, alone: Mapping[str, Any] | None = None
+) -> tuple[SolverResult, Any]:
     """Solve a ``CpModel``; return the result and the ``CpSolver`` to read values from (only if ``has_point``).
+
+    There are as many workers as ``options.threads``: one alone repeats by seed (but for when the time limit cuts it
+    off), several race each other. ``alone`` are CP-SAT's parameters for a worker that is alone, ``IN_TURNS`` say.
 
     ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds
     go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
@@ -27,6 +43,9 @@ def solve(model: Any, options: RunOptions, *, track: float | None = None) -> tup
     if limit is not None:
         solver.parameters.max_time_in_seconds = limit
     solver.parameters.num_workers = options.threads
+    if options.threads == 1:
+        for name, value in (alone or {}).items():
+            setattr(solver.parameters, name, value)
     solver.parameters.random_seed = options.seed % 2**31
     solver.parameters.relative_gap_limit = options.relative_gap
     callback = None

@@ -54,11 +54,14 @@ def fewest(
     origin: str = "",
     horizon: int | None = None,
     most: int | None = None,
+    seek: bool = False,
 ) -> Outcome:
     """The fewest steps, or with ``horizon`` the answer for that number alone.
 
     ``by`` names the solver in proofs, ``unit`` what is counted ("timesteps"), ``size`` counts a solution's;
     ``incumbent`` is a solution from elsewhere (``origin`` says where). Horizons above ``most`` are not tried.
+    With ``seek`` a horizon that stays undecided does not end the search: the time that is left goes into horizons
+    between it and the incumbent, where a solution improves the incumbent and a refutation the bound.
     Below ``proven`` the answer is ``infeasible`` without asking the program. Raises ``RuntimeError`` when the program
     answers ``error`` and :class:`SizeLimitError` when it is too large and there is nothing in hand.
     """
@@ -68,7 +71,7 @@ def fewest(
     search = _Search(decide, proven, options, by, unit, size, incumbent)
     if incumbent is not None:
         search.notes.append(f"incumbent {size(incumbent)} by {origin}")
-    return search.one(horizon) if horizon is not None else search.upwards(most)
+    return search.one(horizon) if horizon is not None else search.upwards(most, seek)
 
 
 class _Search:
@@ -86,7 +89,7 @@ class _Search:
     def ask(self, horizon: int) -> Decision:
         """One decision, with its times and words kept, and what it proves."""
         self.note()
-        decision = self.decide(horizon)
+        decision = Decision("limit") if self.options.out_of_time() else self.decide(horizon)
         self.build_s += decision.build_s
         self.solve_s += decision.solve_s
         if decision.answer == "error":
@@ -118,12 +121,12 @@ class _Search:
                 return self.ended("finished")
         return self.ended("time_limit")
 
-    def upwards(self, most: int | None) -> Outcome:
+    def upwards(self, most: int | None, seek: bool) -> Outcome:
         """Horizons from the bound to the incumbent. One that only a restricted class refutes leaves the bound there."""
-        horizon = self.proven.steps
+        horizon, undecided = self.proven.steps, False
         while self.incumbent is None or self.size(self.incumbent) > horizon:
             if most is not None and horizon > most:
-                return self.ended("finished")
+                break
             try:
                 decision = self.ask(horizon)
             except SizeLimitError as error:
@@ -132,9 +135,11 @@ class _Search:
                 self.notes.append(str(error))
                 return self.ended("size_limit")
             if decision.answer == "limit":
-                return self.ended("time_limit")
+                undecided = True
+                if not seek or self.incumbent is None or self.options.out_of_time():
+                    break
             horizon += 1
-        return self.ended("finished")
+        return self.ended("time_limit" if undecided else "finished")
 
     def note(self) -> None:
         """The curve of incumbents and bounds."""

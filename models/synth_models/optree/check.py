@@ -16,6 +16,7 @@ from synth_models.optree.solution import Circuits, Solution, StepCount
 __all__ = ["check_bound", "check_solution"]
 
 MAX_FAULTS = 20
+MOST_SLOTS = 2**30  # links x directions x wavelengths that a replay keeps track of, 4 bytes each
 _RANGE, _SELF, _LONG, _UNHELD, _CLASH = range(5)
 
 
@@ -65,10 +66,13 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     if nodes > 20_000:
         return Verdict(None, facts, ["explicit circuits are replayed up to 20000 nodes"])
     columns = [circuits.step, circuits.src, circuits.dst, circuits.direction, circuits.wavelength, circuits.origin]
-    if np.any(np.diff(circuits.step) < 0):
+    if np.any(circuits.step[1:] < circuits.step[:-1]):  # not by differences: those of 32 bits wrap
         order = np.argsort(circuits.step, kind="stable")
         columns = [column[order] for column in columns]
     used = min(instance.wavelengths, int(circuits.wavelength.max(initial=0)) + 1)
+    if 2 * nodes * used > MOST_SLOTS:
+        words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {2 * nodes * used}"
+        return Verdict(None, facts, [words])
     max_hops = instance.max_hops
     kinds, rows, details, count, held, longest, hops_sum = _replay(
         nodes,

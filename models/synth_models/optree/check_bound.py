@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from synth.kernels import jit
+from synth.untrusted import whole_numbers
 from synth_models.optree.instance import OpTreeInstance
 
 MOST_WEIGHT = 10**9
@@ -22,17 +23,23 @@ def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str
     number >= 0 per step of the horizon that is refuted."""
     nodes, capacity = instance.nodes, 2 * instance.wavelengths
     binding = certificate.get("binding")
+    if not isinstance(binding, str) or binding not in ("receive", "reach"):
+        return [f"unknown kind of bound {binding!r}"]
     if binding == "receive":
         proven = -(-(nodes - 1) // capacity)
-    elif binding == "reach":
-        weights = certificate.get("weights")
-        if not isinstance(weights, (list, tuple)) or not weights:
-            return ["the certificate has no weights"]
-        if not all(type(weight) is int and 0 <= weight <= MOST_WEIGHT for weight in weights) or not any(weights):
-            return [f"weights must be whole numbers from 0 to {MOST_WEIGHT}, not all 0"]
+    else:
+        try:
+            array = whole_numbers(certificate, "weights", 0, MOST_WEIGHT)
+        except ValueError as error:
+            return [f"the certificate has no weights, whole numbers from 0 to {MOST_WEIGHT}: {error}"]
+        weights = array.tolist()
+        if not weights or not any(weights):
+            return ["the certificate has no weights that are not all 0"]
+        if len(weights) >= nodes:
+            return [f"{len(weights)} steps are enough for the ring algorithm, no weights refute them"]
         if nodes > MOST_NODES:
             return [f"reach certificates are verified up to {MOST_NODES} nodes"]
-        least = int(_least_cost(nodes, np.array(weights, dtype=np.int64), instance.max_hops))
+        least = int(_least_cost(nodes, array, instance.max_hops))
         allowed = capacity * sum(weights)
         if least <= allowed:
             return [
@@ -40,8 +47,6 @@ def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str
                 f"{allowed} are there in {len(weights)} steps"
             ]
         proven = len(weights) + 1
-    else:
-        return [f"unknown kind of bound {binding!r}"]
     return [] if proven >= bound else [f"the {binding} argument proves {proven} steps, not {bound:g}"]
 
 
@@ -49,6 +54,7 @@ def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str
 def _least_cost(nodes: int, weights: Any, max_hops: int) -> Any:
     """Least weighted wavelength-hops with which one item reaches the whole ring in ``len(weights)`` steps.
 
+    Exact: N-1 circuits of at most N-1 hops at ``MOST_WEIGHT`` are less than 2^57 at ``MOST_NODES``.
     ``rest[g]`` is the cost of filling a gap of ``g`` links between two holders in the steps still to come. ``one[x]``
     extends from one end until the last new holder stands ``x`` links away, ``two[s]`` from both ends, ``s`` in sum.
     """

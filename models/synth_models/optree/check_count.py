@@ -55,7 +55,11 @@ def _ceil(number: int, by: int) -> int:
 
 
 def _formula(nodes: int, wavelengths: int, depth: int) -> Counted:
-    """Theorem 1: the least S with ``(8 w S)^k >= (2k-1)^k N^(k+1)``; depth 1 is the one-stage count."""
+    """Theorem 1: the least S with ``(8 w S)^k >= (2k-1)^k N^(k+1)``; depth 1 is the one-stage count.
+
+    The longest path (the paper's Eq. 4) has ``L = 1 + (N^(1/k)-1) * N^(1-1/k)`` interfaces, ``N - N^(1-1/k)`` hops with
+    the real root; a circuit has a whole number of them, the next one upwards.
+    """
     if depth == 1:
         return Counted(_ceil(_ceil(nodes * nodes, 8), wavelengths), nodes // 2, {"depth": 1})
     if depth > 64:
@@ -65,7 +69,7 @@ def _formula(nodes: int, wavelengths: int, depth: int) -> Counted:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if (8 * wavelengths * middle) ** depth >= goal else (middle, high)
-    outer = _root(nodes ** (depth - 1), depth)  # floor of N^(1-1/k); the longest path is N - N^(1-1/k) hops
+    outer = _root(nodes ** (depth - 1), depth)  # floor of N^(1-1/k)
     return Counted(high, nodes - outer, {"depth": depth})
 
 

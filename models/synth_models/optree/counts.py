@@ -20,17 +20,44 @@ from synth_models.optree.limits import refuse_unmeetable, require_hops
 from synth_models.optree.solution import StepCount
 
 
+def root_up(number: int, degree: int) -> int:
+    """The least whole ``r`` with ``r^degree >= number`` (both >= 1), by Newton's iteration in whole numbers.
+
+    Exact for numbers of any size, where a float power errs by one near every whole result.
+    """
+    root = 1 << -(-number.bit_length() // degree)  # above the real root; the iteration falls to its floor
+    while True:
+        below = ((degree - 1) * root + number // root ** (degree - 1)) // degree
+        if below >= root:
+            break
+        root = below
+    return root if root**degree >= number else root + 1
+
+
 def formula_steps(nodes: int, wavelengths: int, depth: int) -> int:
     """Theorem 1, ``ceil((2k-1) * N^(1+1/k) / (8w))`` for ``depth`` k >= 2, in whole numbers; for depth 1 the one-stage
-    count ``ceil(ceil(N^2/8) / w)``."""
+    count ``ceil(ceil(N^2/8) / w)``.
+
+    ``8wS >= (2k-1) * N^(1+1/k)`` has a whole number on its left, so the right may be rounded up first.
+    """
     if depth == 1:
         return one_stage_steps(nodes, wavelengths)
-    numerator = (2 * depth - 1) ** depth * nodes ** (depth + 1)  # (8 w S)^k >= numerator
-    estimate = (2 * depth - 1) * nodes ** (1 + 1 / depth) / (8 * wavelengths)
-    steps = max(1, int(estimate) - 2 - int(estimate * 1e-12))
-    while (8 * wavelengths * steps) ** depth < numerator:
-        steps += 1
-    return steps
+    work = root_up((2 * depth - 1) ** depth * nodes ** (depth + 1), depth)
+    return -(-work // (8 * wavelengths))
+
+
+def formula_hops(nodes: int, depth: int) -> int:
+    """Hops of the longest circuit at ``depth`` k: one less than the interfaces of the paper's path (its Eq. 4),
+    ``L = 1 + (N^(1/k)-1) * N^(1-1/k)``, that is ``N - N^(1-1/k)``, rounded up; for depth 1 ``floor(N/2)``.
+
+    The reading: N^(1/k) stays the real number it is in the formula for the steps (a radix rounded to a whole number
+    would describe another plan than the one that is counted). A circuit has a whole number of hops, and a budget that
+    does not cover the next whole number covers no circuit as long as L; so L is rounded up, never to the nearest.
+    """
+    if depth == 1:
+        return nodes // 2
+    within = root_up(nodes ** (depth - 1) + 1, depth) - 1  # floor of N^(1-1/k)
+    return nodes - within
 
 
 def best_depths(nodes: int, wavelengths: int) -> tuple[int, list[int]]:
@@ -50,6 +77,17 @@ def one_stage_steps(nodes: int, wavelengths: int) -> int:
     return -(-circles // wavelengths)
 
 
+def wrht_hops(nodes: int, wavelengths: int) -> int:
+    """Hops of WRHT's longest circuit: representatives of one level stand ``spacing`` nodes apart, groups of ``2w + 1``
+    gather at their middle, and the top level goes round the ring."""
+    group, spacing = 2 * wavelengths + 1, 1
+    while spacing * group < nodes:
+        spacing *= group
+    top = (-(-nodes // spacing) // 2) * spacing
+    below = wavelengths * (spacing // group)
+    return min(nodes // 2, max(top, below, 1))
+
+
 def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``formula``: Theorem 1 at the given or the best depth."""
     if (refused := refuse_unmeetable(instance)) is not None:
@@ -59,10 +97,7 @@ def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     if depth is None:
         steps, depths = best_depths(instance.nodes, instance.wavelengths)
         depth, message = depths[0], f"{steps} steps at depth {', '.join(map(str, depths))}"
-    hops = instance.nodes // 2
-    if depth > 1:  # Eq. 4: the path from the first to the last group, N - N^(1-1/k) hops
-        hops = max(1, round(instance.nodes - instance.nodes ** (1 - 1 / depth) - 1e-6))
-    require_hops(instance, hops, f"OpTree at depth {depth}")
+    require_hops(instance, formula_hops(instance.nodes, depth), f"OpTree at depth {depth}")
     return Outcome("finished", solution=StepCount("formula", (depth,)), message=message)
 
 
@@ -84,13 +119,7 @@ def solve_wrht(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``wrht``: ``1 + ceil((M^t - M)/(M-1)) + (t-1) M^(t-1)`` (variant 2: ``t M^(t-1)``), ``M = 2w+1``."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
-    group, spacing = 2 * instance.wavelengths + 1, 1
-    while spacing * group < instance.nodes:
-        spacing *= group
-    # representatives of one level stand ``spacing`` apart; the top level goes round the ring
-    top = (-(-instance.nodes // spacing) // 2) * spacing
-    below = instance.wavelengths * (spacing // group)
-    require_hops(instance, min(instance.nodes // 2, max(top, below, 1)), "WRHT")
+    require_hops(instance, wrht_hops(instance.nodes, instance.wavelengths), "WRHT")
     return Outcome("finished", solution=StepCount("wrht", (int(options.method.get("variant", 1)),)))
 
 

@@ -66,7 +66,7 @@ class OpTreeFamily(Family):
                    "synth_models.optree.rwa:solve_first_fit", (), (_SHAPE,)),
             Method("longest_first", "reference", "one-stage schedule, circuits coloured first-fit, longest first",
                    "synth_models.optree.rwa:solve_longest_first", (), (_SHAPE,)),
-            Method("rwa", "program", "one-stage schedule with the fewest wavelengths (CP-SAT, or Pyomo)",
+            Method("rwa", "program", "fewest wavelengths of one stage (CP-SAT, one thread repeats by seed; or Pyomo)",
                    "synth_models.optree.rwa:solve", ("cpsat", "highs", "gurobi", "scip"),
                    (_SHAPE, Parameter("hint", read_flag, False, "start from the closed-form colouring"))),
             Method("stages", "program", "radices of OpTree's stages by exact dynamic program or integer program",
@@ -77,11 +77,10 @@ class OpTreeFamily(Family):
                    (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4"),)),
             Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                    "synth_models.optree.relay:solve"),
-            Method("time_expanded", "program", "fewest steps with store-and-forward at every node (CP-SAT)",
+            Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",
                    "synth_models.optree.time_expanded:solve", ("cpsat",),
                    (_HORIZON,
-                    Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"),
-                    Parameter("workers", read_int(1, 64), 4, "strategies side by side; 1: repeatable by seed"))),
+                    Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"))),
         )
     }  # fmt: skip
 

@@ -65,8 +65,7 @@ def _vertex(nodes: int, radix: int, size: int, whole: int) -> int:
     """Where ``(i * whole + rest/size) * (radix - i)``, the load beyond the larger counts, has its vertex."""
     if whole == 0:
         return radix // 2
-    extra = (nodes - whole * radix * size) / (whole * size)
-    return int((radix - extra) / 2)
+    return (2 * whole * radix * size - nodes) // (2 * whole * size)
 
 
 @jit

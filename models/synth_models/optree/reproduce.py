@@ -10,6 +10,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 
 import pandas as pd
@@ -19,7 +20,7 @@ from synth.instance import Instance
 from synth.options import RunOptions
 from synth.reproduction import Reproduction
 from synth_models.optree.check import check_solution
-from synth_models.optree.counts import best_depths, formula_steps
+from synth_models.optree.counts import best_depths, formula_steps, root_up
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.plan import ring_wavelengths
 from synth_models.optree.rwa import fewest, heuristic, load_bound, published_wavelengths
@@ -112,9 +113,9 @@ def reduction(ours: float | None, theirs: float | None) -> float | None:
 
 def ceiling_depth(nodes: int) -> tuple[float, int]:
     """Lemma 3's real-valued depth, and that depth rounded up."""
-    log = math.log(nodes)
-    depth = (log + math.sqrt(log * (log - 2))) / 2
-    return depth, math.ceil(depth)
+    log = Decimal(nodes).ln()  # 28 digits: the ceiling is not left to the rounding of floats
+    depth = (log + (log * (log - 2)).sqrt()) / 2
+    return float(depth), math.ceil(depth)
 
 
 def _worked_example(page: Reproduction) -> None:
@@ -276,16 +277,11 @@ def _errata(page: Reproduction, steps: Steps) -> None:
 
 
 def algorithm_1(nodes: int, wavelengths: int, depth: int) -> int:
-    """The steps that Algorithm 1 computes, exactly as printed."""
-    branching: float = nodes ** (1 / depth)
-    if abs(branching - round(branching)) < 1e-9:
-        branching = float(round(branching))
-    groups = math.ceil(nodes / branching)
-    needed = math.ceil(branching * branching / 8) * groups
-    steps = math.ceil(needed / wavelengths)
-    for _ in range(2, depth + 1):
-        steps += math.ceil(needed / (4 * wavelengths)) * groups
-    return steps
+    """The steps that Algorithm 1 computes, exactly as printed, with ``m = N^(1/k)`` the real number: ``N/m`` and
+    ``m^2/8`` are rounded up where it rounds, in whole numbers."""
+    groups = root_up(nodes ** (depth - 1), depth)
+    needed = -(-root_up(nodes**2, depth) // 8) * groups
+    return -(-needed // wavelengths) + (depth - 1) * -(-needed // (4 * wavelengths)) * groups
 
 
 def _colouring(page: Reproduction) -> None:

@@ -27,15 +27,17 @@ on all its links, in order of source and destination (first fit) or longest circ
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome, Termination
+from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth.progress import Progress
+from synth.solvers import horizon
 from synth.solvers.status import SolverTermination
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.limits import refuse_unmeetable, require_hops
@@ -44,7 +46,6 @@ from synth_models.optree.solution import Circuits
 
 MOST_NODES = 64  # beyond it the program has more than a million binaries
 REFERENCE_NODES = 512
-WORKERS = 4
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,9 @@ def _pairs(nodes: int) -> list[tuple[int, int]]:
 def _decide_cpsat(
     nodes: int, shape: str, max_hops: int, wavelengths: int, options: RunOptions, hint: Stage | None
 ) -> tuple[SolverTermination, Stage | None, float, float]:
-    from dataclasses import replace
-
     from ortools.sat.python import cp_model
 
+    from synth.solvers.cpsat import IN_TURNS
     from synth.solvers.cpsat import solve as run_solver
 
     started = time.monotonic()
@@ -185,7 +185,7 @@ def _decide_cpsat(
         for key, variable in use.items():
             model.add_hint(variable, key in chosen)
     build_s = time.monotonic() - started
-    result, solver = run_solver(model, replace(options, threads=max(WORKERS, options.threads)))
+    result, solver = run_solver(model, options, alone=IN_TURNS)
     stage = None
     if result.has_point:
         stage = Stage(tuple(key for key, variable in use.items() if solver.boolean_value(variable)))
@@ -268,31 +268,31 @@ def _decide_ilp(
 
 
 def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Stage | None = None) -> Outcome:
-    """The fewest wavelengths: ``solution`` of the outcome is a :class:`Stage`, ``bound`` counts wavelengths."""
-    build_s = solve_s = 0.0
-    wanted = load_bound(nodes, shape)
-    while True:
-        termination, stage, build, solving = decide(nodes, shape, max_hops, wanted, options, hint)
-        build_s, solve_s = build_s + build, solve_s + solving
+    """The fewest wavelengths: ``solution`` of the outcome is a :class:`Stage`, ``bound`` counts wavelengths.
+
+    Raises ``RuntimeError`` when the solver fails."""
+    from synth.solvers.catalogue import require
+
+    def decided(wavelengths: int) -> horizon.Decision:
+        termination, stage, build_s, solve_s = decide(nodes, shape, max_hops, wavelengths, options, hint)
+        answer: horizon.Answer = "limit"
         if stage is not None:
-            return Outcome(
-                "optimal",
-                stage,
-                float(wanted),
-                "link load, or fewer proven impossible",
-                build_s=build_s,
-                solve_s=solve_s,
-            )
-        if termination != "infeasible":
-            kind: Termination = "error" if termination == "error" else "time_limit"
-            message = f"{wanted} wavelengths are neither reached nor excluded within the limit"
-            return Outcome(kind, None, float(wanted), message=message, build_s=build_s, solve_s=solve_s)
-        wanted += 1
+            answer = "feasible"
+        elif termination in ("infeasible", "error"):
+            answer = "infeasible" if termination == "infeasible" else "error"
+        return horizon.Decision(answer, stage, build_s=build_s, solve_s=solve_s)
+
+    return horizon.fewest(
+        decided, horizon.Proven(load_bound(nodes, shape), "link load"), options,
+        by=require(options.solver or "cpsat").title, unit="wavelengths", size=lambda stage: stage.wavelengths,
+    )  # fmt: skip
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``rwa``: a one-stage schedule with the fewest wavelengths. Its optimality concerns one stage only, so no
     bound on the steps of all schedules is reported."""
+    from synth.solvers.cpsat import with_caveat
+
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     shape, nodes = _prepare(instance, options, MOST_NODES, "the program")
@@ -302,17 +302,18 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         hint = Stage(
             tuple(zip(*(x.tolist() for x in (whole.src, whole.dst, whole.direction, whole.wavelength)), strict=True))
         )
-    outcome = fewest(nodes, shape, instance.max_hops, options, hint)
+    outcome = fewest(nodes, shape, instance.max_hops, replace(options, progress=Progress()), hint)
     bound, stage = outcome.bound, outcome.solution
-    outcome.bound = outcome.bound_proof = None
-    if stage is None:
-        return outcome
-    outcome.termination = "finished"
-    outcome.message = (
-        f"{stage.wavelengths} wavelengths are the fewest for one stage (load bound {load_bound(nodes, shape)}, "
-        f"proven {bound:g}, published {published_wavelengths(nodes, shape)})"
-    )
-    outcome.solution = _circuits(instance, stage)
+    outcome.bound = outcome.bound_proof = None  # they count wavelengths, not steps
+    if stage is not None:
+        outcome.termination = "finished"
+        outcome.message = (
+            f"{stage.wavelengths} wavelengths are the fewest for one stage (load bound {load_bound(nodes, shape)}, "
+            f"proven {bound:g}, published {published_wavelengths(nodes, shape)})"
+        )
+        outcome.solution = _circuits(instance, stage)
+    if options.solver in (None, "cpsat"):
+        outcome.message = with_caveat(outcome.message, options)
     return outcome
 
 

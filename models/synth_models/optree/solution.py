@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.untrusted import whole_numbers
+
 IntArray = npt.NDArray[np.int32]
 
 CLOCKWISE, COUNTERCLOCKWISE = 0, 1
@@ -84,16 +86,10 @@ def _narrow(values: IntArray) -> Any:
 
 
 def unpack(packed: Mapping[str, Any]) -> Solution:
-    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no solution."""
+    """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no solution."""
     if "algorithm" in packed:
-        numbers = packed["numbers"]
-        if not isinstance(packed["algorithm"], str) or not all(type(number) is int for number in numbers):
-            raise ValueError("algorithm must be a text and numbers whole numbers")
-        return StepCount(packed["algorithm"], tuple(numbers))
-    arrays = [np.asarray(packed[name]) for name in COLUMNS]
-    for name, array in zip(COLUMNS, arrays, strict=True):
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise ValueError(f"{name} is not a list of whole numbers")
-        if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-            raise ValueError(f"{name} holds a number beyond 32 bits")
-    return Circuits.of(*arrays)
+        if not isinstance(packed["algorithm"], str):
+            raise ValueError("algorithm must be a text")
+        numbers = whole_numbers(packed, "numbers")
+        return StepCount(packed["algorithm"], tuple(int(number) for number in numbers))
+    return Circuits.of(*(whole_numbers(packed, name) for name in COLUMNS))

@@ -19,6 +19,9 @@ Horizons are tried from the lower bound (method ``bound``) upwards to what ``rel
 schedules that repeat themselves under a rotation of the ring by ``g`` nodes, for the divisors ``g`` of N in ascending
 order: what is found there is a schedule like any other. Only the model without rotations (``g = N``) proves a horizon
 infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
+
+One thread seeks rotating schedules by the strategy that finds them soonest and proves by all of CP-SAT's strategies in
+turns (one alone gets stuck), which repeats by seed; several threads race each other and do not.
 """
 
 from __future__ import annotations
@@ -29,9 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from synth.errors import UnsupportedError
+from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.solvers.horizon import Decision, Proven, fewest
 from synth_models.optree.bound import lower_bound
 from synth_models.optree.gaps import Prices, price
 from synth_models.optree.instance import OpTreeInstance
@@ -40,44 +44,37 @@ from synth_models.optree.relay import relay
 from synth_models.optree.solution import Circuits
 
 MOST_BINARIES = 300_000
-WORKERS = 4  # search strategies side by side: one alone gets stuck where four, even on one core, take a second
+WITHOUT_LP = {"linearization_level": 0}
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``time_expanded``."""
+    from synth.solvers.cpsat import with_caveat
+
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     horizon = options.method.get("horizon")
-    _require_size(instance, horizon or 1)
-    if horizon is not None:
-        return _decide(instance, options, horizon)
-    known = relay(instance, options) if options.method.get("warm_start", True) else None
-    low, words, _ = lower_bound(instance, options)
-    build_s = solve_s = 0.0
-    while not options.out_of_time():
-        options.progress.note(known.steps if known is not None else None, low)
-        if known is not None and low >= known.steps:
-            message = f"{low} steps are a lower bound and a schedule has them"
-            return Outcome("optimal", known, float(low), words, message=message, build_s=build_s, solve_s=solve_s)
-        _require_size(instance, low)
-        outcome = _decide(instance, _share(options, 2 if known is not None and known.steps > low + 1 else 1), low)
-        build_s, solve_s = build_s + outcome.build_s, solve_s + outcome.solve_s
-        if outcome.solution is not None:
-            outcome.bound, outcome.bound_proof = float(low), words
-            outcome.termination, outcome.build_s, outcome.solve_s = "optimal", build_s, solve_s
-            return outcome
-        if outcome.termination != "infeasible":
-            break
-        low += 1
-        words = f"CP-SAT proved that no schedule has {low - 1} steps (and the lower bound excludes fewer)"
-    horizon = low + 1  # undecided: with the time that is left, seek a schedule between the bound and the one known
-    while not options.out_of_time() and known is not None and horizon < known.steps:
-        outcome = _decide(instance, _share(options, known.steps - horizon), horizon)
-        build_s, solve_s = build_s + outcome.build_s, solve_s + outcome.solve_s
-        known = outcome.solution or known
-        horizon += 1
-    message = f"{low} steps are neither reached nor excluded within the limit"
-    return Outcome("time_limit", known, float(low), words, message=message, build_s=build_s, solve_s=solve_s)
+    if (binaries := _binaries(instance, horizon or 1)) > MOST_BINARIES:
+        raise UnsupportedError(_too_large(instance, horizon or 1, binaries))
+    known = relay(instance, options) if horizon is None and options.method.get("warm_start", True) else None
+    steps, words, certificate = lower_bound(instance, options)
+    undecided = False
+
+    def decided(steps: int) -> Decision:
+        nonlocal undecided
+        parts = 1
+        if known is not None:  # keep some of the time for the horizons between this one and relay's
+            parts = known.steps - steps if undecided else min(2, known.steps - steps)
+        decision = decide(instance, _share(options, max(1, parts)), steps)
+        undecided = undecided or decision.answer == "limit"
+        return decision
+
+    outcome = fewest(
+        decided, Proven(steps, words, certificate), options, by="CP-SAT", unit="steps", size=lambda found: found.steps,
+        incumbent=known, origin="relay", horizon=horizon, seek=True,
+    )  # fmt: skip
+    outcome.message = with_caveat(outcome.message, options)
+    return outcome
 
 
 def _share(options: RunOptions, parts: int) -> RunOptions:
@@ -88,43 +85,46 @@ def _share(options: RunOptions, parts: int) -> RunOptions:
     return replace(options, time_limit_s=max(0.01, remaining / parts), started=time.monotonic())
 
 
-def _require_size(instance: OpTreeInstance, horizon: int) -> None:
-    binaries = 2 * horizon * instance.nodes**2 * instance.max_hops
-    if binaries > MOST_BINARIES:
-        raise UnsupportedError(
-            f"the time-expanded program takes up to {MOST_BINARIES} binaries; {horizon} steps on {instance.nodes} "
-            f"nodes need {binaries}; use relay and bound"
-        )
+def _binaries(instance: OpTreeInstance, horizon: int) -> int:
+    return 2 * horizon * instance.nodes**2 * instance.max_hops
 
 
-def _decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Outcome:
-    """A schedule of ``horizon`` steps, or proven infeasible, or neither in time."""
+def _too_large(instance: OpTreeInstance, horizon: int, binaries: int) -> str:
+    return (
+        f"the time-expanded program takes up to {MOST_BINARIES} binaries; {horizon} steps on {instance.nodes} "
+        f"nodes need {binaries}; use relay and bound"
+    )
+
+
+def decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Decision:
+    """A schedule of ``horizon`` steps, or proven infeasible, or neither in time. Raises :class:`SizeLimitError`."""
+    from synth.solvers.cpsat import IN_TURNS
     from synth.solvers.cpsat import solve as run_solver
 
     nodes = instance.nodes
-    options = replace(options, threads=max(options.threads, int(options.method.get("workers", WORKERS))))
-    periods = [g for g in range(1, nodes + 1) if nodes % g == 0]
-    build_s = solve_s = 0.0
-    for period in periods:
+    if (binaries := _binaries(instance, horizon)) > MOST_BINARIES:
+        raise SizeLimitError(_too_large(instance, horizon, binaries))
+    decision = Decision("limit")
+    for period in (g for g in range(1, nodes + 1) if nodes % g == 0):
         started = time.monotonic()
         model, send, lit = build(instance, horizon, period)
-        build_s += time.monotonic() - started
+        decision.build_s += time.monotonic() - started
         share = options
-        if period < nodes:  # most of the time belongs to the model that can prove
-            share = _share(options, 3 if period == 1 else 8)
-        result, solver = run_solver(model, share)
-        solve_s += result.solve_s
+        if period < nodes:  # half of the time for the class in which most is found
+            share = _share(options, 2 if period == 1 else 8)
+        result, solver = run_solver(model, share, alone=IN_TURNS if period == nodes else WITHOUT_LP)
+        decision.solve_s += result.solve_s
         if result.has_point:
-            circuits = _read(instance, horizon, period, send, lit, solver)
-            message = f"found among schedules that repeat every {period} nodes" if period < nodes else None
-            return Outcome("finished", circuits, message=message, build_s=build_s, solve_s=solve_s)
-        if period == nodes and result.termination == "infeasible":
-            message = f"no schedule has {horizon} steps"
-            return Outcome("infeasible", message=message, build_s=build_s, solve_s=solve_s)
-        if result.termination == "error":
-            return Outcome("error", message=result.message, build_s=build_s, solve_s=solve_s)
-    message = f"{horizon} steps are neither reached nor excluded within the limit"
-    return Outcome("time_limit", message=message, build_s=build_s, solve_s=solve_s)
+            decision.answer, decision.solution = "feasible", _read(instance, horizon, period, send, lit, solver)
+            if period < nodes:
+                decision.message = f"found among schedules that repeat every {period} nodes"
+        elif result.termination == "error":
+            decision.answer, decision.message = "error", result.message
+        elif result.termination == "infeasible" and period == nodes:
+            decision.answer = "infeasible"
+        if decision.answer != "limit":
+            break
+    return decision
 
 
 def build(instance: OpTreeInstance, horizon: int, period: int) -> tuple[Any, dict[Any, Any], dict[Any, Any]]:
@@ -229,7 +229,7 @@ def dear_prices(instance: OpTreeInstance, horizon: int) -> list[list[int]]:
 
 
 def least_cost(instance: OpTreeInstance, prices: list[int]) -> int:
-    """What one item pays at least (:mod:`synth_models.optree.bound`)."""
+    """What one item pays at least (:mod:`synth_models.optree.bound`); whole numbers far below 2^53, so exact."""
     rest, _, _ = price(instance.nodes, np.array(prices, dtype=float), instance.max_hops)
     return min(10**9, round(float(rest[0, instance.nodes])))
 

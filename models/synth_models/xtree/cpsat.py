@@ -16,8 +16,9 @@ from synth.network import Network
 from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
+from synth.solvers.horizon import Decision
 from synth_models.xtree import joint
-from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.horizon_search import fewest_timesteps, folded_words
 from synth_models.xtree.ilp import check_size
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.time_expansion import TimeExpansion, free_generators
@@ -28,8 +29,11 @@ LARGEST = 3_000_000
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``cpsat``. Raises :class:`SizeLimitError` beyond memory."""
     if instance.collective == "allreduce":
-        return joint.solve_cpsat(instance, options)
-    return fewest_timesteps(instance, options, decide, "CP-SAT")
+        outcome = joint.solve_cpsat(instance, options)
+    else:
+        outcome = fewest_timesteps(instance, options, decide, "CP-SAT")
+    outcome.message = cpsat_solver.with_caveat(outcome.message, options)
+    return outcome
 
 
 def build(expansion: TimeExpansion) -> tuple[Any, list[Any], list[Any]]:
@@ -87,14 +91,13 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
         order_rotations(model, expansion, held, point_symmetries(network)[1:])
     built = time.monotonic()
     result, solver = cpsat_solver.solve(model, options)
-    decision = Decision("limit", None, built - started, time.monotonic() - built, result.message)
-    if result.termination == "infeasible" and not folded:
-        decision.answer = "infeasible"
-    elif result.termination == "infeasible":
-        decision.message = f"no schedule of {horizon} timesteps is invariant under the network's symmetries"
+    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
+    if result.termination == "infeasible":
+        decision.answer = "restricted" if folded else "infeasible"
+        decision.message = folded_words(horizon) if folded else None
     elif result.has_point:
         chosen = [i for i, literal in enumerate(send) if solver.boolean_value(literal)]
-        decision.answer, decision.schedule = "feasible", expansion.schedule(chosen)
+        decision.answer, decision.solution = "feasible", expansion.schedule(chosen)
     elif result.termination == "error":
-        raise RuntimeError(result.message or "CP-SAT rejected the model")
+        decision.answer = "error"
     return decision

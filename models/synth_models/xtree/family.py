@@ -15,6 +15,7 @@ from synth.instance import parse
 from synth.network.spec import SPECS, links_from_csv
 from synth.options import Parameter, read_choice, read_flag, read_float, read_int
 from synth.schedule import Schedule
+from synth.untrusted import flags, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class XTreeFamily(Family):
                    "synth_models.xtree.tidalmesh:solve"),
             Method("ilp", "program", "time-expanded link allocation, fewest timesteps (Pyomo)",
                    "synth_models.xtree.ilp:solve", ("highs", "gurobi", "scip"), _PROGRAM_PARAMETERS),
-            Method("cpsat", "program", "the same as a CP-SAT model",
+            Method("cpsat", "program", "the same as a CP-SAT model (one thread repeats by seed)",
                    "synth_models.xtree.cpsat:solve", ("cpsat",), _PROGRAM_PARAMETERS),
         )
     }  # fmt: skip
@@ -129,8 +130,8 @@ class XTreeFamily(Family):
         return packed
 
     def unpack(self, instance: XTreeInstance, packed: Mapping[str, Any]) -> Schedule:
-        columns = [_whole_numbers(packed[key], key) for key in ("step", "link", "chunk")]
-        adds = _whole_numbers(packed["adds"], "adds").astype(bool) if "adds" in packed else False
+        columns = [whole_numbers(packed, key) for key in ("step", "link", "chunk")]
+        adds = flags(packed, "adds", (len(columns[0]),)) if "adds" in packed else False
         return Schedule.of(columns[0], columns[1], columns[2], adds)
 
     def table(self, instance: XTreeInstance, solution: Schedule) -> pd.DataFrame:
@@ -166,15 +167,6 @@ class XTreeFamily(Family):
         from synth_models.xtree.reproduce import reproduce
 
         reproduce(page)
-
-
-def _whole_numbers(values: Any, key: str) -> Any:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{key} is not a list of whole numbers")
-    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-        raise ValueError(f"{key} holds a number beyond 32 bits")
-    return array
 
 
 def _words(parameters: Mapping[str, str]) -> str:

@@ -13,8 +13,9 @@ from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
+from synth.solvers.horizon import Decision
 from synth_models.xtree import ilp_model, joint
-from synth_models.xtree.horizon_search import Decision, fewest_timesteps
+from synth_models.xtree.horizon_search import fewest_timesteps, folded_words
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.time_expansion import TimeExpansion, free_generators
 
@@ -43,17 +44,15 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
             ilp_model.order_rotations(model, expansion, point_symmetries(network)[1:])
     built = time.monotonic()
     result = mathprog.solve(model, options, bounded=True)
-    decision = Decision("limit", None, built - started, time.monotonic() - built, result.message)
+    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
     if result.termination == "infeasible":
-        if folded:
-            decision.message = f"no schedule of {horizon} timesteps is invariant under the network's symmetries"
-        else:
-            decision.answer = "infeasible"
+        decision.answer = "restricted" if folded else "infeasible"
+        decision.message = folded_words(horizon) if folded else None
     elif result.has_point:
         chosen = [i for i in range(len(expansion.send)) if model.send[i].value > 0.5]
-        decision.answer, decision.schedule = "feasible", expansion.schedule(chosen)
+        decision.answer, decision.solution = "feasible", expansion.schedule(chosen)
     elif result.termination == "error":
-        raise RuntimeError(result.message or "the solver failed")
+        decision.answer = "error"
     return decision
 
 

@@ -15,6 +15,7 @@ from synth.schedule import Schedule
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
+from synth.solvers.horizon import Decision, Proven, fewest
 from synth.solvers.status import SolverResult
 from synth_models.xtree import mesh2d_rings, pull, symmetric, tidalmesh, xtree
 from synth_models.xtree.bound import lower_bound
@@ -40,59 +41,48 @@ def solve_cpsat(instance: XTreeInstance, options: RunOptions) -> Outcome:
 def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str) -> Outcome:
     """Horizons upwards from the bound to the best reference. Rooted infeasibility raises the bound only where it is
     infeasibility of all schedules (no transfer to spare)."""
-    bound, proof, _ = lower_bound(instance)
-    fixed = options.method["horizon"]
-    outcome = Outcome("time_limit", bound=float(bound), bound_proof=proof)
-    incumbent: Schedule | None = None
-    origin = ""
-    if not fixed and options.method["warm_start"]:
+    steps, proof, certificate = lower_bound(instance)
+    horizon = options.method["horizon"]
+    incumbent, origin, seconds = None, "", 0.0
+    if horizon is None and options.method["warm_start"]:
         started = time.monotonic()
-        incumbent, origin = _incumbent(instance, options, bound)
-        outcome.solve_s = time.monotonic() - started
-    notes = [f"incumbent {incumbent.steps} by {origin}"] if incumbent is not None else []
-    least_transfers = 2 * (instance.topology.nodes - 1) * instance.total_chunks
-    horizon = int(fixed or bound)
-    while incumbent is None or incumbent.steps > horizon:
-        options.progress.note(incumbent.steps if incumbent is not None else None, outcome.bound)
-        started = time.monotonic()
-        size = instance.total_chunks * horizon * (3 * len(instance.topology.arcs[0]) + 3 * instance.topology.nodes)
-        if size > LARGEST:
-            if incumbent is None:
-                raise SizeLimitError(f"the joint program would have about {size} variables, more than {LARGEST}")
-            notes.append(f"the joint program for {horizon} timesteps has about {size} variables, more than {LARGEST}")
-            outcome.termination = "size_limit"
-            break
-        with mathprog.building():
-            model = JointModel(instance.topology, instance.total_chunks, horizon)
-        outcome.build_s += time.monotonic() - started
-        started = time.monotonic()
-        result, point = solve(model, options)
-        outcome.solve_s += time.monotonic() - started
-        if point is not None:
-            incumbent = model.schedule(point)
-            notes = [f"schedule of {incumbent.steps} timesteps by {by}"]
-        elif result.termination == "infeasible":
-            exact = instance.topology.links * horizon == least_transfers
-            who = "all schedules" if exact else "rooted schedules (others are not excluded)"
-            notes.append(f"{by} proves {horizon} timesteps infeasible for {who}")
-            if exact:
-                outcome.bound, outcome.bound_proof = horizon + 1.0, notes[-1]
-            if fixed:
-                outcome.termination = "infeasible" if exact else "finished"
-                break
-            horizon += 1
-        else:
-            notes.append(f"{horizon} timesteps undecided within the limit")
-            break
-        if fixed:
-            break
-    outcome.solution = incumbent
-    if incumbent is not None and outcome.bound is not None and incumbent.steps <= outcome.bound:
-        outcome.termination = "optimal"
-    elif incumbent is not None and outcome.termination == "time_limit" and incumbent.steps <= horizon:
-        outcome.termination = "finished"
-    outcome.message = "; ".join(notes) or None
+        incumbent, origin = _incumbent(instance, options, steps)
+        seconds = time.monotonic() - started
+    outcome = fewest(
+        lambda timesteps: decide(instance, timesteps, options, solve, by), Proven(steps, proof, certificate), options,
+        by=by, unit="timesteps", size=lambda found: found.steps, incumbent=incumbent, origin=origin, horizon=horizon,
+    )  # fmt: skip
+    outcome.solve_s += seconds
     return outcome
+
+
+def decide(instance: XTreeInstance, horizon: int, options: RunOptions, solve: Solve, by: str) -> Decision:
+    """Build and solve the joint program for one horizon. Raises :class:`SizeLimitError`."""
+    network, total = instance.topology, instance.total_chunks
+    size = total * horizon * (3 * len(network.arcs[0]) + 3 * network.nodes)
+    if size > LARGEST:
+        raise SizeLimitError(
+            f"the joint program for {horizon} timesteps would have about {size} variables, more than {LARGEST}"
+        )
+    started = time.monotonic()
+    with mathprog.building():
+        model = JointModel(network, total, horizon)
+    built = time.monotonic()
+    result, point = solve(model, options)
+    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
+    if point is not None:
+        decision.answer, decision.solution = "feasible", model.schedule(point)
+    elif result.termination == "infeasible":
+        decision.message = None
+        if network.links * horizon <= 2 * (network.nodes - 1) * total:  # no transfer to spare: see the model's module
+            decision.answer = "infeasible"
+            decision.proof = f"{by} proves {horizon} timesteps infeasible for all schedules (no transfer to spare)"
+        else:
+            decision.answer = "restricted"
+            decision.message = f"no rooted schedule has {horizon} timesteps, says {by}; others are not excluded"
+    elif result.termination == "error":
+        decision.answer = "error"
+    return decision
 
 
 def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tuple[Schedule, str]:

@@ -34,7 +34,7 @@ OVERLAP_LIMIT = 4_000_000  # (chunk, node) pairs up to which an allreduce tries 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``pull``. Stops restarting at the bound, at the time limit or after ``restarts``."""
-    bound, proof, _ = lower_bound(instance)
+    bound, proof, certificate = lower_bound(instance)
     best: Schedule | None = None
     used = 0
     for restart in range(int(options.method.get("restarts", 10))):
@@ -45,7 +45,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
         if best is None or schedule.steps < best.steps:
             best = schedule
     message = f"best of {used} restart{'s' if used > 1 else ''}"
-    return Outcome("finished", solution=best, bound=float(bound), bound_proof=proof, message=message)
+    return Outcome("finished", best, float(bound), proof, certificate, message)
 
 
 def once(instance: XTreeInstance, seed: int, restart: int) -> Schedule:

@@ -12,12 +12,13 @@ cut bounds are silent and the integer program runs for minutes.
 **Certificate.** Duals of any accuracy prove infeasibility by weak duality over the box: with integer multipliers
 ``p >= 0`` for (1) at z = 1 and (3), ``q`` free for (2), every feasible point satisfies ``(p,q) A x <= (p,q) b``; if the
 least value of the left side over 0 <= x <= 1 exceeds the right side, there is none. The multipliers are stored as
-integers, so that the check verifies the inequality exactly.
+integers, so that the check verifies the inequality exactly; a horizon counts as refuted only after it did.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,18 +32,19 @@ from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.xtree import ilp_model
 from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.check import MULTIPLIER, refuted_horizon
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.time_expansion import TimeExpansion, all_generators
 
-SCALE = 10**7  # multipliers are stored as whole multiples of 1/SCALE
+SCALES = (10**7, 10**10)  # multipliers are stored as whole multiples of one over this; the second if the first fails
 LARGEST = 400_000  # folded variables; beyond it the LP is not tried
 QUICK = 60_000  # folded variables up to which the LP is a cheap first attack before an integer program
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """``stretch`` is the least factor by which capacities must grow at this horizon (None: LP not solved);
-    ``certificate`` is there when that refutes the horizon."""
+    """``stretch`` is the least factor by which capacities must grow at this horizon, in floats (None: LP not solved);
+    ``certificate`` is there when it refutes the horizon in exact arithmetic."""
 
     horizon: int
     stretch: float | None
@@ -97,11 +99,25 @@ def refute(network: Network, chunks: int, horizon: int, options: RunOptions, lar
     solved = time.monotonic()
     certificate = None
     if result.termination == "optimal" and result.objective is not None and result.objective > 1 + 1e-6:
-        certificate = _certificate(expansion, dual, horizon)
+        certificate = verified(network, chunks, lambda scale: _certificate(expansion, dual, horizon, scale))
     return Refutation(horizon, result.objective, certificate, built - started, solved - built)
 
 
-def _certificate(expansion: TimeExpansion, dual: Any, horizon: int) -> dict[str, Any]:
+def verified(network: Network, chunks: int, at_scale: Callable[[int], dict[str, Any]]) -> dict[str, Any] | None:
+    """The first of the certificates, rounded coarsely and finely, that holds in the check's exact arithmetic.
+
+    The LP's objective and duals are floats: what they say is no proof, only what their rounding still proves is."""
+    for scale in SCALES:
+        certificate = at_scale(scale)
+        try:
+            refuted_horizon(network, chunks, certificate)
+        except ValueError:
+            continue
+        return certificate
+    return None
+
+
+def _certificate(expansion: TimeExpansion, dual: Any, horizon: int, scale: int) -> dict[str, Any]:
     """The multipliers unfolded to all roots, arcs and nodes and rounded to integers.
 
     Arrays: ``capacity`` (arcs, T), ``conservation`` (nodes, nodes, T), ``causality`` (nodes, arcs, T), step t at index
@@ -123,7 +139,8 @@ def _certificate(expansion: TimeExpansion, dual: Any, horizon: int) -> dict[str,
     causality = _shared(on_arcs, expansion.arc_label)
     return {
         "binding": "relaxation", "horizon": horizon,
-        "capacity": _whole(capacity), "conservation": _whole(conservation), "causality": _whole(causality),
+        "capacity": _whole(capacity, scale), "conservation": _whole(conservation, scale),
+        "causality": _whole(causality, scale),
     }  # fmt: skip
 
 
@@ -133,8 +150,10 @@ def _shared(folded: Any, label: Any) -> Any:
     return (folded / np.maximum(copies, 1)[:, None])[label]
 
 
-def _whole(values: Any) -> Any:
-    return np.rint(values * SCALE).astype(np.int64)
+def _whole(values: Any, scale: int) -> Any:
+    if not np.all(np.abs(values) <= MULTIPLIER / scale):
+        return np.rint(values * scale)  # floats: the check refuses them, as it would refuse numbers of that size
+    return np.rint(values * scale).astype(np.int64)
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -153,5 +172,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
                 outcome.message = f"the LP for {found.horizon} timesteps was not solved (too large, or out of time)"
                 if options.out_of_time():
                     outcome.termination = "time_limit"
+            elif found.stretch > 1 + 1e-6:
+                outcome.message = f"{found.words}, but no rounding of its multipliers proves it"
             return outcome
         outcome.bound, outcome.bound_proof, outcome.certificate = found.horizon + 1.0, found.words, found.certificate

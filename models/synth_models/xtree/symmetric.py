@@ -38,10 +38,10 @@ RESTARTS = 200
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``symmetric``; unsupported on networks without translations."""
     seeds = np.random.SeedSequence(options.seed)
-    bound, proof, _ = lower_bound(instance)
+    bound, proof, certificate = lower_bound(instance)
     half = -(-bound // 2) if instance.collective == "allreduce" else bound
     schedule = by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0], half))
-    return Outcome("finished", solution=schedule, bound=float(bound), bound_proof=proof)
+    return Outcome("finished", schedule, float(bound), proof, certificate)
 
 
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence, bound: int) -> Schedule:

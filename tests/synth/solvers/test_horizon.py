@@ -12,7 +12,9 @@ from synth.solvers.horizon import Decision, Proven, fewest
 ANSWERS = {"f": "feasible", "i": "infeasible", "r": "restricted", "l": "limit", "e": "error"}
 
 
-def search(answers: str, horizon: int | None = None, incumbent: int | None = None, most: int | None = None) -> Outcome:
+def search(
+    answers: str, horizon: int | None = None, incumbent: int | None = None, most: int | None = None, seek: bool = False
+) -> Outcome:  # fmt: skip
     """Horizons 3, 4, … are answered by the letters of ``answers``; a solution is its number of steps."""
 
     def decide(steps: int) -> Decision:
@@ -24,7 +26,7 @@ def search(answers: str, horizon: int | None = None, incumbent: int | None = Non
 
     return fewest(
         decide, Proven(3, "by counting", {"binding": "cut"}), RunOptions(), by="S", unit="steps", size=lambda x: x,
-        incumbent=incumbent, origin="us", horizon=horizon, most=most,
+        incumbent=incumbent, origin="us", horizon=horizon, most=most, seek=seek,
     )  # fmt: skip
 
 
@@ -49,6 +51,32 @@ def test_upwards(
     found = search(answers, incumbent=incumbent)
     assert (found.termination, found.solution, found.bound) == (termination, value, bound)
     assert (found.certificate is not None) == certified  # a certificate proves its own bound and no other
+
+
+@pytest.mark.parametrize(
+    ("answers", "incumbent", "termination", "value", "bound"),
+    [
+        ("ilf", 6, "time_limit", 5, 4),  # 4 undecided, 5 found: better than 6, not known to be best
+        ("lll", 6, "time_limit", 6, 3),
+        ("lif", 6, "optimal", 5, 5),  # what is infeasible in 4 steps is infeasible in 3
+        ("lr", 5, "time_limit", 5, 3),
+        ("l", None, "time_limit", None, 3),
+    ],
+)
+def test_seeking_beyond_an_undecided_horizon(
+    answers: str, incumbent: int | None, termination: str, value: int | None, bound: int
+) -> None:
+    found = search(answers, incumbent=incumbent, seek=True)
+    assert (found.termination, found.solution, found.bound) == (termination, value, bound)
+
+
+def test_no_time_left_asks_nobody() -> None:
+    def decide(steps: int) -> Decision:
+        raise AssertionError
+
+    options = RunOptions(time_limit_s=0.0)
+    found = fewest(decide, Proven(3, "by counting"), options, by="S", unit="steps", size=lambda x: x)
+    assert (found.termination, found.bound) == ("time_limit", 3)
 
 
 @pytest.mark.parametrize(
