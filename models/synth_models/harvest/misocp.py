@@ -99,7 +99,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         if options.out_of_time():
             termination = "time_limit"
             break
-        following = _next(state, path, cost)
+        following = _next(state, path, cost, options.relative_gap / 2)
         if following is None:
             termination = "finished"
             break
@@ -107,10 +107,11 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         here = table[interval.first, interval.last]
         target = value * (1 - options.relative_gap / 2)
         answer = program.improve(interval.blocks, here, here + target - bound, state.known_for(interval))
+        known = (state.lower[interval.blocks], len(state.topologies))
         state.lower[interval.blocks] = max(state.lower[interval.blocks], answer.bound)
         for links in answer.topologies:
             state.add(interval, links)
-        if answer.ended == "stuck":
+        if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
             state.closed.add(interval.blocks)
     plan = make_plan(instance, [state.topologies[t] for t in chosen])
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
@@ -167,13 +168,14 @@ def _bound_path(table: FloatArray, reconfiguration_delay: float) -> tuple[float,
     return float(total[steps]), path[::-1]
 
 
-def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray) -> Interval | None:
-    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all exact."""
+def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray, tolerance: float) -> Interval | None:
+    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all are settled
+    to within ``tolerance`` (relative), which is how far a program settles them."""
     on_path = [one for one in state.intervals if (one.first, one.last) in path and one.blocks not in state.closed]
     open_ones = []
     for interval in on_path:
         upper = float(cost[interval.first : interval.last + 1].sum(axis=0).min())
         gap = upper - state.lower[interval.blocks]
-        if gap > EXACT * upper:
+        if gap > (tolerance + EXACT) * upper:
             open_ones.append((len(interval.blocks), -gap, interval))
     return min(open_ones, key=lambda one: one[:2])[2] if open_ones else None
