@@ -11,7 +11,7 @@ topology, so bounds of short intervals carry over to long ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest import misocp_blocks as blocks_module
+from synth_models.harvest.bound import single_steps
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.misocp_blocks import Block
 from synth_models.harvest.misocp_interval import IntervalProgram
@@ -117,10 +118,18 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
     if termination == "finished":
         message += "; the gap left is below what the solver's precision settles"
-    return Outcome(
+    outcome = Outcome(
         termination, plan, min(bound, value), _proof(program, options.solver or "highs"), message=message,
         build_s=program.build_s, solve_s=program.solve_s,
     )  # fmt: skip
+    return _certified(outcome, single_steps(instance))
+
+
+def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
+    """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
+    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - EXACT):
+        return outcome
+    return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)
 
 
 def _proof(program: IntervalProgram, solver: str) -> str:
