@@ -5,8 +5,8 @@ A schedule cuts the steps into intervals on one topology each, hence
     T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
 
 where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
-(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth), and the
-relaxation too where a GPU has more partners than ports, so that one hop is not enough). An interval costs at least what
+(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth); where a GPU
+has more partners than ports the fewest hops that reach them, and the relaxation too). An interval costs at least what
 its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
 the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
@@ -25,7 +25,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.interval_relaxation import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
-from synth_models.harvest.topologies import pattern_degree
+from synth_models.harvest.topologies import fewest_hops, pattern_degree
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -74,8 +74,8 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
 
 
 def single_steps(instance: HarvestInstance) -> Outcome:
-    """The bound of one hop and all ports of the busiest GPU for every step, with its certificate."""
-    return _outcome(instance, _Ladder(instance), {}, None, "single steps: degree of the pattern and one hop")
+    """The bound of fewest hops and all ports of the busiest GPU for every step, with its certificate."""
+    return _outcome(instance, _Ladder(instance), {}, None, "single steps: degree of the pattern and fewest hops")
 
 
 def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
@@ -92,7 +92,7 @@ class _Ladder:
         bandwidth = Fraction(instance.port_bandwidth) * instance.ports
         single = [
             Fraction(instance.alpha)
-            + Fraction(instance.hop_delay)
+            + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
             + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
             for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
         ]

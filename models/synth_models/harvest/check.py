@@ -5,11 +5,11 @@ its source with share 1, is conserved hop by hop and ends at its destination; th
 longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts between two steps
 costs the reconfiguration delay, the first topology is free.
 
-Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its source
-and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to the
-destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until all of
-the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what the time
-is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
+Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
+source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
+the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until all
+of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what the
+time is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
 """
 
 from __future__ import annotations
@@ -185,9 +185,10 @@ def _conservation_faults(where: str, gpus: int, pairs: IntArray, flow: Flow) -> 
     """What reaches a GPU in a hop leaves it in the next one, except at the pair's destination, where it stays."""
     pair, hop, src, dst, share = flow
     first = hop == 0
-    wrong = np.flatnonzero(first & (src != pairs[pair, 0]))
-    if len(wrong):
-        return [f"{where}: pair {pair[wrong[0]]} starts at {src[wrong[0]]}, its source is {pairs[pair[wrong[0]], 0]}"]
+    astray = np.flatnonzero(first & (src != pairs[pair, 0]))
+    if len(astray):
+        number = int(pair[astray[0]])
+        return [f"{where}: pair {number} starts at {src[astray[0]]}, its source is {pairs[number, 0]}"]
     left = np.flatnonzero(src == pairs[pair, 1])
     if len(left):
         return [f"{where}: pair {pair[left[0]]} leaves its destination {src[left[0]]} again"]
@@ -225,8 +226,7 @@ def _violations(gpus: int, pairs: IntArray, flow: Flow) -> tuple[FloatArray, Flo
     )
     places, at = np.unique(keys, return_inverse=True)
     lost = magnitude(sums(np.concatenate([parts[:, inflow], -parts[:, ~first]], axis=1), at, len(places)))
-    wrong += np.bincount(places // (layers * gpus), lost, len(pairs))
-    wrong += np.bincount(pair, minlength=len(pairs)) * CUT_OFF
+    wrong += np.bincount(places // (layers * gpus), lost, len(pairs)) + np.bincount(pair, None, len(pairs)) * CUT_OFF
     return wrong, sent, places, lost
 
 

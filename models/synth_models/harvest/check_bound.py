@@ -3,7 +3,8 @@
 For every examined interval the rows are derived again (:mod:`check_rows`), the multipliers must be finite, not
 negative, and leave no variable a negative reduced cost; what they prove is a rational number. It is rounded down to
 whole units, intervals that were not examined get the best sum over disjoint parts (single steps are bounded by
-themselves if not examined), and the cheapest partition into intervals with its reconfigurations must reach the stated bound.
+themselves if not examined), and the cheapest partition into intervals with its reconfigurations must reach the stated
+bound.
 """
 
 from __future__ import annotations
@@ -62,11 +63,21 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:
-    """A step on the best topology for it: one hop, and the busiest GPU's ports shared by its pairs."""
+    """A step on the best topology for it: the fewest hops, and the busiest GPU's ports shared by its pairs."""
     pairs = instance.pairs[step]
     degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
+    hops = _fewest_hops(degree, instance.ports)
     seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
-    return Fraction(instance.alpha) + Fraction(instance.hop_delay) + seconds * degree / instance.ports
+    return Fraction(instance.alpha) + Fraction(instance.hop_delay) * hops + seconds * degree / instance.ports
+
+
+def _fewest_hops(partners: int, ports: int) -> int:
+    """A GPU reaches, and is reached from, ports + ports^2 + … + ports^h others within h hops (Moore)."""
+    hops, reached = 1, ports
+    while reached < partners:
+        hops += 1
+        reached += ports**hops
+    return hops
 
 
 def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, rows: Any) -> Fraction:
@@ -78,7 +89,8 @@ def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, ro
         seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
         left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
         left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
-        least[("L", k)], least[("u", k)] = Fraction(1), Fraction(facts.degree[k], facts.ports)
+        least[("L", k)] = Fraction(_fewest_hops(facts.degree[k], facts.ports))
+        least[("u", k)] = Fraction(facts.degree[k], facts.ports)
         for orbit in facts.sizes[k]:
             left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
     proven = (last - first + 1) * Fraction(instance.alpha)

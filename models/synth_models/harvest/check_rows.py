@@ -47,7 +47,7 @@ class Facts:
 
     def _group(self, certificate: Mapping[str, Any]) -> list[list[int]]:
         shape = (None, self.gpus)
-        group = untrusted.whole_numbers(certificate, "generators", 0, self.gpus - 1, shape).tolist()
+        group: list[list[int]] = untrusted.whole_numbers(certificate, "generators", 0, self.gpus - 1, shape).tolist()
         for number, moved in enumerate(group):
             if sorted(moved) != list(range(self.gpus)):
                 raise ValueError(f"generator {number} is no permutation of the GPUs")
@@ -134,7 +134,11 @@ class RowReader:
         nodes, parents = (untrusted.whole_numbers(entry, word).tolist() for word in ("nodes", "parents"))
         if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
             raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
-        if len(set(nodes)) != len(nodes) or len(parents) != len(nodes) or not isinstance(entry["inwards"], bool | np.bool_):
+        if (
+            len(set(nodes)) != len(nodes)
+            or len(parents) != len(nodes)
+            or not isinstance(entry["inwards"], bool | np.bool_)
+        ):
             raise ValueError("a tree's GPUs are not distinct or lack parents")
         paths: list[Counter[int]] = [Counter()]
         for number in range(1, len(nodes)):

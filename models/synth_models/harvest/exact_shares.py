@@ -1,7 +1,7 @@
 """Exact sums of many shares, vectorised: a share is cut into whole numbers of 30 bits, whose sums fit 64 bits.
 
-With shares in (0, 2) three such parts hold every bit down to 2^-90; what a smaller share has below that is cut off, less
-than 2^-90 a share. Sums of up to 2^32 shares are exact but for that, in whatever order and however much cancels.
+With shares in (0, 2) three such parts hold every bit down to 2^-90; what a smaller share has below that is cut off,
+less than 2^-90 a share. Sums of up to 2^32 shares are exact but for that, in whatever order and however much cancels.
 """
 
 from __future__ import annotations

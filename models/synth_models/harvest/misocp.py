@@ -26,7 +26,7 @@ from synth_models.harvest.misocp_interval import IntervalProgram
 from synth_models.harvest.plan import FloatArray, IntArray
 from synth_models.harvest.planning import make_plan
 from synth_models.harvest.schedule_dp import shortest_schedule
-from synth_models.harvest.topologies import Topology, candidates
+from synth_models.harvest.topologies import Topology, candidates, fewest_hops
 
 EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
 
@@ -149,9 +149,13 @@ def _intervals(instance: HarvestInstance) -> list[Interval]:
 
 
 def _trivial_bound(instance: HarvestInstance, blocks: Sequence[Block]) -> float:
-    """One hop and all ports for every step."""
-    ports = instance.ports
-    return sum(b.count * (instance.alpha + instance.hop_delay + b.seconds * b.degree / ports) for b in blocks)
+    """The fewest hops and all ports for every step."""
+    total = 0.0
+    for block in blocks:
+        hops = fewest_hops(np.array(block.pairs), instance.ports)
+        seconds = block.seconds * block.degree / instance.ports
+        total += block.count * (instance.alpha + instance.hop_delay * hops + seconds)
+    return total
 
 
 def _relax(state: State, options: RunOptions) -> None:

@@ -223,7 +223,7 @@ def _links(model: Any) -> IntArray:
 
 def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
-    found = []
+    found: list[list[float]] = []
     for block in blocks:
         if block.seconds == 0:
             found.append([])

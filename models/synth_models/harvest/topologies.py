@@ -117,6 +117,15 @@ def pattern_degree(pairs: IntArray) -> int:
     return max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
 
 
+def fewest_hops(pairs: IntArray, ports: int) -> int:
+    """Hops within which the busiest GPU can reach, or be reached from, all its partners (Moore: d + d^2 + …)."""
+    hops, reached, partners = 1, ports, pattern_degree(pairs)
+    while reached < partners:
+        hops += 1
+        reached += ports**hops
+    return hops
+
+
 def direct(pairs: IntArray, gpus: int, ports: int) -> IntArray | None:
     """Every pair of the step joined by as many parallel links as all pairs can have; None where a GPU has more
     partners than ports."""

@@ -1,9 +1,9 @@
 """Harvest's problem solved by trying everything, written from its statement alone; imports nothing of the family.
 
-A step of m bytes a pair takes on a topology, over hop limits L, ``min of alpha + delta * L + m * u_L / bandwidth``, where
-``u_L`` is the smallest largest load of a link when every pair splits one unit over its routes of at most L hops (a linear
-program over all simple routes). A schedule is one topology a step; a change costs the reconfiguration delay. A step of
-no bytes costs ``alpha + delta * L`` for the least L that reaches all its pairs.
+A step of m bytes a pair takes on a topology, over hop limits L, ``min of alpha + delta * L + m * u_L / bandwidth``,
+where ``u_L`` is the smallest largest load of a link when every pair splits one unit over its routes of at most L hops (a
+linear program over all simple routes). A schedule is one topology a step; a change costs the reconfiguration delay. A
+step of no bytes costs ``alpha + delta * L`` for the least L that reaches all its pairs.
 
 All topologies: matrices of link counts whose rows and columns sum to at most ``ports``; those that have room for one
 more link are left out, since a link more never makes a step slower. A linear program is solved only where a count
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def simple_routes(links: Matrix, source: int, target: int, most: int) -> list[li
     for between in range(min(most, len(links) - 1)):
         for middle in permutations(others, between):
             stops = [source, *middle, target]
-            route = list(zip(stops[:-1], stops[1:], strict=True))
+            route = list(pairwise(stops))
             if all(links[u][v] for u, v in route):
                 found.append(route)
     return found
@@ -77,7 +77,9 @@ def least_load(links: Matrix, pairs: Pairs, hops: int) -> float:
     load[:, -1] = [-links[u][v] for u, v in ends]
     cost = np.zeros(len(chosen) + 1)
     cost[-1] = 1
-    answer: Any = linprog(cost, A_ub=load, b_ub=np.zeros(len(ends)), A_eq=once, b_eq=np.ones(len(pairs)), method="highs")
+    answer: Any = linprog(
+        cost, A_ub=load, b_ub=np.zeros(len(ends)), A_eq=once, b_eq=np.ones(len(pairs)), method="highs"
+    )
     assert answer.status == 0, answer.message
     return float(answer.fun)
 

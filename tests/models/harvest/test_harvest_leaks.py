@@ -178,7 +178,7 @@ def test_tiny_shares_count_exactly():
 @pytest.mark.parametrize("method", ["candidates", "greedy", "bvn", "static_ring", "static_torus", "static_kautz"])
 @pytest.mark.parametrize("ports", ["2", "3"])
 def test_methods_lose_nothing_but_rounding(method, ports):
-    """What the methods hand back is far within the tolerance: time computed as if nothing were lost, to the last bit."""
+    """What the methods hand back is far within the tolerance: their time is computed as if nothing were lost."""
     from synth.options import RunOptions
     from synth_models.harvest import check
 
