@@ -5,8 +5,9 @@ A schedule cuts the steps into intervals on one topology each, hence
     T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
 
 where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
-(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth)). An interval
-costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
+(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth); where a GPU
+has more partners than ports the fewest hops that reach them, and the relaxation too). An interval costs at least what
+its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
 the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
 multiples of a small unit, rounded down.
@@ -24,7 +25,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.interval_relaxation import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
-from synth_models.harvest.topologies import pattern_degree
+from synth_models.harvest.topologies import fewest_hops, pattern_degree
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -32,6 +33,7 @@ USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
+FINEST = 992  # no unit is smaller than 2^-FINEST
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
@@ -44,15 +46,14 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
 
     distinct = {pairs.tobytes(): len(pairs) for pairs in instance.pairs}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
-        ladder = _Ladder(instance)
-        return _outcome(instance, ladder, {}, None, "single steps: degree of the pattern and one hop")
+        return single_steps(instance)
     shared = Patterns(instance)
     ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
     complete = True
     effort = (QUICK, TREES, RATES) if use_rates and instance.ports > 1 else (QUICK, TREES)
     for level in effort if len(shared.pairs) > FEW else effort[1:]:
         done: set[tuple[int, int]] = set()
-        while todo := [ends for ends in ladder.partition() if ends not in done and ends[0] < ends[1]]:
+        while todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]:
             for first, last in sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]:
                 complete = complete and not (known and out_of_time())
                 if not complete:
@@ -64,11 +65,17 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
                     ladder.examine(found)
             if not complete:
                 break
-    message = f"{len(known)} of {len(instance.steps) * (len(instance.steps) - 1) // 2} intervals examined"
+    number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
+    message = f"{len(known)} of {number} intervals examined"
     if not complete or not all(one.finished for one in known.values()):
         message += "; stopped by the limit, more time may prove more"
     ladder.drop_idle(known)
     return _outcome(instance, ladder, known, shared, message)
+
+
+def single_steps(instance: HarvestInstance) -> Outcome:
+    """The bound of fewest hops and all ports of the busiest GPU for every step, with its certificate."""
+    return _outcome(instance, _Ladder(instance), {}, None, "single steps: degree of the pattern and fewest hops")
 
 
 def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
@@ -81,10 +88,11 @@ class _Ladder:
 
     def __init__(self, instance: HarvestInstance) -> None:
         self.steps = len(instance.steps)
+        self.crowded = [pattern_degree(pairs) > instance.ports for pairs in instance.pairs]
         bandwidth = Fraction(instance.port_bandwidth) * instance.ports
         single = [
             Fraction(instance.alpha)
-            + Fraction(instance.hop_delay)
+            + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
             + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
             for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
         ]
@@ -92,9 +100,14 @@ class _Ladder:
         self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + delay * self.steps)
         self.delay = int(delay // self.unit)
         self.proven = np.zeros((self.steps, self.steps), dtype=np.int64)
-        self.proven[np.diag_indices(self.steps)] = [int(seconds // self.unit) for seconds in single]
+        self.alone = [int(seconds // self.unit) for seconds in single]
+        self.proven[np.diag_indices(self.steps)] = self.alone
         sums = np.concatenate([[0], np.cumsum(self.proven.diagonal())])
         self.lower: npt.NDArray[np.int64] = np.triu(sums[None, 1:] - sums[:-1, None])
+
+    def examinable(self, first: int, last: int) -> bool:
+        """Whether the relaxation can say more about steps first..last than their single bounds do."""
+        return first < last or self.crowded[first]
 
     def examine(self, one: IntervalBound) -> None:
         """Take the bound of an interval in."""
@@ -132,7 +145,7 @@ class _Ladder:
         total = self.total()
         for first, last in sorted(known, key=lambda ends: ends[1] - ends[0]):
             before = self.proven[first, last]
-            self.proven[first, last] = 0
+            self.proven[first, last] = self.alone[first] if first == last else 0
             self._close()
             if self.total() == total:
                 del known[(first, last)]
@@ -146,8 +159,10 @@ class _Ladder:
 
 def _unit(upper: Fraction) -> Fraction:
     """A power of two of which fewer than UNITS make the upper bound."""
+    if upper == 0:
+        return Fraction(1)
     exponent = 0
-    while upper * Fraction(2) ** exponent < UNITS // 8:
+    while upper * Fraction(2) ** exponent < UNITS // 8 and exponent < FINEST:
         exponent += 8
     while upper * Fraction(2) ** exponent >= UNITS // 4:
         exponent -= 1

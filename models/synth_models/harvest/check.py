@@ -1,9 +1,15 @@
 """The check of the harvest family: everything is recomputed from the topologies and flows of the plan.
 
 Imports nothing from the methods. A topology's links respect the ports of every GPU; the flow of every pair starts at
-its source with share 1 (to within 1e-9), is conserved hop by hop and ends at its destination; the time of a step is
-alpha + hop delay * longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts
-between two steps costs the reconfiguration delay, the first topology is free.
+its source with share 1, is conserved hop by hop and ends at its destination; the time of a step is alpha + hop delay *
+longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts between two steps
+costs the reconfiguration delay, the first topology is free.
+
+Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
+source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
+the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until all
+of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what the
+time is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
 """
 
 from __future__ import annotations
@@ -17,11 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.family import Verdict
+from synth_models.harvest.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import FloatArray, IntArray, Plan
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # of a pair's bytes, over all of its way
+ROUNDING = 1e-14  # below it, what is wrong is how floats add up, and changes no time
 MAX_FAULTS = 20
+LARGEST_KEY = 2**62
+
+Flow = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # pair, hop, src, dst, share
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,8 @@ def check_plan(instance: HarvestInstance, plan: Plan) -> Verdict:
     if faults:
         return Verdict(None, {}, faults[:MAX_FAULTS])
     times = step_times(instance, plan)
+    if not np.isfinite(times.total):
+        return Verdict(None, {}, ["the plan's time is beyond the range of a float"])
     changes = changed_before(plan)
     facts: dict[str, Any] = {
         "steps": len(instance.steps), "reconfigurations": int(changes.sum()), "alpha_s": fsum(times.alpha.tolist()),
@@ -69,14 +82,15 @@ def check_plan(instance: HarvestInstance, plan: Plan) -> Verdict:
 
 
 def step_times(instance: HarvestInstance, plan: Plan) -> StepTimes:
-    """Times of every step of a plan whose flows are right."""
+    """Times of every step of a plan whose flows are right, each pair's shares scaled so that all its bytes arrive."""
     steps = len(instance.steps)
     hops, load, theta = np.zeros(steps, dtype=np.int64), np.zeros(steps), np.zeros(steps)
     for step in range(steps):
         rows = _rows(plan, step)
         hops[step] = plan.hop[rows].max() + 1
-        load[step] = _largest_load(instance.gpus, plan, step)
         pairs = instance.pairs[step]
+        wrong = float(_violations(instance.gpus, pairs, _flow(plan, step))[0].max())
+        load[step] = _largest_load(instance.gpus, plan, step) / (1 - wrong if wrong > ROUNDING else 1)
         degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
         theta[step] = degree / (instance.ports * load[step])
     return StepTimes(
@@ -99,6 +113,11 @@ def changed_before(plan: Plan) -> npt.NDArray[np.bool_]:
 
 def _rows(plan: Plan, step: int) -> slice:
     return slice(int(plan.flow_start[step]), int(plan.flow_start[step + 1]))
+
+
+def _flow(plan: Plan, step: int) -> Flow:
+    rows = _rows(plan, step)
+    return plan.pair[rows], plan.hop[rows], plan.src[rows], plan.dst[rows], plan.share[rows]
 
 
 def _topology_faults(instance: HarvestInstance, plan: Plan) -> list[str]:
@@ -142,13 +161,15 @@ def _shape_faults(instance: HarvestInstance, plan: Plan) -> list[str]:
 
 
 def _flow_faults(instance: HarvestInstance, plan: Plan, step: int) -> list[str]:
-    rows, gpus, pairs = _rows(plan, step), instance.gpus, instance.pairs[step]
-    pair, hop, src, dst, share = (getattr(plan, name)[rows] for name in ("pair", "hop", "src", "dst", "share"))
+    gpus, pairs = instance.gpus, instance.pairs[step]
+    pair, hop, src, dst, share = _flow(plan, step)
     where = f"step {step}"
     if not len(pair):
         return [f"{where}: no pair is routed"]
     if np.any((pair < 0) | (pair >= len(pairs))) or np.any((hop < 0) | (hop > len(pair))):
         return [f"{where}: a flow row names a pair or hop that does not exist"]
+    if len(pairs) * (int(hop.max()) + 2) * gpus > LARGEST_KEY:
+        return [f"{where}: a route of {int(hop.max()) + 1} hops is longer than the check can follow"]
     if np.any((src < 0) | (src >= gpus) | (dst < 0) | (dst >= gpus)):
         return [f"{where}: a flow row ends at a GPU that does not exist"]
     if not np.all(np.isfinite(share)) or np.any(share <= 0) or np.any(share > 1 + TOLERANCE):
@@ -160,35 +181,53 @@ def _flow_faults(instance: HarvestInstance, plan: Plan, step: int) -> list[str]:
     return _conservation_faults(where, gpus, pairs, (pair, hop, src, dst, share))
 
 
-def _conservation_faults(
-    where: str, gpus: int, pairs: IntArray, flow: tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]
-) -> list[str]:
+def _conservation_faults(where: str, gpus: int, pairs: IntArray, flow: Flow) -> list[str]:
     """What reaches a GPU in a hop leaves it in the next one, except at the pair's destination, where it stays."""
     pair, hop, src, dst, share = flow
     first = hop == 0
-    wrong = np.flatnonzero(first & (src != pairs[pair, 0]))
-    if len(wrong):
-        return [f"{where}: pair {pair[wrong[0]]} starts at {src[wrong[0]]}, its source is {pairs[pair[wrong[0]], 0]}"]
+    astray = np.flatnonzero(first & (src != pairs[pair, 0]))
+    if len(astray):
+        number = int(pair[astray[0]])
+        return [f"{where}: pair {number} starts at {src[astray[0]]}, its source is {pairs[number, 0]}"]
     left = np.flatnonzero(src == pairs[pair, 1])
     if len(left):
         return [f"{where}: pair {pair[left[0]]} leaves its destination {src[left[0]]} again"]
-    sent = np.bincount(pair[first], share[first], len(pairs))
+    wrong, sent, places, lost = _violations(gpus, pairs, flow)
     off = np.flatnonzero(np.abs(sent - 1) > TOLERANCE)
     if len(off):
         return [f"{where}: the shares of pair {off[0]} sum to {sent[off[0]]:.12g}, not 1"]
+    off = np.flatnonzero(lost > TOLERANCE)
+    if len(off):
+        place, gpu = divmod(int(places[off[0]]), gpus)
+        number, layer = divmod(place, int(hop.max()) + 2)
+        return [f"{where}: pair {number}: {lost[off[0]]:.3g} reaches GPU {gpu} in {layer} hops and does not go on, or "
+                "goes on and has not reached it"]  # fmt: skip
+    off = np.flatnonzero(wrong > TOLERANCE)
+    if len(off):
+        number = int(off[0])
+        arrives = float(share[(pair == number) & (dst == pairs[number, 1])].sum())
+        return [f"{where}: pair {number}: {wrong[number]:.3g} of its bytes are lost or appear on the way in all, "
+                f"{arrives:.12g} of them arrive"]  # fmt: skip
+    return []
+
+
+def _violations(gpus: int, pairs: IntArray, flow: Flow) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+    """All that is wrong with every pair's flow, and its parts: what every pair sends, and for every place (pair, hops,
+    GPU) of the flow, as one number, how much more or less goes on than has reached it."""
+    pair, hop, src, dst, share = flow
+    first, inflow = hop == 0, dst != pairs[pair, 1]
+    parts = parts_of(share)
+    total = sums(parts[:, first], pair[first], len(pairs))
+    total[0] -= 1 << BITS  # of 1
+    wrong, sent = magnitude(total), 1 + value(total)
     layers = int(hop.max()) + 2
-    inflow = dst != pairs[pair, 1]
     keys = np.concatenate(
         [((pair * layers + hop + 1) * gpus + dst)[inflow], ((pair * layers + hop) * gpus + src)[~first]]
     )
     places, at = np.unique(keys, return_inverse=True)
-    balance = np.bincount(at, np.concatenate([share[inflow], -share[~first]]), len(places))
-    off = np.flatnonzero(np.abs(balance) > TOLERANCE)
-    if len(off):
-        place, gpu = divmod(int(places[off[0]]), gpus)
-        number, layer = divmod(place, layers)
-        return [f"{where}: pair {number}: {balance[off[0]]:.3g} more reaches GPU {gpu} in {layer} hops than goes on"]
-    return []
+    lost = magnitude(sums(np.concatenate([parts[:, inflow], -parts[:, ~first]], axis=1), at, len(places)))
+    wrong += np.bincount(places // (layers * gpus), lost, len(pairs)) + np.bincount(pair, None, len(pairs)) * CUT_OFF
+    return wrong, sent, places, lost
 
 
 def _largest_load(gpus: int, plan: Plan, step: int) -> float:
@@ -197,5 +236,5 @@ def _largest_load(gpus: int, plan: Plan, step: int) -> float:
     keys = links[:, 0] * gpus + links[:, 1]
     order = np.argsort(keys)
     at = np.searchsorted(keys[order], plan.src[rows] * gpus + plan.dst[rows])
-    loads = np.bincount(at, plan.share[rows], len(keys))
+    loads = value(sums(parts_of(plan.share[rows]), at, len(keys)))
     return float((loads / links[order, 2]).max())

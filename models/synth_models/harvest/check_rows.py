@@ -1,7 +1,8 @@
 """The rows of a bound's certificate, derived again from the instance; imports no method.
 
 Why every row holds for every topology is told in :mod:`relaxation_rows`; here each is rebuilt from what the certificate
-names (a tree, a closed walk, prices), in whole numbers. A wrong entry raises ``ValueError`` with the fault.
+names (a tree, a closed walk, prices), in whole numbers, each of which is read through :mod:`synth.untrusted`. A wrong
+entry raises ``ValueError`` with the fault.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 IntArray = npt.NDArray[np.int64]
 Terms = dict[tuple[str, int], int]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
+LARGEST_RATE = 1 << 40  # in units of 1/RATE_SCALE
+PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
+KINDS = ("longest", "volume", "tree", "cycle", "rate")
 
 
 class Facts:
@@ -30,16 +35,19 @@ class Facts:
         sets = [frozenset((int(u), int(v)) for u, v in pairs.tolist()) for pairs in instance.pairs]
         self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
         self.patterns = list(numbers)
-        self.group = self._group(certificate["generators"])
+        self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
         self.sizes = [Counter(self.orbit[pair] for pair in pattern) for pattern in self.patterns]
         self.degree = [
             max(max(Counter(pair[side] for pair in pattern).values()) for side in (0, 1)) for pattern in self.patterns
         ]
+        if certificate["bundles"] and self.gpus > PRICED_UP_TO:
+            raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
 
-    def _group(self, generators: Any) -> list[list[int]]:
-        group = [[_int(v) for v in moved] for moved in generators]
+    def _group(self, certificate: Mapping[str, Any]) -> list[list[int]]:
+        shape = (None, self.gpus)
+        group: list[list[int]] = untrusted.whole_numbers(certificate, "generators", 0, self.gpus - 1, shape).tolist()
         for number, moved in enumerate(group):
             if sorted(moved) != list(range(self.gpus)):
                 raise ValueError(f"generator {number} is no permutation of the GPUs")
@@ -69,27 +77,21 @@ class Facts:
     def _bundle(self, number: int, entry: Mapping[str, Any]) -> tuple[dict[int, int], int]:
         """D by pattern and the budget of a bundle of prices."""
         where, gpus = f"price bundle {number}", self.gpus
-        patterns = [_int(k) for k in entry["patterns"]]
-        if len(set(patterns)) != len(patterns) or any(not 0 <= k < len(self.patterns) for k in patterns):
-            raise ValueError(f"{where}: a pattern that does not exist or stands twice")
+        patterns = untrusted.whole_numbers(entry, "patterns", 0, len(self.patterns) - 1).tolist()
+        if len(set(patterns)) != len(patterns):
+            raise ValueError(f"{where}: a pattern stands twice")
         every = self._orbits([(u, v) for u in range(gpus) for v in range(gpus)])
         label = np.array([[every[(u, v)] for v in range(gpus)] for u in range(gpus)])
-        prices = [[_int(p) for p in row] for row in entry["prices"]]
-        cover = [[_int(p) for p in entry[word]] for word in ("of_source", "of_destination")]
-        if len(prices) != len(patterns) or any(len(row) != int(label.max()) + 1 for row in prices):
-            raise ValueError(f"{where}: needs one price for every pattern and orbit of ordered pairs")
-        if any(len(side) != gpus for side in cover):
-            raise ValueError(f"{where}: needs r and c of every GPU")
-        if any(not 0 <= p <= LARGEST_PRICE for row in [*prices, *cover] for p in row):
-            raise ValueError(f"{where}: a price is negative or too large")
-        table = np.array(prices, dtype=np.int64)
+        table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, (len(patterns), int(label.max()) + 1))
         total = table.sum(axis=0)[label]
         np.fill_diagonal(total, 0)
-        source, destination = (np.array(side, dtype=np.int64) for side in cover)
+        source, destination = (
+            untrusted.whole_numbers(entry, word, 0, LARGEST_PRICE, (gpus,)) for word in ("of_source", "of_destination")
+        )
         if np.any(total > source[:, None] + destination[None, :]):
             raise ValueError(f"{where}: prices exceed r + c")
         cheapest = {k: self._cheapest(k, row[label]) for k, row in zip(patterns, table, strict=True)}
-        return cheapest, self.ports * int(source.sum() + destination.sum())
+        return cheapest, self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
 
     def _cheapest(self, pattern: int, price: IntArray) -> int:
         """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
@@ -108,42 +110,35 @@ class RowReader:
         self.places = _places(facts.ports, facts.gpus)
 
     def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
-        match entry["row"]:
-            case "longest":
-                return self._longest(entry)
-            case "volume":
-                return self._volume(entry)
-            case "tree":
-                return self._tree(entry)
-            case "cycle":
-                return self._cycle(entry)
-            case "rate":
-                return self._rate(entry)
-            case other:
-                raise ValueError(f"unknown kind of row {other!r}")
+        kind = untrusted.choice(entry, "row", *KINDS)
+        read = dict(zip(KINDS, (self._longest, self._volume, self._tree, self._cycle, self._rate), strict=True))
+        return read[kind](entry)
 
-    def _pattern(self, value: Any) -> int:
-        number = _int(value)
+    def _pattern(self, number: int) -> int:
         if number not in self.patterns:
             raise ValueError(f"pattern {number} is not in the interval")
         return number
 
     def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
-        pattern, orbit = self._pattern(entry["pattern"]), _int(entry["orbit"])
+        pattern, orbit = self._pattern(untrusted.whole(entry, "pattern")), untrusted.whole(entry, "orbit")
         if orbit not in self.facts.sizes[pattern]:
             raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
         return {("L", pattern): 1, ("a", orbit): -1}, 0
 
     def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
-        pattern = self._pattern(entry["pattern"])
+        pattern = self._pattern(untrusted.whole(entry, "pattern"))
         terms: Terms = {("a", orbit): -size for orbit, size in self.facts.sizes[pattern].items()}
         return {**terms, ("u", pattern): self.facts.ports * self.facts.gpus}, 0
 
     def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
-        nodes, parents = [_int(v) for v in entry["nodes"]], [_int(p) for p in entry["parents"]]
+        nodes, parents = (untrusted.whole_numbers(entry, word).tolist() for word in ("nodes", "parents"))
         if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
             raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
-        if len(set(nodes)) != len(nodes) or len(parents) != len(nodes) or entry["inwards"] not in (True, False):
+        if (
+            len(set(nodes)) != len(nodes)
+            or len(parents) != len(nodes)
+            or not isinstance(entry["inwards"], bool | np.bool_)
+        ):
             raise ValueError("a tree's GPUs are not distinct or lack parents")
         paths: list[Counter[int]] = [Counter()]
         for number in range(1, len(nodes)):
@@ -159,19 +154,17 @@ class RowReader:
     def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
         if self.facts.ports != 1:
             raise ValueError("cycle rows hold for one port only")
-        nodes = [_int(v) for v in entry["nodes"]]
+        nodes = untrusted.whole_numbers(entry, "nodes", 0, self.facts.gpus - 1).tolist()
         if len(nodes) < 2:
             raise ValueError("a closed walk has at least two GPUs")
         uses = Counter(self._arc(arc) for arc in zip(nodes, [*nodes[1:], nodes[0]], strict=True))
         return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
 
     def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
-        bundle = _int(entry["bundle"])
-        if not 0 <= bundle < len(self.facts.bundles):
-            raise ValueError(f"price bundle {bundle} does not exist")
-        cheapest, budget = self.facts.bundles[bundle]
-        rates = {self._pattern(k): _int(r) for k, r in entry["rates"]}
-        if len(rates) != len(entry["rates"]) or any(r < 1 or k not in cheapest for k, r in rates.items()):
+        cheapest, budget = self.facts.bundles[untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)]
+        rated = untrusted.whole_numbers(entry, "rates", 0, LARGEST_RATE, (None, 2)).tolist()
+        rates = {self._pattern(k): r for k, r in rated}
+        if len(rates) != len(rated) or any(r < 1 or k not in cheapest for k, r in rates.items()):
             raise ValueError("a rate is not positive, stands twice or is of a pattern without prices")
         terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in rates.items()}
         return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in rates.items()) - RATE_SCALE**2 * budget
@@ -216,9 +209,3 @@ def _distances(price: IntArray, source: int) -> IntArray:
         left[at] = False
         distance[left] = np.minimum(distance, distance[at] + price[at])[left]
     return distance
-
-
-def _int(value: Any) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{value!r} is not a whole number")
-    return int(value)

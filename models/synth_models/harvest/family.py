@@ -68,9 +68,10 @@ class HarvestFamily(Family):
     def defaults_for(self, instance: HarvestInstance) -> tuple[str, ...]:
         """The methods that have a form for the instance's ports and steps."""
         from synth_models.harvest.closed_form import applies
-        from synth_models.harvest.topologies import static_tori
+        from synth_models.harvest.topologies import pattern_degree, static_tori
 
         usable = {
+            "bvn": all(pattern_degree(pairs) <= instance.ports for pairs in instance.pairs),
             "static_torus": bool(static_tori(instance)), "static_kautz": 2 <= instance.ports < instance.gpus,
             "recursive_doubling_closed_form": applies(instance),
         }  # fmt: skip

@@ -25,7 +25,8 @@ class Rates:
     """Profiles of every distinct pattern on every topology, padded to the same number of points.
 
     ``hops`` and ``load`` have shape (patterns, topologies, points), ``load`` infinite where there is no point;
-    ``pattern`` gives the pattern of every step, ``own`` the index of every step's direct topology, both (steps,).
+    ``pattern`` gives the pattern of every step, ``own`` the index of every step's direct topology (-1 where it has
+    none, having more partners than ports), both (steps,).
     """
 
     instance: HarvestInstance
@@ -43,7 +44,8 @@ class Rates:
 @dataclass(frozen=True)
 class Grid:
     """Times in seconds over a grid: ``best`` and ``bvn`` of shape (sizes, delays), ``static`` of shape (sizes,), that
-    of the fastest static topology. ``changes`` is the number of reconfigurations of the best schedule."""
+    of the fastest static topology. ``bvn`` is infinite where a step has no direct topology. ``changes`` is the number
+    of reconfigurations of the best schedule."""
 
     sizes: FloatArray
     delays: FloatArray
@@ -75,12 +77,14 @@ def rates(instance: HarvestInstance, topologies: Sequence[Topology]) -> Rates:
     """
     gpus, ports = instance.gpus, instance.ports
     distinct = {pairs.tobytes(): pairs for pairs in instance.pairs}
-    directs = {key: Topology("direct", direct(pairs, gpus, ports)) for key, pairs in distinct.items()}
+    joined = {key: direct(pairs, gpus, ports) for key, pairs in distinct.items()}
+    directs = {key: Topology("direct", links) for key, links in joined.items() if links is not None}
     known = {one.key(): one for one in (*topologies, *directs.values())}
     place = {key: number for number, key in enumerate(known)}
     order = {key: number for number, key in enumerate(distinct)}
     pattern = np.array([order[pairs.tobytes()] for pairs in instance.pairs], dtype=np.int64)
-    own = np.array([place[directs[pairs.tobytes()].key()] for pairs in instance.pairs], dtype=np.int64)
+    of_pattern = {key: place[directs[key].key()] if key in directs else -1 for key in distinct}
+    own = np.array([of_pattern[pairs.tobytes()] for pairs in instance.pairs], dtype=np.int64)
     found = [[profile(pairs, one.links, gpus) for one in known.values()] for pairs in distinct.values()]
     hops, load = _padded(found)
     return Rates(instance, tuple(known.values()), hops, load, pattern, own)
@@ -101,16 +105,16 @@ def grid(rated: Rates, sizes: FloatArray, delays: FloatArray, static: Sequence[i
         seconds = size * weight / instance.port_bandwidth
         cost = _costs(rated.hops, rated.load, rated.pattern, seconds, instance.alpha, instance.hop_delay)
         held_still[row] = cost[:, list(static)].sum(axis=0).min()
-        bvn[row] = cost[steps, rated.own].sum() + reconfigurations * delays
+        bvn[row] = cost[steps, rated.own].sum() + reconfigurations * delays if rated.own.min() >= 0 else np.inf
         _schedules(cost, delays, times[row], changes[row])
     return Grid(np.asarray(sizes), np.asarray(delays), times, bvn, held_still, changes)
 
 
 def message_bytes(instance: HarvestInstance) -> float:
-    """The vector's bytes that the instance was made for. Raises ``ValueError`` when it does not say."""
+    """The vector's bytes that the instance was made for. Raises ``ValueError`` when it does not say, or says none."""
     stated = (instance.algorithm or {}).get("message_bytes")
-    if stated is None:
-        raise ValueError(f"{instance.name}: algorithm.message_bytes is not stated")
+    if stated is None or not float(stated) > 0:
+        raise ValueError(f"{instance.name}: algorithm.message_bytes is not stated or 0")
     return float(stated)
 
 

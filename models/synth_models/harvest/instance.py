@@ -26,10 +26,13 @@ Gpu = Annotated[int, Field(ge=0)]
 class Step(Part):
     """One step: every listed pair ``(source, destination)`` exchanges ``bytes`` bytes, all pairs at once.
 
-    Written as ``pairs`` or, when every GPU u sends to ``(u + shift) mod gpus``, as ``shift``.
+    Written as ``pairs`` or, when every GPU u sends to ``(u + shift) mod gpus``, as ``shift``. A GPU may send to, or
+    receive from, more others than it has ports: their data goes by way of other GPUs. A step of no bytes (a
+    synchronisation, say) still takes ``alpha + hop_delay * L``, L being the fewest hops within which every pair can
+    be reached.
     """
 
-    bytes: Annotated[float, Field(gt=0)]
+    bytes: Annotated[float, Field(ge=0)]
     pairs: tuple[tuple[Gpu, Gpu], ...] | None = None
     shift: Annotated[int, Field(ge=1)] | None = None
 
@@ -48,7 +51,9 @@ class HarvestInstance(Instance):
     ``alpha`` is the start-up time of a step, ``delta`` the propagation time of a hop (left out of the cost when
     ``latency`` is ``"off"``, as in the paper's appendix A), ``reconfiguration_delay`` the time a change of topology
     takes; the first topology is free. A step of m bytes a pair takes, with routes of at most L hops and a largest sum u
-    of shares per parallel link, ``alpha + min over L of hop_delay * L + m * u / port_bandwidth``.
+    of shares per parallel link, ``alpha + min over L of hop_delay * L + m * u / port_bandwidth``; with m = 0 the rates
+    drop out, and what is left is ``alpha + hop_delay * L`` for the least L that reaches every pair. The ports limit
+    topologies, not steps.
     """
 
     family: Literal["harvest"] = "harvest"
@@ -98,7 +103,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     steps = raw.get("steps")
     for index, step in enumerate(_list(steps)):
         if isinstance(step, dict):
-            yield from _step_faults(f"steps[{index}]", step, gpus, most)
+            yield from _step_faults(f"steps[{index}]", step, gpus)
     candidates, names = raw.get("candidates"), set[Any]()
     for index, candidate in enumerate(_list(candidates)):
         if not isinstance(candidate, dict):
@@ -111,7 +116,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
             yield from _link_faults(f"{where}.links", candidate["links"], gpus, most)
 
 
-def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: int | None) -> Iterator[Fault]:
+def _step_faults(where: str, step: dict[str, Any], gpus: int) -> Iterator[Fault]:
     shift, pairs = step.get("shift"), step.get("pairs")
     if (shift is None) == (pairs is None):
         yield Fault(where, "give pairs or shift, one of the two")
@@ -123,11 +128,11 @@ def _step_faults(where: str, step: dict[str, Any], gpus: int, ports: int | None)
     if pairs == [] or pairs == ():
         yield Fault(f"{where}.pairs", "a step has at least one pair")
     if pairs is not None and _rows(pairs, 2):
-        yield from _link_faults(f"{where}.pairs", [(*pair, 1) for pair in pairs], gpus, ports)
+        yield from _link_faults(f"{where}.pairs", [(*pair, 1) for pair in pairs], gpus, None)
 
 
 def _link_faults(where: str, rows: Sequence[Sequence[int]], gpus: int, ports: int | None) -> Iterator[Fault]:
-    """Ends out of range, loops, repeated ends, and more links at a GPU than it has ports."""
+    """Ends out of range, loops, repeated ends, and (unless ``ports`` is None) more links at a GPU than ports."""
     seen: set[tuple[int, int]] = set()
     leaving, entering = Counter[int](), Counter[int]()
     for index, (src, dst, count) in enumerate(rows):

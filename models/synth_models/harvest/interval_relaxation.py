@@ -25,7 +25,7 @@ from synth_models.harvest.plan import FloatArray, IntArray
 from synth_models.harvest.rate_prices import RatePrices
 from synth_models.harvest.relaxation_rows import RATE_SCALE, Row
 from synth_models.harvest.small_lp import minimise
-from synth_models.harvest.topologies import pattern_degree
+from synth_models.harvest.topologies import fewest_hops, pattern_degree
 
 ROUNDS = 80
 QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
@@ -68,6 +68,9 @@ class Patterns:
     def degree(self, pattern: int) -> int:
         return pattern_degree(self.pairs[pattern])
 
+    def hops(self, pattern: int) -> int:
+        return fewest_hops(self.pairs[pattern], self.ports)
+
 
 @dataclass(frozen=True)
 class IntervalBound:
@@ -96,7 +99,7 @@ class Relaxation:
         self.cost: dict[Variable, Fraction] = {}
         self.least: dict[Variable, Fraction] = {}
         for k in self.patterns:
-            self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(1)
+            self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(shared.hops(k))
             self.cost[("u", k)], self.least[("u", k)] = seconds[k], Fraction(shared.degree(k), shared.ports)
         for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)

@@ -79,7 +79,11 @@ def solve(
 def _decompose(
     pairs: IntArray, links: IntArray, sources: IntArray, move: IntArray, take: IntArray, values: FloatArray
 ) -> tuple[Routes, FloatArray]:
-    """Peel routes off the layered flow, each from where a pair's share is taken out back to its source."""
+    """Peel routes off the layered flow, each from where a pair's share is taken out back to its source.
+
+    A flow to several destinations may come by one of them and return to it; such detours are cut out, which loads no
+    link more.
+    """
     left = {
         (int(s), int(h), int(e)): float(value)
         for (s, h, e), value in zip(move, values[: len(move)], strict=True)
@@ -109,9 +113,24 @@ def _decompose(
             for hop, edge in enumerate(reversed(path)):
                 left[number, hop, edge] -= flow
             of_pair.append(pair)
-            paths.append(path[::-1])
+            paths.append(_without_loops(links, path[::-1]))
             shares.append(flow)
             amount -= flow
     start = np.cumsum([0, *map(len, paths)], dtype=np.int64)
     link = np.array([edge for path in paths for edge in path], dtype=np.int64)
     return Routes(np.array(of_pair, dtype=np.int64), start, link), np.array(shares)
+
+
+def _without_loops(links: IntArray, path: list[int]) -> list[int]:
+    """The route without what lies between two visits of one GPU."""
+    kept: list[int] = []
+    seen = {int(links[path[0], 0]): 0}  # GPU: how many of the kept links lead up to it
+    for edge in path:
+        kept.append(edge)
+        at = int(links[edge, 1])
+        if at in seen:
+            kept = kept[: seen[at]]
+            seen = {gpu: place for gpu, place in seen.items() if place <= seen[at]}
+        else:
+            seen[at] = len(kept)
+    return kept

@@ -51,7 +51,7 @@ def make(parameters: Mapping[str, str]) -> HarvestInstance:
         if key not in _KEYS
     ]
     values: dict[str, Any] = {}
-    for key, read in {**_FABRIC, **_ALGORITHM, "message_bytes": read_float(0, exclusive=True)}.items():
+    for key, read in {**_FABRIC, **_ALGORITHM, "message_bytes": read_float(0)}.items():
         if key in parameters:
             try:
                 values[key] = read(parameters[key])

@@ -11,7 +11,7 @@ topology, so bounds of short intervals carry over to long ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -19,13 +19,14 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest import misocp_blocks as blocks_module
+from synth_models.harvest.bound import single_steps
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.misocp_blocks import Block
 from synth_models.harvest.misocp_interval import IntervalProgram
 from synth_models.harvest.plan import FloatArray, IntArray
 from synth_models.harvest.planning import make_plan
 from synth_models.harvest.schedule_dp import shortest_schedule
-from synth_models.harvest.topologies import Topology, candidates
+from synth_models.harvest.topologies import Topology, candidates, fewest_hops
 
 EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
 
@@ -99,7 +100,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         if options.out_of_time():
             termination = "time_limit"
             break
-        following = _next(state, path, cost)
+        following = _next(state, path, cost, options.relative_gap / 2)
         if following is None:
             termination = "finished"
             break
@@ -107,19 +108,28 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         here = table[interval.first, interval.last]
         target = value * (1 - options.relative_gap / 2)
         answer = program.improve(interval.blocks, here, here + target - bound, state.known_for(interval))
+        known = (state.lower[interval.blocks], len(state.topologies))
         state.lower[interval.blocks] = max(state.lower[interval.blocks], answer.bound)
         for links in answer.topologies:
             state.add(interval, links)
-        if answer.ended == "stuck":
+        if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
             state.closed.add(interval.blocks)
     plan = make_plan(instance, [state.topologies[t] for t in chosen])
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
     if termination == "finished":
         message += "; the gap left is below what the solver's precision settles"
-    return Outcome(
+    outcome = Outcome(
         termination, plan, min(bound, value), _proof(program, options.solver or "highs"), message=message,
         build_s=program.build_s, solve_s=program.solve_s,
     )  # fmt: skip
+    return _certified(outcome, single_steps(instance))
+
+
+def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
+    """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
+    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - EXACT):
+        return outcome
+    return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)
 
 
 def _proof(program: IntervalProgram, solver: str) -> str:
@@ -139,9 +149,13 @@ def _intervals(instance: HarvestInstance) -> list[Interval]:
 
 
 def _trivial_bound(instance: HarvestInstance, blocks: Sequence[Block]) -> float:
-    """One hop and all ports for every step."""
-    ports = instance.ports
-    return sum(b.count * (instance.alpha + instance.hop_delay + b.seconds * b.degree / ports) for b in blocks)
+    """The fewest hops and all ports for every step."""
+    total = 0.0
+    for block in blocks:
+        hops = fewest_hops(np.array(block.pairs), instance.ports)
+        seconds = block.seconds * block.degree / instance.ports
+        total += block.count * (instance.alpha + instance.hop_delay * hops + seconds)
+    return total
 
 
 def _relax(state: State, options: RunOptions) -> None:
@@ -167,13 +181,14 @@ def _bound_path(table: FloatArray, reconfiguration_delay: float) -> tuple[float,
     return float(total[steps]), path[::-1]
 
 
-def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray) -> Interval | None:
-    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all exact."""
+def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray, tolerance: float) -> Interval | None:
+    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all are settled
+    to within ``tolerance`` (relative), which is how far a program settles them."""
     on_path = [one for one in state.intervals if (one.first, one.last) in path and one.blocks not in state.closed]
     open_ones = []
     for interval in on_path:
         upper = float(cost[interval.first : interval.last + 1].sum(axis=0).min())
         gap = upper - state.lower[interval.blocks]
-        if gap > EXACT * upper:
+        if gap > (tolerance + EXACT) * upper:
             open_ones.append((len(interval.blocks), -gap, interval))
     return min(open_ones, key=lambda one: one[:2])[2] if open_ones else None

@@ -77,10 +77,12 @@ class Relabelling:
 
 def relabellings(blocks: Sequence[Block], gpus: int, most: int = RELABELLINGS_KEPT) -> list[Relabelling]:
     """Up to ``most`` relabellings under which all patterns are invariant, by backtracking over the GPUs."""
-    colour = np.zeros((gpus, gpus), dtype=np.int64)
-    for bit, pairs in enumerate(dict.fromkeys(block.pairs for block in blocks)):
-        rows = np.array(pairs)
-        colour[rows[:, 0], rows[:, 1]] |= 1 << bit
+    colour = np.zeros((gpus, gpus), dtype=np.int64)  # equal where the same patterns meet
+    for pairs in dict.fromkeys(block.pairs for block in blocks):
+        member = np.zeros((gpus, gpus), dtype=np.int64)
+        member[tuple(np.array(pairs).T)] = 1
+        kinds = np.unique(2 * colour + member, return_inverse=True)[1]
+        colour = kinds.reshape(gpus, gpus).astype(np.int64)
     found = [Relabelling(image, False) for image in _maps(colour, colour, most)]
     found += [Relabelling(image, True) for image in _maps(colour, colour.T, most)]
     return found[:most]

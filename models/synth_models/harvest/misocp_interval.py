@@ -164,6 +164,8 @@ class IntervalProgram:
         misocp_model.cutoff(model, cutoff)
         misocp_model.relax(model)
         for k, (least, most) in enumerate(ranges):
+            if least == most:
+                continue
             for sign in (1, -1):
                 del model.objective
                 model.objective = pyo.Objective(expr=sign * model.rate[k])
@@ -221,9 +223,12 @@ def _links(model: Any) -> IntArray:
 
 def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
-    found = []
+    found: list[list[float]] = []
     for block in blocks:
-        least, most = 1 / len(block.pairs), ports / block.degree
+        if block.seconds == 0:
+            found.append([])
+            continue
+        least, most = misocp_model.rate_range(block, ports)
         points = {most, least}
         rate = most
         while rate > least:
@@ -239,6 +244,9 @@ def _refined(tangents: list[list[float]], model: Any, points: Sequence[tuple[flo
     """Tangents also at the rates of the program's point and at those its topology really allows."""
     refined = []
     for k, known in enumerate(tangents):
+        if not known:  # no bytes, no time to be cut
+            refined.append(known)
+            continue
         wanted = [float(model.rate[k].value or 0.0)] + ([1 / points[k][2]] if points else [])
         new = [r for r in wanted if r > 0 and all(abs(r / old - 1) > 1e-7 for old in known)]
         refined.append(sorted({*known, *new}))

@@ -2,8 +2,10 @@
 
 A program file: it builds models and calls no solver. Deviations from the print, each stated where it is made: demands
 are unit demands (the print has ``m_i`` in the demand and again in the time); the latency term is in the objective,
-which needs flows hop by hop; commodities with one source are one flow; equal steps are one block with a count. Row and
-column sums equal ``d`` with loops allowed (a loop is an idle port), since adding links never hurts.
+which needs flows hop by hop; commodities with one source are one flow, which carries up to the rate of *all* its
+targets; equal steps are one block with a count. Row and column sums equal ``d`` with loops allowed (a loop is an idle
+port), since adding links never hurts. A step of no bytes has rate ``1 / pairs``, which every topology that reaches its
+pairs allows, and no (16).
 
 =================  ==================  =====================================  ==========================
 paper              code                index set                              unit
@@ -35,6 +37,8 @@ from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpres
 
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.misocp_blocks import Block
+
+SMALLEST_UNIT = 1e-2  # of the propagation time: keeps the coefficients of the objective within reason
 
 Term = tuple[float, Any]
 Row = tuple[Sequence[Term], str, float]
@@ -87,7 +91,8 @@ def build(
         kinds,
         bounds=lambda _, k: (blocks[k].seconds / most[k] / model.unit, blocks[k].seconds / least[k] / model.unit),
     )
-    model.flow = pyo.Var(arcs, bounds=lambda _, k, *__: (0, most[k]))
+    targets = [{s: len(found) for s, found in block.partners().items()} for block in blocks]
+    model.flow = pyo.Var(arcs, bounds=lambda _, k, s, *__: (0, min(most[k] * targets[k][s], ports)))
     model.arrival = pyo.Var(ends, bounds=lambda _, k, *__: (0, most[k]))
     hops = [(k, hop) for k in kinds for hop in range(2, layers + 1) if latency]
     model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
@@ -107,15 +112,20 @@ def build(
 
 
 def rate_range(block: Block, ports: int) -> tuple[float, float]:
-    """Rates a pair can have: from all pairs over one link to all ports shared by a GPU's pairs."""
-    return 1 / len(block.pairs), ports / block.degree
+    """Rates a pair can have: from all pairs over one link to all ports shared by the busiest GPU's pairs. Without bytes
+    any rate is as good as the smallest."""
+    least = 1 / len(block.pairs)
+    return least, ports / block.degree if block.seconds > 0 else least
 
 
 def start(instance: HarvestInstance, blocks: Sequence[Block]) -> Any:
-    """A model with the sizes, the unit of time (about the interval's transmission time) and the link counts."""
+    """A model with the sizes, the unit of time (about the interval's transmission time, or a small part of its
+    propagation where that is all there is) and the link counts."""
     model: Any = pyo.ConcreteModel()
     model.gpus, model.ports, model.blocks = instance.gpus, instance.ports, tuple(blocks)
-    model.unit = sum(block.count * block.seconds for block in blocks)
+    transmission = sum(block.count * block.seconds for block in blocks)
+    propagation = sum(block.count for block in blocks) * instance.hop_delay
+    model.unit = max(transmission, propagation * SMALLEST_UNIT) or 1.0
     nodes = range(instance.gpus)
     model.links = pyo.Var(nodes, nodes, domain=pyo.Integers, bounds=(0, instance.ports))
     return model
@@ -205,13 +215,13 @@ def transmission_cone(model: Any) -> None:
     def rule(m: Any, k: int) -> Any:
         return m.time[k] * m.rate[k] >= m.blocks[k].seconds / m.unit
 
-    model.cone = pyo.Constraint(range(len(model.blocks)), rule=rule)
+    model.cone = pyo.Constraint([k for k, block in enumerate(model.blocks) if block.seconds > 0], rule=rule)
 
 
 def transmission_cuts(model: Any, tangents: Sequence[Sequence[float]]) -> None:
     """(16) by tangents of a / rate at given rates r: ``time >= a * (2 / r - rate / r^2)``, valid for every rate."""
     rows: list[Row] = []
     for k, (block, points) in enumerate(zip(model.blocks, tangents, strict=True)):
-        size = block.seconds / model.unit
+        size = block.seconds / model.unit  # without bytes there are no points
         rows += [([(1, model.time[k]), (size / r**2, model.rate[k])], ">=", 2 * size / r) for r in points]
     add_rows(model, "tangents", rows)

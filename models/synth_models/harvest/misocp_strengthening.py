@@ -69,10 +69,10 @@ def moore(model: Any) -> None:
 def _moore_rows(
     model: Any, rows: dict[tuple[int, tuple[int, ...]], Row], hop: int, reached: int, choices: list[list[int]]
 ) -> None:
-    """One of any ``reached + 1`` partners is served late, whichever of its steps is meant."""
+    """One of any ``reached + 1`` partners is served late, whichever of its steps is meant (a step may hold several)."""
     for some in combinations(choices, reached + 1):
         for number, steps in enumerate(product(*some)):
             if number >= MOST_COMBINATIONS:
                 break
-            key = (hop, tuple(sorted(steps)))
+            key = (hop, tuple(sorted(set(steps))))
             rows.setdefault(key, ([(1, model.uses[k, hop + 1]) for k in key[1]], ">=", 1))

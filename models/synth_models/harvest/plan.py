@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth import untrusted
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,11 +52,14 @@ def pack(plan: Plan) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any]) -> Plan:
-    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan."""
-    ints = {name: _ints(name, packed[name]) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
-    share = np.asarray(packed["share"])
-    if share.ndim != 1 or (share.size and share.dtype.kind not in "fiu"):
-        raise ValueError("share is not a list of numbers")
+    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan.
+
+    Whole numbers are of 32 bits here (:mod:`synth.untrusted`), so that sums and products of two of them are exact.
+    """
+    if missing := {*_TOPOLOGY_INTS, *_FLOW_INTS, "share"} - set(packed):
+        raise KeyError(min(missing))
+    ints = {name: untrusted.whole_numbers(packed, name) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
+    share = untrusted.numbers(packed, "share")
     starts, size = ints["topology_start"], len(ints["link_src"])
     if len({len(ints[name]) for name in ("link_src", "link_dst", "link_count")}) > 1:
         raise ValueError("the columns of the links differ in length")
@@ -67,11 +72,4 @@ def unpack(packed: Mapping[str, Any]) -> Plan:
     rows = np.stack([ints["link_src"], ints["link_dst"], ints["link_count"]], axis=1)
     topologies = tuple(rows[a:b] for a, b in pairwise(starts.tolist()))
     flows = {name: ints[name] for name in _FLOW_INTS}
-    return Plan(topologies, ints["topology_of_step"], share=share.astype(np.float64), **flows)
-
-
-def _ints(name: str, values: Any) -> IntArray:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{name} is not a list of whole numbers")
-    return array.astype(np.int64)
+    return Plan(topologies, ints["topology_of_step"], share=share, **flows)

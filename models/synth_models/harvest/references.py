@@ -16,7 +16,7 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import IntArray
 from synth_models.harvest.planning import make_plan
 from synth_models.harvest.profiles import profile, step_time
-from synth_models.harvest.topologies import Topology, direct, kautz, shifted_ring, static_tori
+from synth_models.harvest.topologies import Topology, direct, kautz, pattern_degree, shifted_ring, static_tori
 
 
 def static_ring(instance: HarvestInstance, options: RunOptions) -> Outcome:
@@ -53,9 +53,18 @@ def _static(instance: HarvestInstance, choices: Sequence[Topology]) -> Outcome:
 
 
 def bvn(instance: HarvestInstance, options: RunOptions) -> Outcome:
-    """Every step on its own direct topology: reconfigure before every step whose pattern differs."""
-    gpus, ports = instance.gpus, instance.ports
-    known = {pairs.tobytes(): Topology("direct", direct(pairs, gpus, ports)) for pairs in _distinct(instance)}
+    """Every step on its own direct topology: reconfigure before every step whose pattern differs.
+
+    Raises :class:`UnsupportedError` when a GPU has more partners in a step than ports: no topology joins all pairs.
+    """
+    known: dict[bytes, Topology] = {}
+    for i, pairs in enumerate(instance.pairs):
+        if pairs.tobytes() not in known:
+            links = direct(pairs, instance.gpus, instance.ports)
+            if links is None:
+                busiest = f"a GPU of step {i} has {pattern_degree(pairs)} partners"
+                raise UnsupportedError(f"{busiest} and {instance.ports} ports: the step has no direct topology")
+            known[pairs.tobytes()] = Topology("direct", links)
     return Outcome("finished", make_plan(instance, [known[pairs.tobytes()] for pairs in instance.pairs]))
 
 

@@ -16,7 +16,8 @@ with it (n GPUs, d ports, ``|o|`` pairs in o). Rows, all of the form ``coefficie
   ``sum of D[k]/u[k] <= d*(sum of r and c)``. It is convex in u; the row is its tangent at the rates ``rho[k]``:
   ``sum D[k]*rho[k]^2*u[k] >= 2*sum D[k]*rho[k] - d*(sum of r and c)``.
 
-The lower bounds ``a, L >= 1`` and ``u[k] >= degree of k / d`` stand beside them.
+Beside them stand the lower bounds ``a >= 1``, ``u[k] >= degree of k / d`` and, for L[k], the fewest hops h within which
+the busiest GPU of k reaches its partners: at least so many as d + d^2 + … + d^h.
 """
 
 from __future__ import annotations

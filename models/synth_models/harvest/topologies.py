@@ -15,6 +15,7 @@ from synth.network import builders
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import IntArray
 
+NO_LINKS: IntArray = np.zeros((0, 3), dtype=np.int64)
 ALL_SHIFTS_UP_TO = 64  # GPUs; beyond, rings are shifted only by the distances that the steps have
 
 
@@ -116,9 +117,20 @@ def pattern_degree(pairs: IntArray) -> int:
     return max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
 
 
-def direct(pairs: IntArray, gpus: int, ports: int) -> IntArray:
-    """Every pair of the step joined by as many parallel links as all pairs can have."""
-    return count_links(gpus, pairs[:, 0], pairs[:, 1], ports // pattern_degree(pairs))
+def fewest_hops(pairs: IntArray, ports: int) -> int:
+    """Hops within which the busiest GPU can reach, or be reached from, all its partners (Moore: d + d^2 + …)."""
+    hops, reached, partners = 1, ports, pattern_degree(pairs)
+    while reached < partners:
+        hops += 1
+        reached += ports**hops
+    return hops
+
+
+def direct(pairs: IntArray, gpus: int, ports: int) -> IntArray | None:
+    """Every pair of the step joined by as many parallel links as all pairs can have; None where a GPU has more
+    partners than ports."""
+    parallel = ports // pattern_degree(pairs)
+    return count_links(gpus, pairs[:, 0], pairs[:, 1], parallel) if parallel else None
 
 
 def completed(links: IntArray, others: Iterable[IntArray], gpus: int, ports: int) -> IntArray:
@@ -148,13 +160,17 @@ def completed(links: IntArray, others: Iterable[IntArray], gpus: int, ports: int
 
 def step_topologies(instance: HarvestInstance) -> list[Topology]:
     """For every step its direct topology, the same with its free ports used for the steps that follow and precede, and
-    the union of as many consecutive steps from there as fit into the ports."""
+    the union of as many consecutive steps from there as fit into the ports. A step with more partners than ports has
+    only the last: as many of its pairs as fit, in their order."""
     gpus, ports, steps = instance.gpus, instance.ports, instance.pairs
     found = []
     for i, pairs in enumerate(steps):
         links = direct(pairs, gpus, ports)
-        found.append(Topology(f"direct {i}", links))
         later = [*steps[i + 1 :], *steps[:i][::-1]]
+        if links is None:
+            found.append(Topology(f"part of step {i}", completed(NO_LINKS, [pairs, *later], gpus, ports)))
+            continue
+        found.append(Topology(f"direct {i}", links))
         if links[:, 2].sum() < gpus * ports:
             found.append(Topology(f"direct {i} completed", completed(links, later, gpus, ports)))
         single = count_links(gpus, pairs[:, 0], pairs[:, 1])
