@@ -267,6 +267,15 @@ def test_cpsat_overflow_is_an_error() -> None:
     assert "overflow" in (result.message or "")
 
 
+def test_cpsat_takes_as_many_workers_as_threads() -> None:
+    given("cpsat", "threads")
+    from ortools.sat.python import cp_model
+
+    for threads in (1, 3):
+        _, solver = cpsat.solve(cp_model.CpModel(), RunOptions(30, threads=threads))
+        assert solver.parameters.num_workers == threads
+
+
 @pytest.mark.parametrize("error", ["SCIP: error in LP solver!", "GurobiError", "ApplicationError", "own"])
 def test_a_solver_that_fails(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
     """The solver's own failures are its result; a fault of ours, or of the model's kind, is raised."""
