@@ -34,18 +34,22 @@ class Progress:
             if len(self.rows) > MOST_ROWS:
                 self.rows[1:-1] = self.rows[1:-1:2]
 
-    def note_log(self, solver: str, log: str, offset: float, factor: float = 1.0) -> None:
+    def note_log(
+        self, solver: str, log: str, offset: float, factor: float = 1.0,
+        value: float | None = None, bound: float | None = None,
+    ) -> None:  # fmt: skip
         """Add the rows of a solver's log; ``offset`` is the second of the run at which the solver began, ``factor``
-        turns the model's objective into the instance's."""
+        turns the model's objective into the instance's. ``value`` and ``bound`` are the model's in the end, unrounded:
+        no row claims more, which a log's few digits would (98.30007 for a bound of 98.300069)."""
         reader = _READERS.get(solver)
-        if reader is None:
-            return
-        for line in log.splitlines():
-            row = reader(line)
-            if row is not None:
-                seconds, value, bound = row
-                scaled = [None if number is None else number * factor for number in (value, bound)]
-                self.note(scaled[0], scaled[1], offset + seconds)
+        for row in filter(None, map(reader, log.splitlines())) if reader else ():
+            seconds, incumbent, proven = row
+            if incumbent is not None and value is not None:
+                incumbent = max(incumbent, value)
+            if proven is not None and bound is not None:
+                proven = min(proven, bound)
+            known, least = (None if number is None else number * factor for number in (incumbent, proven))
+            self.note(known, least, offset + seconds)
 
 
 def _better(old: float | None, new: float | None, best: object) -> float | None:
@@ -67,7 +71,9 @@ def _number(text: str) -> float | None:
         return None
 
 
-_HIGHS = re.compile(r"^\s?[A-Z]?\s+\d+\s+\d+\s+\d+\s+[\d.]+%\s+(\S+)\s+(\S+)\s+\S+\s.*\s([\d.]+)s\s*$")
+_HIGHS = re.compile(
+    r"^\s?[A-Za-z]?\s+\d+[km]?\s+\d+[km]?\s+\d+[km]?\s+[\d.]+%\s+(\S+)\s+(\S+)\s+\S+\s.*\s([\d.]+)s\s*$"
+)
 
 
 def _highs(line: str) -> Row | None:
@@ -88,7 +94,7 @@ def _scip(line: str) -> Row | None:
     return float(found[1]), _number(columns[-3]), _number(columns[-4])
 
 
-_GUROBI = re.compile(r"^[H* ]?\s*.*?\s(\S+)\s+(\S+)\s+(?:[\d.]+%|-)\s+\S+\s+([\d.]+)s\s*$")
+_GUROBI = re.compile(r"^[H*]?\s*\d+\s+\d+\s.*?(\S+)\s+(\S+)\s+(?:[\d.]+%|-)\s+\S+\s+(\d+)s\s*$")
 
 
 def _gurobi(line: str) -> Row | None:

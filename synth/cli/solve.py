@@ -297,5 +297,10 @@ def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
         return EXIT_INPUT
     if any(record["termination"] == "infeasible" for _, record in done):
         return EXIT_INFEASIBLE
-    solved = {run.instance.name for run, record in done if record.value is not None or run.method.kind == "bound"}
-    return EXIT_NO_SOLUTION if any(run.instance.name not in solved for run, _ in done) else 0
+    problems = {(run.instance.family, run.instance.sha256) for run, _ in done}
+    solved = {
+        (run.instance.family, run.instance.sha256)
+        for run, record in done
+        if record.value is not None or run.method.kind == "bound"
+    }
+    return EXIT_NO_SOLUTION if problems - solved else 0

@@ -11,7 +11,8 @@ from typing import Any
 
 SYNTH = Path(sys.executable).with_name("synth")
 HERE = Path(__file__).resolve().parent
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HERE)}
+PATHS = (str(HERE), os.environ.get("PYTHONPATH", ""))  # the caller's own too: in a second worktree, its toolkit
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
 
 
 def write(folder: Path, name: str, behaviour: str = "good", **other: Any) -> Path:

@@ -90,6 +90,18 @@ def test_what_a_run_prints_is_kept(tmp_path: Path) -> None:
     assert kept["good"]["peak_memory_mb"] > 1
 
 
+def test_one_name_in_two_families_are_two_problems(tmp_path: Path) -> None:
+    """The ring is solved, its namesake is not: exit code 4."""
+    write(tmp_path / "in", "same", "empty")
+    ring = {
+        "format": "synth-instance/1", "family": "xtree", "name": "same", "source": "test", "chunks": 1,
+        "network": {"kind": "ring", "nodes": 4},
+    }  # fmt: skip
+    (tmp_path / "in" / "ring.json").write_text(json.dumps(ring))
+    synth("solve", "in/ring.json", "-m", "pull", cwd=tmp_path)
+    synth("solve", "in", cwd=tmp_path, code=4)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_thread_limit_reaches_the_libraries(tmp_path: Path, threads: int) -> None:
     """One thread: forked from the keeper; several: an interpreter of its own. Both know the limit and end well."""

@@ -53,16 +53,16 @@ SMALL = [
 ]
 
 
+@pytest.mark.parametrize(("method", "solver"), PROGRAMS[:2] + PROGRAMS[3:])
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
 @pytest.mark.parametrize("parameters", SMALL, ids=str)
-def test_programs_agree_with_brute_force(parameters, collective):
+def test_programs_agree_with_brute_force(parameters, collective, method, solver):
+    needs(solver)
     instance = make(**parameters, collective=collective)
     expected = brute_force.minimum_timesteps(instance.topology, collective, instance.chunks)
-    for method, solver in PROGRAMS[:2] + PROGRAMS[3:]:
-        needs(solver)
-        for options in (BARE, {}):
-            record = synth.solve(instance, method, solver=solver, options=options)
-            assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
+    for options in (BARE, {}):
+        record = synth.solve(instance, method, solver=solver, options=options)
+        assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
     assert lower_bound(instance)[0] <= expected
     refuted = synth.solve(instance, "ilp", options={"horizon": str(expected - 1)}) if expected > 1 else None
     assert refuted is None or refuted["termination"] == "infeasible"
