@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import synth
+from synth import making
 from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
-from synth.family import Family, Method, Outcome, Verdict, get_family
+from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance, read
 from synth.options import RunOptions, read_parameters
 from synth.record import Record
@@ -43,9 +44,17 @@ def method_options(
     return solver, read_parameters(given, method.parameters, f"method {method.name}")
 
 
+def make(family: str, /, **parameters: Any) -> Instance:
+    """An instance of a family from its keys, as ``synth make FAMILY key=value``; values may be typed.
+
+    ``synth.make("xtree", network="equimesh", rows=4, cols=4)``. Raises :class:`InputError` listing every fault.
+    """
+    return making.make(get_family(family), parameters)
+
+
 def solve(
     instance: Instance,
-    method: str | None = None,
+    method: str | Method | None = None,
     *,
     solver: str | None = None,
     time_limit: float | None = 60.0,
@@ -55,7 +64,8 @@ def solve(
     options: Mapping[str, str] | None = None,
     results: str | Path | None = None,
 ) -> Record:
-    """Solve ``instance`` in this process by one method (the family's first default program if none is named).
+    """Solve ``instance`` in this process by one method: its name, a :class:`Method` of your own, or (by default)
+    the family's first default program.
 
     ``time_limit`` in seconds; ``options`` are the method's own ``key=value`` parameters as texts. With ``results`` the
     record is also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
@@ -63,15 +73,15 @@ def solve(
     """
     family = get_family(instance.family)
     if method is None:
-        defaults = list(family.defaults_for(instance))
+        defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
-    chosen = family.method(method)
+    chosen = method if isinstance(method, Method) else family.method(method)
     solver, parameters = method_options(family, chosen, solver, options or {})
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
     record = execute(instance, chosen, run)
     if results is None:
         return record
-    return records.write(record, records.record_path(Path(results), family.name, instance.name, method, solver))
+    return records.write(record, records.record_path(Path(results), family.name, instance.name, chosen.name, solver))
 
 
 def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
@@ -92,7 +102,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
         outcome.solve_s = max(0.0, wall - outcome.build_s)
     check_started = time.monotonic()
     verdict = _verify(family, instance, outcome)
-    packed = family.pack(outcome.solution) if outcome.solution is not None else outcome.certificate
+    packed = load(family.pack)(outcome.solution) if outcome.solution is not None else outcome.certificate
     return Record(
         _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started)
         | {"progress": _progress(options, outcome, verdict, ended)},
@@ -103,11 +113,11 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
 def _verify(family: Family, instance: Instance, outcome: Outcome) -> Verdict:
     verdict = Verdict(None, {"replayed": False})
     if outcome.solution is not None:
-        verdict = family.check(instance, outcome.solution)
+        verdict = load(family.check)(instance, outcome.solution)
         verdict.facts = {"replayed": True, **verdict.facts}
     elif outcome.certificate is not None and outcome.bound is not None:
         verdict.facts = {"replayed": False, "certificate": "verified"}
-        verdict.faults = family.check_bound(instance, outcome.bound, outcome.certificate)
+        verdict.faults = load(family.check_bound)(instance, outcome.bound, outcome.certificate)
     if verdict.value is not None and outcome.bound is not None and exceeds(outcome.bound, verdict.value):
         verdict.faults.append(f"the bound {outcome.bound:g} exceeds the verified value {verdict.value:g}")
     return verdict
@@ -219,15 +229,15 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
             faults.append(f"the record states the value {stored:g} but holds no solution")
         if record["kind"] == "bound" and bound is not None:
             if record.packed:
-                faults += family.check_bound(instance, bound, record.packed)
+                faults += load(family.check_bound)(instance, bound, record.packed)
             else:
                 faults.append(f"the record states the bound {bound:g} but holds no certificate")
         return Verdict(None, {"replayed": False}, faults)
     try:
-        solution = family.unpack(instance, record.packed)
+        solution = load(family.unpack)(instance, record.packed)
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         return Verdict(None, {"replayed": False}, [f"the stored solution cannot be read: {error!r}"])
-    verdict = family.check(instance, solution)
+    verdict: Verdict = load(family.check)(instance, solution)
     if verdict.ok and (stored is None or abs(stored - (verdict.value or 0.0)) > 1e-9 * abs(stored)):
         verdict.faults.append(f"the record states the value {stored}, the replay gives {verdict.value}")
     if verdict.value is not None and bound is not None and exceeds(bound, verdict.value):

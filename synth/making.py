@@ -7,10 +7,12 @@ typed already.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -24,8 +26,20 @@ def _flag(value: Any) -> Any:
     return read_flag(value) if isinstance(value, str) else value
 
 
+def _joined(separator: str) -> Any:
+    def join(value: Any) -> Any:
+        return separator.join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+    return BeforeValidator(join)
+
+
+AnyInstance = TypeVar("AnyInstance", bound=Instance)
 Flag = Annotated[bool, BeforeValidator(_flag)]
 """``on`` or ``off`` (also true/false, yes/no, 1/0)."""
+Listed = Annotated[str, _joined(",")]
+"""Values with commas, such as ``8,8,16``; from Python also a list."""
+Sides = Annotated[str, _joined("x")]
+"""Sides such as ``8x8x4``; from Python also a list."""
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -48,6 +62,11 @@ class Keys(BaseModel):
         """Faults that concern several keys; ``values`` holds the keys that were given and could be read."""
         return []
 
+    @classmethod
+    def names(cls) -> list[str]:
+        """All keys, ``name`` last."""
+        return [*(key for key in cls.model_fields if key != "name"), "name"]
+
     @property
     def given(self) -> tuple[str, ...]:
         """The keys that were given, in their order."""
@@ -62,16 +81,22 @@ class Keys(BaseModel):
             for key, typed in self._given.items()
         )
 
-    def instance(self, family: str, instance_type: type[Instance], raw: Mapping[str, Any]) -> Any:
-        """The validated instance of these raw data; ``family`` and ``source`` are filled in, ``name`` if given."""
-        own = {"name": self.name} if self.name is not None else {}
-        source = {"family": family, "source": f"synth make {family} {self.command}".rstrip()}
-        return parse({**source, **raw, **own}, instance_type, f"synth make {family}")
+    def instance(self, family: str, instance_type: type[AnyInstance], name: str, **raw: Any) -> AnyInstance:
+        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given. Raises
+        :class:`InputError`."""
+        whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": self.name or name}
+        instance = parse(whole, instance_type, f"synth make {family}")
+        assert isinstance(instance, instance_type)
+        return instance
 
 
 def make(family: Family, parameters: Mapping[str, Any]) -> Instance:
     """An instance of the family from its keys. Raises :class:`InputError` listing every fault."""
-    return load(family.make)(read_keys(family, parameters))  # type: ignore[no-any-return]
+    keys = read_keys(family, parameters)
+    try:
+        return load(family.make)(keys)  # type: ignore[no-any-return]
+    except InputError as error:
+        raise error if error.source else InputError(error.faults, f"synth make {family.name}") from None
 
 
 def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
@@ -83,9 +108,12 @@ def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
         keys = keys_type.model_validate(given)
         values = {key: getattr(keys, key) for key in given}
     except ValidationError as error:
-        faults += [_in_words(fault, keys_type) for fault in faults_of(error, given)]
+        faults += [_in_words(fault, keys_type, given) for fault in faults_of(error, given)]
         values = _readable(keys_type, given)
-    faults += keys_type.faults_in(values)
+    seen = {fault.path for fault in faults}
+    for fault in keys_type.faults_in(values):
+        if not fault.path or fault.path not in seen:  # shown as it was typed
+            faults.append(replace(fault, value=given[fault.path]) if fault.has_value and fault.path in given else fault)
     if faults:
         raise InputError(faults, f"synth make {family.name}")
     keys._given.update(given)
@@ -102,10 +130,13 @@ def _readable(keys_type: type[Keys], given: Mapping[str, Any]) -> dict[str, Any]
     return values
 
 
-def _in_words(fault: Fault, keys_type: type[Keys]) -> Fault:
+def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> Fault:
+    """Pydantic's words for parameters."""
     if fault.message == "unknown key":
-        return Fault(fault.path, f"unknown parameter; one of {', '.join(sorted(keys_type.model_fields))}",
-                     fault.value, fault.has_value)  # fmt: skip
+        return Fault(fault.path, f"unknown parameter; one of {', '.join(keys_type.names())}", given[fault.path], True)
+    choices = re.findall(r"'([^']*)'", fault.message)
+    if fault.message.startswith("input should be '"):
+        return replace(fault, message=f"must be one of {', '.join(choices)}")
     return fault
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synth_models.bine.instance import BineInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_INTS = ("job", "round", "src", "dst", "first", "count", "adds", "layout", "starts")
 Ints = npt.NDArray[np.int64]
 
 
@@ -67,3 +75,35 @@ def join(parts: list[Steps]) -> Plan:
     starts = np.concatenate([[0], np.cumsum([len(part.layout) for part in parts])]).astype(np.int64)
     job = np.repeat(np.arange(len(parts), dtype=np.int64), [len(part.round) for part in parts])
     return Plan(job=job, starts=starts, shares=parts[0].shares, **columns)
+
+
+def pack(plan: Plan) -> dict[str, Any]:
+    packed: dict[str, Any] = {key: getattr(plan, key).astype(np.int8 if key == "adds" else np.int64) for key in _INTS}
+    return packed | {"shares": plan.shares}
+
+
+def unpack(instance: BineInstance, packed: Mapping[str, Any]) -> Plan:
+    columns = {}
+    for key in _INTS:
+        array = np.asarray(packed[key])
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise ValueError(f"{key} is not a list of whole numbers")
+        columns[key] = array.astype(np.int64)
+    if not isinstance(packed["shares"], (int, np.integer)):
+        raise ValueError("shares is not a whole number")
+    return Plan(**(columns | {"adds": columns["adds"].astype(bool)}), shares=int(packed["shares"]))
+
+
+def table(instance: BineInstance, plan: Plan) -> pd.DataFrame:
+    """Columns ``round,src,dst,bytes``, one row a message; ``job`` in front where there are several jobs."""
+    import pandas as pd
+
+    unit = np.array([instance.block_bytes(len(groups)) for groups in instance.allocations]) / plan.shares
+    frame = pd.DataFrame(
+        {
+            "job": plan.job, "round": plan.round, "src": plan.src, "dst": plan.dst,
+            "bytes": plan.count * unit[plan.job],
+        }
+    )  # fmt: skip
+    frame = frame.groupby(["job", "round", "src", "dst"])["bytes"].sum().reset_index()
+    return frame if len(instance.allocations) > 1 else frame.drop(columns="job")

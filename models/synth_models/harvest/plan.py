@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from synth_models.harvest.instance import HarvestInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -49,7 +54,7 @@ def pack(plan: Plan) -> dict[str, Any]:
     return packed | {name: getattr(plan, name) for name in (*_FLOW_INTS, "share")}
 
 
-def unpack(packed: Mapping[str, Any]) -> Plan:
+def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Plan:
     """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan."""
     ints = {name: _ints(name, packed[name]) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
     share = np.asarray(packed["share"])
@@ -75,3 +80,30 @@ def _ints(name: str, values: Any) -> IntArray:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{name} is not a list of whole numbers")
     return array.astype(np.int64)
+
+
+def table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+    """Columns ``step,src,dst,links``: the links of every step's topology."""
+    import pandas as pd
+
+    chosen = [plan.topologies[number] for number in plan.topology_of_step]
+    rows = np.concatenate(chosen)
+    step = np.repeat(np.arange(len(chosen)), [len(links) for links in chosen])
+    return pd.DataFrame({"step": step, "src": rows[:, 0], "dst": rows[:, 1], "links": rows[:, 2]})
+
+
+def flow_table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+    """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops."""
+    import pandas as pd
+
+    step = np.repeat(np.arange(len(instance.steps)), np.diff(plan.flow_start))
+    offset = np.cumsum([0, *(len(pairs) for pairs in instance.pairs[:-1])])
+    ends = np.concatenate(instance.pairs)[plan.pair + offset[step]]
+    frame = pd.DataFrame(
+        {
+            "step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": plan.src, "dst": plan.dst,
+            "flow": plan.share,
+        }
+    )  # fmt: skip
+    columns = ["step", "pair_src", "pair_dst", "src", "dst"]
+    return frame.groupby(columns)["flow"].sum().reset_index()

@@ -13,12 +13,14 @@ a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from synth_models.mlfm.instance import MLFMInstance
 
 Table = npt.NDArray[np.int32]
 NOTHING = -1
@@ -151,3 +153,47 @@ def same_transfers(one: Phases, other: Phases) -> bool:
         all(np.array_equal(getattr(a, key), getattr(b, key)) for key in ("dest", "spine", "middle", "second"))
         for a, b in pairs
     )
+
+
+def pack(solution: Phases) -> dict[str, Any]:
+    if isinstance(solution, ProductPhases):
+        names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
+        return {"form": "product", "layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+    assert isinstance(solution, PhaseTable)
+    packed: dict[str, Any] = {"form": "table", "dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
+    if solution.middle is not None and solution.second is not None:
+        packed |= {"middle": _narrow(solution.middle), "second": _narrow(solution.second)}
+    return packed
+
+
+def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
+    match packed["form"]:
+        case "product":
+            if not isinstance(packed["layers"], int):
+                raise ValueError("layers is not a whole number")
+            flat = [_whole_numbers(packed, key, 1) for key in ("pattern", "layer_shift", "slot_shift")]
+            return ProductPhases(
+                packed["layers"], *flat, *(_whole_numbers(packed, key, 3) for key in ("column", "spine"))
+            )
+        case "table":
+            names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
+            return PhaseTable(*(_whole_numbers(packed, key, 2) for key in names))
+        case form:
+            raise ValueError(f"unknown form {form!r} of phases")
+
+
+def _narrow(values: Table) -> Table:
+    """In the smallest signed type that holds them."""
+    for kind in (np.int8, np.int16):
+        if values.size == 0 or (values.min() >= np.iinfo(kind).min and values.max() <= np.iinfo(kind).max):
+            return values.astype(kind)
+    return values
+
+
+def _whole_numbers(packed: Mapping[str, Any], key: str, dimensions: int) -> Table:
+    array = np.asarray(packed[key])
+    if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{key} is not an array of whole numbers with {dimensions} dimensions")
+    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
+        raise ValueError(f"{key} holds a number beyond 32 bits")
+    return array.astype(np.int32)

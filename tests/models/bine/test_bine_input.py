@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
+import synth
 from synth.errors import InputError
 from synth.instance import read
-from synth_models.bine import FAMILY
 from synth_models.bine.allocation import expand_hosts, parse_runs, read_trace
 
 MAP = "# host and group\nhost,group\nn1,a\nn2,a\nn3,b\nn4,b\n"
 
 
 def make(**parameters):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("bine", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.fixture
