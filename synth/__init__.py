@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synth.api import check, solve
+    from synth.api import check, make, solve
     from synth.errors import InputError
     from synth.instance import read
     from synth.network import Network
@@ -29,6 +29,7 @@ except PackageNotFoundError:  # a source tree that is not installed
 
 _HOMES = {
     "read": "synth.instance",
+    "make": "synth.api",
     "solve": "synth.api",
     "check": "synth.api",
     "InputError": "synth.errors",
@@ -36,7 +37,7 @@ _HOMES = {
     "Schedule": "synth.schedule",
 }
 
-__all__ = ["InputError", "Network", "Schedule", "__version__", "check", "read", "solve"]
+__all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve"]
 
 
 def __getattr__(name: str) -> Any:

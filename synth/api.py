@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import synth
+from synth import making
 from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
-from synth.family import Family, Method, Outcome, Verdict, get_family
+from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance, read
 from synth.options import RunOptions, read_parameters
 from synth.record import Grade, Record
@@ -45,9 +46,17 @@ def method_options(
     return solver, read_parameters(given, method.parameters, f"method {method.name}")
 
 
+def make(family: str, /, **parameters: Any) -> Instance:
+    """An instance of a family from its keys, as ``synth make FAMILY key=value``; values may be typed.
+
+    ``synth.make("xtree", network="equimesh", rows=4, cols=4)``. Raises :class:`InputError` listing every fault.
+    """
+    return making.make(get_family(family), parameters)
+
+
 def solve(
     instance: Instance,
-    method: str | None = None,
+    method: str | Method | None = None,
     *,
     solver: str | None = None,
     time_limit: float | None = 60.0,
@@ -57,7 +66,8 @@ def solve(
     options: Mapping[str, str] | None = None,
     results: str | Path | None = None,
 ) -> Record:
-    """Solve ``instance`` in this process by one method (the family's first default program if none is named).
+    """Solve ``instance`` in this process by one method: its name, a :class:`Method` of your own, or (by default)
+    the family's first default program.
 
     ``time_limit`` in seconds; ``options`` are the method's own ``key=value`` parameters as texts. With ``results`` the
     record is also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
@@ -65,15 +75,15 @@ def solve(
     """
     family = get_family(instance.family)
     if method is None:
-        defaults = list(family.defaults_for(instance))
+        defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
-    chosen = family.method(method)
+    chosen = method if isinstance(method, Method) else family.method(method)
     solver, parameters = method_options(family, chosen, solver, options or {})
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
     record = execute(instance, chosen, run)
     if results is None:
         return record
-    return records.write(record, records.record_path(Path(results), family.name, instance.name, method, solver))
+    return records.write(record, records.record_path(Path(results), family.name, instance.name, chosen.name, solver))
 
 
 def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
@@ -97,7 +107,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     return Record(
         _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started, held)
         | {"progress": _progress(options, outcome, verdict, ended)},
-        family.pack(outcome.solution) if outcome.solution is not None
+        load(family.pack)(outcome.solution) if outcome.solution is not None
         else outcome.certificate if method.kind == "bound" else None,
     )  # fmt: skip
 

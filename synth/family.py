@@ -1,28 +1,25 @@
-"""Families: one per paper. A family ties an instance type to methods, a check and views of its solutions.
+"""What a family is: one problem class, of one paper, as plain data.
 
-Families are found through the entry-point group ``synth.families``, so a distribution of its own can add one.
+A family names its parts by targets, ``"module:name"``, which are imported when they are needed, as its methods' are.
+It runs nothing and knows nothing of pages, records or the command. Families are found through the entry-point group
+``synth.families``, so a distribution of its own can add one.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
-from synth.errors import Fault, InputError, UnsupportedError
-from synth.instance import Instance
+from synth.errors import Fault, InputError
 from synth.options import Parameter, RunOptions
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from synth.frames import Frames
-    from synth.reproduction import Reproduction
+    from synth.instance import Instance
 
 ENTRY_POINT_GROUP = "synth.families"
 
@@ -30,6 +27,14 @@ Kind = Literal["program", "reference", "bound"]
 Termination = Literal[
     "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed",
 ]  # fmt: skip
+Target = str
+"""``"module:name"``: where a part of a family is."""
+
+
+def load(target: Target) -> Any:
+    """What the target names, its module imported if it is not yet."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True)
@@ -82,33 +87,51 @@ class Verdict:
 class Method:
     """One way to solve a family's instances.
 
-    ``target`` is ``"module:function"``, imported only when the method runs; the function takes
-    ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the solvers it can use, default first.
+    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the
+    solvers it can use, default first.
     """
 
     name: str
     kind: Kind
     summary: str
-    target: str
+    target: Target
     solvers: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
 
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
-        module, _, function = self.target.partition(":")
-        return getattr(import_module(module), function)  # type: ignore[no-any-return]
+        return load(self.target)  # type: ignore[no-any-return]
 
 
-class Family(ABC):
-    """The problem class of one paper."""
+@dataclass(frozen=True)
+class Family:
+    """One problem class. Every part is a target; the signatures are those of the comments.
+
+    ``check`` replays a solution from the instance alone; ``check_bound`` verifies a bound from its certificate and
+    returns the faults found; ``pack`` gives a solution as plain values and flat numpy arrays, ``unpack`` is its inverse
+    and raises ``ValueError`` on data that is no solution; ``table`` gives it as one flat table with stable columns.
+    """
 
     name: str
     title: str
     citation: str
     objective: Objective
-    instance_type: type[Instance]
-    methods: ClassVar[Mapping[str, Method]]
-    default_methods: ClassVar[Sequence[str]]
+    instance: Target  # type[synth.instance.Instance]
+    keys: Target  # type[synth.making.Keys]: what `synth make` takes
+    make: Target  # (keys) -> Instance; raises InputError
+    check: Target  # (instance, solution) -> Verdict
+    check_bound: Target  # (instance, bound, certificate) -> list[str]
+    pack: Target  # (solution) -> dict[str, Any]
+    unpack: Target  # (instance, packed) -> solution
+    table: Target  # (instance, solution) -> pandas.DataFrame
+    describe: Target  # (instance, solution) -> str
+    plot: Target  # (instance, solution, title) -> matplotlib Figure
+    methods: Mapping[str, Method]
+    default_methods: tuple[str, ...]  # run when the user names none
+    suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
+    flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
+    frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player
+    paper: Target | None = None  # (synth.reproduction.Reproduction) -> None: `synth reproduce`
 
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
@@ -116,58 +139,18 @@ class Family(ABC):
             raise InputError(f"unknown method {name!r} of family {self.name}; one of {', '.join(self.methods)}")
         return self.methods[name]
 
-    def defaults_for(self, instance: Any) -> Sequence[str]:
-        """The methods to run on this instance when the user names none."""
-        return self.default_methods
 
-    @abstractmethod
-    def make(self, parameters: Mapping[str, str]) -> Instance:
-        """An instance from ``key=value`` texts. Raises :class:`InputError` listing every fault."""
+def by_name(*methods: Method) -> Mapping[str, Method]:
+    """Methods as a read-only mapping from their names, in this order."""
+    return MappingProxyType({method.name: method for method in methods})
 
-    @abstractmethod
-    def check(self, instance: Any, solution: Any) -> Verdict:
-        """Replay the solution from the instance alone."""
 
-    @abstractmethod
-    def check_bound(self, instance: Any, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-        """Verify a bound from its certificate; the faults found. Bounds without certificate are not passed here."""
-
-    @abstractmethod
-    def pack(self, solution: Any) -> dict[str, Any]:
-        """The solution as plain values and flat numpy arrays; all that is needed to check it again."""
-
-    @abstractmethod
-    def unpack(self, instance: Any, packed: Mapping[str, Any]) -> Any:
-        """The inverse of :meth:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no solution."""
-
-    @abstractmethod
-    def table(self, instance: Any, solution: Any) -> pd.DataFrame:
-        """The solution as one flat table with stable columns."""
-
-    def flow_table(self, instance: Any, solution: Any) -> pd.DataFrame:
-        """What flows over the links, as one flat table beside :meth:`table`. By default there is none:
-        raises :class:`InputError`."""
-        raise InputError(f"--flows: the table of family {self.name} holds everything; it has no flows beside it")
-
-    @abstractmethod
-    def describe(self, instance: Any, solution: Any) -> str:
-        """The solution for a person to read, in plain text."""
-
-    @abstractmethod
-    def plot(self, instance: Any, solution: Any, title: str) -> Figure:
-        """The solution drawn."""
-
-    def frames(self, instance: Any, solution: Any) -> Frames | None:
-        """The solution as an animation for a study's report, or None (the default) where it cannot be stepped through.
-
-        Only for the page: nothing is checked against it. Called for one record per instance; return None rather
-        than build what is far too large to look at. See :class:`synth.frames.Frames`.
-        """
-        return None
-
-    def reproduce(self, page: Reproduction) -> None:
-        """Put the paper's printed figures beside ours . By default raises :class:`UnsupportedError`."""
-        raise UnsupportedError(f"family {self.name} has no reproduction of its paper")
+def defaults_for(family: Family, instance: Instance) -> Sequence[str]:
+    """The methods to run on this instance when the user names none."""
+    if family.suited is None:
+        return family.default_methods
+    suited = load(family.suited)
+    return tuple(name for name in family.default_methods if suited(instance, name))
 
 
 @cache

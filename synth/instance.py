@@ -110,6 +110,12 @@ def faults_of(error: ValidationError, raw: Any, skip_whole: bool = False) -> Ite
                 path = f"{path}.{str(context['discriminator']).strip(chr(39))}"
                 value, found = context["tag"], True
                 message = f"unknown; one of {context['expected_tags']}"
+            case "int_parsing" | "int_from_float":  # a text that should be a number
+                message = "must be a whole number"
+            case "finite_number":
+                message = "must be a finite number"
+            case "float_parsing":
+                message = "must be a number"
             case "union_tag_not_found":
                 message = f"needs the key {context['discriminator']}"
         yield Fault(path, message[:1].lower() + message[1:], value, found)
@@ -164,7 +170,7 @@ def read(path: str | Path) -> Instance:
 
     Raises :class:`InputError` naming the file and every fault in it.
     """
-    from synth.family import get_family
+    from synth.family import get_family, load
 
     path = Path(path)
     raw, data = read_json(path)
@@ -178,7 +184,7 @@ def read(path: str | Path) -> Instance:
         family = get_family(raw["family"])
     except InputError as error:
         raise InputError([Fault("family", error.faults[0].message, raw["family"], True)], str(path)) from None
-    instance = parse(raw, family.instance_type, str(path))
+    instance = parse(raw, load(family.instance), str(path))
     instance._file = path
     instance._sha256 = hashlib.sha256(data).hexdigest()
     return instance

@@ -92,7 +92,7 @@ def show(
     from synth import record as records
     from synth.api import find_instance
     from synth.errors import InputError
-    from synth.family import get_family
+    from synth.family import get_family, load
 
     if flows and not csv:
         raise InputError("--flows goes with --csv")
@@ -102,28 +102,30 @@ def show(
     solution = None
     if record["kind"] != "bound" and record.packed:
         try:
-            solution = family.unpack(instance, record.packed)
+            solution = load(family.unpack)(instance, record.packed)
         except Exception as error:  # what a file holds may break in any way
             raise InputError(f"the stored solution cannot be read: {error!r}", str(path)) from None
     if (csv or plot is not None) and solution is None:
         raise InputError(f"holds no solution ({record['termination']})", str(path))
     if csv:
-        table = family.flow_table if flows else family.table
-        table(instance, solution).to_csv(sys.stdout, index=False)
+        target = family.flow_table if flows else family.table
+        if target is None:
+            raise InputError(f"--flows: the table of family {family.name} holds everything; it has no flows beside it")
+        load(target)(instance, solution).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(plot))
         title = f"{record['instance']}, {record['method']}: {number(record.value)} {family.objective.unit}"
         try:
-            family.plot(instance, solution, title).savefig(plot, dpi=150)
+            load(family.plot)(instance, solution, title).savefig(plot, dpi=150)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(plot)) from None
         console.print(f"{plot} written", markup=False, soft_wrap=True)
         return
     _print_summary(record)
     if solution is not None:
-        console.print(family.describe(instance, solution), markup=False, soft_wrap=True)
+        console.print(load(family.describe)(instance, solution), markup=False, soft_wrap=True)
 
 
 def _print_summary(record: Record) -> None:

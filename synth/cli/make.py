@@ -17,10 +17,10 @@ def make(
     """Make an instance file, e.g. `synth make xtree network=equimesh rows=4 cols=6 chunks=4`."""
     from synth.errors import InputError
     from synth.family import get_family
+    from synth.making import make as make_instance
     from synth.options import split_pairs
 
-    chosen = get_family(family)
-    instance = chosen.make(split_pairs(parameters or [], f"synth make {family}"))
+    instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
     if output is not None and str(output) == "-":
         typer.echo(instance.to_json(), nl=False)
         return

@@ -30,8 +30,8 @@ def reproduce(
     ),
 ) -> None:  # fmt: skip
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
-    from synth.errors import InputError, UnsupportedError
-    from synth.family import family_names, get_family
+    from synth.errors import InputError
+    from synth.family import family_names, get_family, load
     from synth.reproduction import Reproduction, plain_figures
     from synth.reproduction_page import write_page
     from synth.runner import WriteFailedError
@@ -40,6 +40,10 @@ def reproduce(
     folder = out or Path("results/quick" if quick else "results/published")
     for name in names:
         family, started = get_family(name), time.monotonic()
+        if family.paper is None:
+            if paper != EVERY:
+                raise InputError(f"family {name} has no reproduction of its paper")
+            continue
 
         def say(line: str, name: str = name, started: float = started) -> None:
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
@@ -47,13 +51,8 @@ def reproduce(
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
             with plain_figures():
-                family.reproduce(page)
+                load(family.paper)(page)
             write_page(page, family, path)
-        except UnsupportedError as error:
-            if paper != EVERY:
-                raise InputError(str(error)) from None
-            errors.print(f"synth: skipped: {error}", style="yellow", markup=False)
-            continue
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
             errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None

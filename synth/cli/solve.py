@@ -165,7 +165,9 @@ def plan(
 def _defaults(family: Family, instance: Instance, solver: str | None) -> list[str]:
     """The family's default methods; if none of them can use the solver asked for, a program that can takes the place of
     the default ones."""
-    names = list(family.defaults_for(instance))
+    from synth.family import defaults_for
+
+    names = list(defaults_for(family, instance))
     able = [name for name, method in family.methods.items() if solver in method.solvers]
     if solver is None or not able or set(able) & set(names):
         return names

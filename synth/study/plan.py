@@ -38,8 +38,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synth.errors import Fault, InputError, SolverMissingError
-from synth.family import Family, family_names, get_family
+from synth.family import Family, defaults_for, family_names, get_family
 from synth.instance import Instance, faults_of, read
+from synth.making import make
 from synth.options import RunOptions, read_duration
 from synth.runner import Run, expand_paths
 from synth.textfile import read_text
@@ -130,7 +131,7 @@ class Study:
             made: list[tuple[dict[str, str], Instance]] = []
             for parameters in part.combinations():
                 try:
-                    made.append((parameters, get_family(part.family).make(parameters)))
+                    made.append((parameters, make(get_family(part.family), parameters)))
                 except InputError as error:
                     faults += [Fault("", line) for line in str(error).splitlines()]
             try:
@@ -184,7 +185,7 @@ class Study:
 
         if plan.only is not None and not any(fnmatchcase(instance.name, pattern) for pattern in plan.only):
             return
-        known_here = [name for name in plan.methods or family.defaults_for(instance) if name in family.methods]
+        known_here = [name for name in plan.methods or defaults_for(family, instance) if name in family.methods]
         for name in known_here:
             method = family.methods[name]
             mine = {parameter.name for parameter in method.parameters}

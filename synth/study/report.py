@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import synth
-from synth.family import get_family
+from synth.family import get_family, load
 from synth.frames import Frames
 from synth.instance import Instance
 from synth.record import Record
@@ -183,7 +183,9 @@ def _frames(record: Record, instance: Instance | None) -> Frames | str:
     if record.packed is None:
         return "its record holds no solution"
     family = get_family(instance.family)
-    found = family.frames(instance, family.unpack(instance, record.packed))
+    found: Frames | None = None
+    if family.frames is not None:
+        found = load(family.frames)(instance, load(family.unpack)(instance, record.packed))
     if found is None:
         return f"family {family.name} has no animation of it"
     if len(found.positions) > MOST_NODES:

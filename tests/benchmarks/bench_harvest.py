@@ -13,8 +13,8 @@ import sys
 import numpy as np
 import pytest
 
+import synth
 from synth import record as records
-from synth.family import get_family
 from synth_models.harvest import heatmaps
 from synth_models.harvest.closed_form import WHOLE, best_rings
 from synth_models.harvest.schedule_dp import shortest_schedule
@@ -71,7 +71,7 @@ def make(algorithm, size=2**20):
         "algorithm": algorithm, "gpus": 64, "ports": 1, "message_bytes": size, "port_bandwidth": BANDWIDTH,
         "alpha": ALPHA, "delta": DELTA, "reconfiguration_delay": 1e-5,
     }  # fmt: skip
-    return get_family("harvest").make({key: str(value) for key, value in given.items()})
+    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
 
 
 def rated(algorithm):

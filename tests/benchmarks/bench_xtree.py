@@ -16,6 +16,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+import synth
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
@@ -24,7 +25,7 @@ from synth_models.xtree.check import check_schedule
 
 
 def make(**parameters: object):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def run(instance, method: str, **own: object) -> Outcome:

@@ -13,9 +13,9 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from synth.family import Family, Method, Objective, Outcome, Verdict
+from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
 
@@ -85,42 +85,47 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", solution=instance.number)
 
 
-class FaultyFamily(Family):
-    """See the module's page."""
-
-    name = "faulty"
-    title = "runs that go wrong"
-    citation = "none"
-    objective = Objective("number", "")
-    instance_type = FaultyInstance
-    methods: ClassVar[Mapping[str, Method]] = {
-        "behave": Method("behave", "reference", "does what the instance says", "synth_faulty:behave")
-    }
-    default_methods = ("behave",)
-
-    def make(self, parameters: Mapping[str, str]) -> Instance:
-        raise NotImplementedError
-
-    def check(self, instance: Any, solution: Any) -> Verdict:
-        return Verdict(float(solution), faults=[] if solution == instance.number else ["another number"])
-
-    def check_bound(self, instance: Any, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-        return []
-
-    def pack(self, solution: Any) -> dict[str, Any]:
-        return {"number": solution}
-
-    def unpack(self, instance: Any, packed: Mapping[str, Any]) -> Any:
-        return int(packed["number"])
-
-    def table(self, instance: Any, solution: Any) -> Any:
-        raise NotImplementedError
-
-    def describe(self, instance: Any, solution: Any) -> str:
-        return str(solution)
-
-    def plot(self, instance: Any, solution: Any, title: str) -> Any:
-        raise NotImplementedError
+def check(instance: FaultyInstance, solution: int) -> Verdict:
+    """The number is the instance's."""
+    return Verdict(float(solution), faults=[] if solution == instance.number else ["another number"])
 
 
-FAMILY = FaultyFamily()
+def check_bound(instance: FaultyInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
+    """Any bound passes."""
+    return []
+
+
+def pack(solution: int) -> dict[str, Any]:
+    """The number."""
+    return {"number": solution}
+
+
+def unpack(instance: FaultyInstance, packed: Mapping[str, Any]) -> int:
+    """The number."""
+    return int(packed["number"])
+
+
+def describe(instance: FaultyInstance, solution: int) -> str:
+    """The number."""
+    return str(solution)
+
+
+_HERE = "synth_faulty:"
+FAMILY = Family(
+    name="faulty",
+    title="runs that go wrong",
+    citation="none",
+    objective=Objective("number", ""),
+    instance=_HERE + "FaultyInstance",
+    keys=_HERE + "absent",
+    make=_HERE + "absent",
+    check=_HERE + "check",
+    check_bound=_HERE + "check_bound",
+    pack=_HERE + "pack",
+    unpack=_HERE + "unpack",
+    table=_HERE + "absent",
+    describe=_HERE + "describe",
+    plot=_HERE + "absent",
+    methods=by_name(Method("behave", "reference", "does what the instance says", _HERE + "behave")),
+    default_methods=("behave",),
+)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+import synth
 from synth import api
 from synth.errors import InputError
-from synth.family import get_family
+from synth.family import get_family, load
 from synth.instance import Instance
 from synth_models.harvest.step_files import read_matrix
 
@@ -20,7 +21,7 @@ def instance() -> Instance:
         "algorithm": "recursive_doubling", "gpus": "4", "ports": "1", "message_bytes": "4e6", "port_bandwidth": "100e9",
         "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5",
     }  # fmt: skip
-    return get_family("harvest").make(parameters)
+    return synth.make("harvest", **parameters)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_tree_rows_need_a_root_that_exists(instance: Instance, nodes: list[int],
     row = {"row": "tree", "nodes": nodes, "parents": parents, "inwards": True, "multiplier": 1.0}
     intervals = [{"first": a, "last": b, "rows": [row]} for a in range(4) for b in range(a + 1, 4)]
     certificate: dict[str, Any] = {"unit_exponent": 70, "generators": [], "bundles": [], "intervals": intervals}
-    faults = get_family("harvest").check_bound(instance, honest * 1.1, certificate)
+    faults = load(get_family("harvest").check_bound)(instance, honest * 1.1, certificate)
     assert faults == ["the certificate is broken: a tree has a root, and only GPUs that exist"]
 
 

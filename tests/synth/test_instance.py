@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import synth
 from synth.errors import InputError
 from synth.instance import parse
-from synth_models.xtree import FAMILY
 from synth_models.xtree.instance import XTreeInstance
 
 GOOD: dict[str, Any] = {
@@ -222,7 +221,7 @@ def test_round_trip(tmp_path: Path) -> None:
         {"network": "ring", "nodes": "5", "bidirectional": "off", "collective": "allreduce", "latency": "0"},
         {"network": "kautz", "nodes": "6", "degree": "2", "chunk_bytes": "5e3", "bandwidth": "1e9", "name": "k"},
     ):
-        made = FAMILY.make(parameters)
+        made = synth.make("xtree", **parameters)
         path = tmp_path / "made.json"
         path.write_text(made.to_json())
         back = synth.read(path)
@@ -239,7 +238,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ({"network": "mesh", "rows": "x", "cols": "0"}, ["rows = 'x': must be a whole", "cols = '0': must be >= 1"]),
         ({"network": "ring", "nodes": "4", "rows": "2"}, ["rows = '2': unknown parameter"]),
         ({"network": "ring", "nodes": "4", "chunks": "0"}, ["chunks = '0': must be >= 1"]),
-        ({"network": "ring", "nodes": "4", "bandwidth": "nan"}, ["bandwidth = 'nan': must be > 0"]),
+        ({"network": "ring", "nodes": "4", "bandwidth": "nan"}, ["bandwidth = 'nan': must be a finite number"]),
         ({"network": "ring", "nodes": "4", "chunk_bytes": "-1"}, ["chunk_bytes = '-1': must be > 0"]),
         ({"network": "ring", "nodes": "4", "collective": "x"}, ["collective = 'x': must be one of"]),
         ({"network": "ring", "nodes": "4", "name": "a/b"}, ["name = 'a/b'"]),
@@ -252,7 +251,7 @@ def test_round_trip(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_make_names_every_fault(parameters: dict[str, str], messages: list[str]) -> None:
     with pytest.raises(InputError) as caught:
-        FAMILY.make(parameters)
+        synth.make("xtree", **parameters)
     lines = [line.removeprefix("synth make xtree: ") for line in str(caught.value).splitlines()]
     assert len(lines) == len(messages)
     for line, message in zip(sorted(lines), sorted(messages), strict=True):
@@ -263,7 +262,7 @@ def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
     path = tmp_path / "links.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(InputError) as caught:
-        FAMILY.make({"links": str(path)})
+        synth.make("xtree", **{"links": str(path)})
     return str(caught.value).splitlines()
 
 
@@ -299,7 +298,7 @@ def test_csv_links(tmp_path: Path, start: bytes, end: bytes) -> None:
     """Columns in any order, empty cells mean the default, equal rows are parallel links."""
     path = tmp_path / "links.csv"
     path.write_bytes(start + end.join([b"bandwidth,src,dst", b"1e9,0,1", b",0,1", b"5,1,0", b""]))
-    instance = FAMILY.make({"links": str(path), "chunks": "3"})
+    instance = synth.make("xtree", **{"links": str(path), "chunks": "3"})
     assert instance.chunks == 3
     assert instance.topology.bandwidth.tolist() == [1e9, 128e9, 5.0]
     assert (instance.topology.src.tolist(), instance.topology.dst.tolist()) == ([0, 0, 1], [1, 1, 0])

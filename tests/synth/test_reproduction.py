@@ -122,7 +122,7 @@ def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
 def test_an_instance_made_for_a_page_is_found_by_the_check(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = page(tmp_path)
-    small = get_family("xtree").make({"network": "ring", "nodes": "4"})
+    small = synth.make("xtree", **{"network": "ring", "nodes": "4"})
     [(_, record)] = made.solve([made.keep(small, "part")], ["pull"], part="part")
     assert record.path == tmp_path / "xtree" / "part" / "xtree" / small.name / "pull.json"
     assert synth.check(record.path).ok

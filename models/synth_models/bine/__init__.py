@@ -1,7 +1,5 @@
 """Bine trees: traffic of collectives on global links, measured on real allocations and minimised as a program."""
 
-from synth_models.bine.family import BineFamily
+from synth_models.bine.family import FAMILY
 
-FAMILY = BineFamily()
-
-__all__ = ["FAMILY", "BineFamily"]
+__all__ = ["FAMILY"]

@@ -240,3 +240,23 @@ def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:
         if raw.get("torus"):
             faults.append(Fault("problem", "butterfly positions are studied on groups, not on a torus", problem, True))
     return faults
+
+
+def suited(instance: BineInstance, method: str) -> bool:
+    """Whether a default method has a form of the instance's collective."""
+    tree = instance.problem == "tree"
+    rooted = instance.collective in ("broadcast", "reduce", "scatter", "gather")
+    halves = instance.collective in ("allgather", "reduce_scatter") or (
+        instance.collective == "allreduce" and instance.vector == "large"
+    )
+    free = instance.problem == "any"
+    usable = {
+        "bound": True, "bine": instance.problem != "butterfly", "tree_ilp": tree,
+        "binomial_halving": rooted, "binomial_doubling": rooted, "recursive": not rooted,
+        "ring": free and (halves or instance.collective == "alltoall"),
+        "bruck": free and instance.collective in ("allgather", "alltoall"),
+        "sparbit": free and instance.collective == "allgather", "bucket": instance.torus is not None and halves,
+        "bine_torus": instance.torus is not None and halves and all(s & (s - 1) == 0 for s in instance.torus),
+        "placement_greedy": instance.problem == "butterfly", "placement": instance.problem == "butterfly",
+    }  # fmt: skip
+    return usable[method]

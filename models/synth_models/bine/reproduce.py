@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synth import record as records
+from synth.family import defaults_for
 from synth.reproduction import Reproduction
 from synth_models.bine import study
 from synth_models.bine.butterfly import partners
-from synth_models.bine.family import BineFamily
+from synth_models.bine.family import FAMILY
 from synth_models.bine.traffic import global_traffic
 
 TRACE = "leonardo-jobs.csv.gz"
@@ -71,7 +72,7 @@ def _gaps(page: Reproduction) -> None:
     if page.quick:
         page.skip(f"shipped instances: {', '.join(QUICK)} only (--quick)")
         jobs = [page.shipped("bine", name) for name in QUICK]
-        held = [pair for job in jobs for pair in page.solve([job], BineFamily().defaults_for(job), time_limit=20.0)]  # type: ignore[arg-type]
+        held = [pair for job in jobs for pair in page.solve([job], defaults_for(FAMILY, job), time_limit=20.0)]
     else:
         held = list(page.study("bine-published"))
     bounds: dict[str, float] = {}

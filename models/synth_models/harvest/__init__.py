@@ -1,7 +1,5 @@
 """Reconfiguration schedules for a photonic fabric (Harvest)."""
 
-from synth_models.harvest.family import HarvestFamily
+from synth_models.harvest.family import FAMILY
 
-FAMILY = HarvestFamily()
-
-__all__ = ["FAMILY", "HarvestFamily"]
+__all__ = ["FAMILY"]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synth import untrusted
+from synth_models.harvest.instance import HarvestInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -51,13 +55,11 @@ def pack(plan: Plan) -> dict[str, Any]:
     return packed | {name: getattr(plan, name) for name in (*_FLOW_INTS, "share")}
 
 
-def unpack(packed: Mapping[str, Any]) -> Plan:
-    """The inverse of :func:`pack`. Raises ``ValueError`` or ``KeyError`` on data that is no plan.
+def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Plan:
+    """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no plan.
 
     Whole numbers are of 32 bits here (:mod:`synth.untrusted`), so that sums and products of two of them are exact.
     """
-    if missing := {*_TOPOLOGY_INTS, *_FLOW_INTS, "share"} - set(packed):
-        raise KeyError(min(missing))
     ints = {name: untrusted.whole_numbers(packed, name) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
     share = untrusted.numbers(packed, "share")
     starts, size = ints["topology_start"], len(ints["link_src"])
@@ -73,3 +75,30 @@ def unpack(packed: Mapping[str, Any]) -> Plan:
     topologies = tuple(rows[a:b] for a, b in pairwise(starts.tolist()))
     flows = {name: ints[name] for name in _FLOW_INTS}
     return Plan(topologies, ints["topology_of_step"], share=share, **flows)
+
+
+def table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+    """Columns ``step,src,dst,links``: the links of every step's topology."""
+    import pandas as pd
+
+    chosen = [plan.topologies[number] for number in plan.topology_of_step]
+    rows = np.concatenate(chosen)
+    step = np.repeat(np.arange(len(chosen)), [len(links) for links in chosen])
+    return pd.DataFrame({"step": step, "src": rows[:, 0], "dst": rows[:, 1], "links": rows[:, 2]})
+
+
+def flow_table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+    """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops."""
+    import pandas as pd
+
+    step = np.repeat(np.arange(len(instance.steps)), np.diff(plan.flow_start))
+    offset = np.cumsum([0, *(len(pairs) for pairs in instance.pairs[:-1])])
+    ends = np.concatenate(instance.pairs)[plan.pair + offset[step]]
+    frame = pd.DataFrame(
+        {
+            "step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": plan.src, "dst": plan.dst,
+            "flow": plan.share,
+        }
+    )  # fmt: skip
+    columns = ["step", "pair_src", "pair_dst", "src", "dst"]
+    return frame.groupby(columns)["flow"].sum().reset_index()

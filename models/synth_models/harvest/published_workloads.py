@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synth.making import make
+from synth_models.harvest.family import FAMILY
 from synth_models.harvest.heatmaps import Grid, Rates, grid, rates, ticks
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.making import make
 from synth_models.harvest.topologies import (
     Topology,
     kautz,
@@ -48,7 +49,10 @@ class Workload:
             "gpus": GPUS, "ports": self.ports, "port_bandwidth": BANDWIDTH, "alpha": ALPHA, "delta": DELTA,
             "message_bytes": message, "reconfiguration_delay": delay, "name": self.name,
         }  # fmt: skip
-        return make({**{key: repr(value) for key, value in fixed.items()}, "name": self.name, **dict(self.given)})
+        words = {key: repr(value) for key, value in fixed.items()} | {"name": self.name} | dict(self.given)
+        instance = make(FAMILY, words)
+        assert isinstance(instance, HarvestInstance)
+        return instance
 
 
 def _of(algorithm: str, **more: object) -> tuple[tuple[str, str], ...]:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from synth.making import make
 from synth.reproduction import Reproduction
 from synth_models.harvest import published_workloads as published
 from synth_models.harvest.bulk_alltoall import bulk_load
+from synth_models.harvest.family import FAMILY
 from synth_models.harvest.heatmap_plot import GAIN, draw
 from synth_models.harvest.heatmaps import Grid, Rates, grid, rates, ticks
-from synth_models.harvest.making import make
+from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.profiles import profile
 from synth_models.harvest.published_workloads import GIB, KIB, MIB, Workload
 from synth_models.harvest.reproduction_errata import errata
@@ -165,7 +167,9 @@ def _testbed(page: Reproduction) -> None:
     """Figure 6d's model: 8 GPUs, alpha = 30.32 us, 85.11 Gbit/s; delta is not stated."""
     fabric = {"gpus": 8, "ports": 1, "port_bandwidth": 85.11e9 / 8, "alpha": 30.32e-6, "delta": published.DELTA}
     wanted = {**fabric, "algorithm": "recursive_doubling", "message_bytes": MIB, "reconfiguration_delay": 1e-5}
-    rated = rates(make({key: str(value) for key, value in wanted.items()}), [one_way_ring(8, 1, 1)])
+    instance = make(FAMILY, {key: str(value) for key, value in wanted.items()})
+    assert isinstance(instance, HarvestInstance)
+    rated = rates(instance, [one_way_ring(8, 1, 1)])
     found = grid(rated, published.SIZES, published.DELAYS, published.static_indices(rated, ("ring",)))
     page.compare(
         "6.2, testbed, over a static ring", "recursive doubling, 8 GPUs", 3.0, float(found.over_static.max()), "x",

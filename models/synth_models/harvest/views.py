@@ -1,8 +1,6 @@
-"""Plans for people: flat tables, a text per step, and a drawing of the times and the topologies."""
+"""Plans for people: a text per step, and a drawing of the times and the topologies."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,38 +9,8 @@ from synth_models.harvest.check import changed_before, step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.plan import IntArray, Plan
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MAX_STEPS, MAX_DRAWN = 40, 8
 _COLOURS = {"alpha": "#4477aa", "hops": "#66ccee", "bytes": "#228833", "reconfiguration": "#ee6677"}
-
-
-def topology_table(plan: Plan) -> pd.DataFrame:
-    """Columns ``step,src,dst,links``: the links of every step's topology."""
-    import pandas as pd
-
-    chosen = [plan.topologies[number] for number in plan.topology_of_step]
-    rows = np.concatenate(chosen)
-    step = np.repeat(np.arange(len(chosen)), [len(links) for links in chosen])
-    return pd.DataFrame({"step": step, "src": rows[:, 0], "dst": rows[:, 1], "links": rows[:, 2]})
-
-
-def flow_table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
-    """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops."""
-    import pandas as pd
-
-    step = np.repeat(np.arange(len(instance.steps)), np.diff(plan.flow_start))
-    offset = np.cumsum([0, *(len(pairs) for pairs in instance.pairs[:-1])])
-    ends = np.concatenate(instance.pairs)[plan.pair + offset[step]]
-    frame = pd.DataFrame(
-        {
-            "step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": plan.src, "dst": plan.dst,
-            "flow": plan.share,
-        }
-    )  # fmt: skip
-    columns = ["step", "pair_src", "pair_dst", "src", "dst"]
-    return frame.groupby(columns)["flow"].sum().reset_index()
 
 
 def shape_of(links: IntArray, gpus: int) -> str:

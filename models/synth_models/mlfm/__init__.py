@@ -1,7 +1,5 @@
 """MLFM: congestion-free all-to-all among any servers of a multi-layer full mesh, with or without failed parts."""
 
-from synth_models.mlfm.family import MLFMFamily
+from synth_models.mlfm.family import FAMILY
 
-FAMILY = MLFMFamily()
-
-__all__ = ["FAMILY", "MLFMFamily"]
+__all__ = ["FAMILY"]

@@ -239,3 +239,10 @@ def _empty_fault(raw: dict[str, Any], d: int) -> Iterator[Fault]:
         return
     if job and all(server is not None and (server in servers or server[:2] in leaves) for server in job):
         yield Fault("failed", "leaves no server of the job")
+
+
+def suited(instance: MLFMInstance, method: str) -> bool:
+    """Whether a default method fits the job's kind and size."""
+    if method == "closed_form":
+        return instance.block is not None and not instance.any_link_failed and not instance.failed.servers
+    return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS

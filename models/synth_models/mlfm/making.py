@@ -1,90 +1,90 @@
-"""``synth make mlfm``: instances from ``key=value`` texts and from lists of servers and failures in files."""
+"""``synth make mlfm``: instances from ``key=value`` and from lists of servers and failures in files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.instance import parse, read_json
-from synth.options import read_choice, read_float, read_int
+from synth.instance import read_json
+from synth.making import Count, Keys, NotNegative, Positive
 from synth.textfile import read_text
 from synth_models.mlfm.instance import MLFMInstance
 
 _BLOCK = ("layers", "columns", "servers")
-_READERS = {
-    "d": read_int(1), "layers": read_int(1), "columns": read_int(1), "servers": read_int(1),
-    "routes": read_choice("minimal", "detour"), "bandwidth": read_float(0, exclusive=True),
-    "message_bytes": read_float(0, exclusive=True), "latency": read_float(0),
-}  # fmt: skip
 _FAILED = {"link": ("links", 4), "spine": ("spines", 2), "leaf": ("leaves", 2), "server": ("servers", 3)}
 
 
-def make(parameters: Mapping[str, str]) -> MLFMInstance:
-    """An instance from texts. Raises :class:`InputError` listing every fault.
+class MLFMKeys(Keys):
+    """The machine, and the job as a block or as a list of servers.
 
-    ``d=3 layers=2 columns=4 servers=3``, or ``d=4 subset=FILE`` with one server a line (``layer column slot``, commas
-    or spaces) or a JSON list of triples. ``failed=FILE`` holds lines ``link LAYER COLUMN A B`` (leaf, then the
-    spine's columns), ``spine A B``, ``leaf LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an
-    instance file. Other keys: ``routes=minimal|detour`` (default: detour when links, spines or leaves have failed),
-    ``bandwidth``, ``message_bytes``, ``latency``, ``name``.
+    A ``subset`` file has one server a line (``layer column slot``, commas or spaces) or a JSON list of triples. A
+    ``failed`` file holds lines ``link LAYER COLUMN A B`` (leaf, then the spine's columns), ``spine A B``, ``leaf LAYER
+    COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance file.
     """
-    source = "synth make mlfm"
-    given, faults = dict(parameters), list[Fault]()
+
+    examples = ("d=3 layers=2 columns=4 servers=3", "d=4 subset=servers.txt failed=broken.txt")
+    d: Count = Field(description="machine MLFM(d): d layers, d + 1 columns, d servers a leaf")
+    layers: Count | None = Field(None, description="of the block of servers")
+    columns: Count | None = Field(None, description="of the block of servers")
+    servers: Count | None = Field(None, description="of the block, on every leaf")
+    subset: Path | None = Field(None, description="file with any servers, instead of a block")
+    failed: Path | None = Field(None, description="file with failed links, spines, leaves and servers")
+    routes: Literal["minimal", "detour"] | None = Field(
+        None, description="one spine, or also two (default: detour when links, spines or leaves have failed)"
+    )
+    bandwidth: Positive | None = Field(None, description="of a link, bytes/s")
+    message_bytes: Positive | None = Field(None, description="of every transfer, bytes")
+    latency: NotNegative | None = Field(None, description="of a link, seconds")
+
+    @classmethod
+    def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
+        faults: list[Fault] = []
+        if "subset" in values:
+            faults += [
+                Fault(key, "stands beside subset: the job is a block or a subset", str(values[key]), True)
+                for key in _BLOCK
+                if key in values
+            ]
+            _guarded(_subset, values["subset"], faults)
+        else:
+            faults += [
+                Fault(key, "is missing: layers, columns and servers, or subset=FILE")
+                for key in _BLOCK
+                if key not in values
+            ]
+        if "failed" in values:
+            _guarded(_failed, values["failed"], faults)
+        return faults
+
+
+def make(keys: MLFMKeys) -> MLFMInstance:
+    """An instance of these keys. Raises :class:`InputError` listing every fault."""
     raw: dict[str, Any] = {
-        "family": "mlfm",
-        "source": f"{source} " + " ".join(f"{k}={v}" for k, v in parameters.items()),
+        key: getattr(keys, key) for key in ("d", "routes", "bandwidth", "message_bytes", "latency") if key in keys.given
     }
-    name, subset, failed = (given.pop(key, None) for key in ("name", "subset", "failed"))
-    values: dict[str, Any] = {}
-    for key, read in _READERS.items():
-        if key in given:
-            text = given.pop(key)
-            try:
-                values[key] = read(text)
-            except ValueError as error:
-                faults.append(Fault(key, str(error), text, True))
-    known_keys = ", ".join((*_READERS, "subset", "failed", "name"))
-    faults += [Fault(key, f"unknown parameter; one of {known_keys}", value, True) for key, value in given.items()]
-    if "d" not in parameters:
-        faults.append(Fault("d", "is missing"))
-    named = [key for key in _BLOCK if key in parameters]
-    if subset is not None:
-        faults += [
-            Fault(key, "stands beside subset: the job is a block or a subset", parameters[key], True) for key in named
-        ]
-        raw["subset"] = _guarded(_subset, subset, faults)
+    if keys.subset is not None:
+        raw["subset"] = _subset(keys.subset)
     else:
-        missing = [key for key in _BLOCK if key not in parameters]
-        faults += [Fault(key, "is missing: layers, columns and servers, or subset=FILE") for key in missing]
-        raw["block"] = {key: values[key] for key in _BLOCK if key in values}
-    if failed is not None:
-        raw["failed"] = _guarded(_failed, failed, faults)
-    raw |= {key: value for key, value in values.items() if key not in _BLOCK}
+        raw["block"] = {key: getattr(keys, key) for key in _BLOCK}
+    if keys.failed is not None:
+        raw["failed"] = _failed(keys.failed)
     parts = raw.get("failed") or {}
     raw.setdefault("routes", "detour" if any(parts.get(key) for key in ("links", "spines", "leaves")) else "minimal")
-    raw["name"] = name or _default_name(raw, subset, failed)
-    if faults:
-        # what can still be judged on the rest is reported along with these
-        known = {fault.path for fault in faults}
-        faults += [fault for fault in MLFMInstance.faults_in(raw) if fault.path.split(".")[-1] not in known
-                   and not fault.message.startswith("is missing")]  # fmt: skip
-        raise InputError(faults, source)
-    instance = parse(raw, MLFMInstance, source)
-    assert isinstance(instance, MLFMInstance)
-    return instance
+    return keys.instance("mlfm", MLFMInstance, _name(keys, raw["routes"]), **raw)
 
 
-def _guarded(read: Any, file: str, faults: list[Fault]) -> Any:
+def _guarded(read: Callable[[Path], Any], file: Path, faults: list[Fault]) -> None:
     try:
-        return read(Path(file))
+        read(file)
     except InputError as error:
         faults += [
             Fault(f"{file}" + (f", {fault.path}" if fault.path else ""), fault.message) for fault in error.faults
         ]
-        return None
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
@@ -145,17 +145,10 @@ def _failed(path: Path) -> dict[str, Any]:
     return parts
 
 
-def _default_name(raw: Mapping[str, Any], subset: str | None, failed: str | None) -> str:
-    block = raw.get("block") or {}
-    name = f"d{raw.get('d')}-" + (
-        Path(subset).stem if subset else "n{layers}l{columns}m{servers}".format_map(_Known(block))
-    )
-    name += f"-{Path(failed).stem}" if failed else ""
-    expected = "detour" if failed else "minimal"
-    name += f"-{raw['routes']}" if raw["routes"] != expected else ""
+def _name(keys: MLFMKeys, routes: str) -> str:
+    block = f"n{keys.layers}l{keys.columns}m{keys.servers}"
+    name = f"d{keys.d}-" + (keys.subset.stem if keys.subset else block)
+    name += f"-{keys.failed.stem}" if keys.failed else ""
+    expected = "detour" if keys.failed else "minimal"
+    name += f"-{routes}" if routes != expected else ""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:100]
-
-
-class _Known(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "0"

@@ -13,15 +13,19 @@ a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from synth.untrusted import choice, whole, whole_numbers
+from synth_models.mlfm.instance import MLFMInstance
+
 Table = npt.NDArray[np.int32]
 NOTHING = -1
+MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 
 
 @dataclass(frozen=True)
@@ -151,3 +155,36 @@ def same_transfers(one: Phases, other: Phases) -> bool:
         all(np.array_equal(getattr(a, key), getattr(b, key)) for key in ("dest", "spine", "middle", "second"))
         for a, b in pairs
     )
+
+
+def pack(solution: Phases) -> dict[str, Any]:
+    if isinstance(solution, ProductPhases):
+        names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
+        return {"form": "product", "layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+    assert isinstance(solution, PhaseTable)
+    packed: dict[str, Any] = {"form": "table", "dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
+    if solution.middle is not None and solution.second is not None:
+        packed |= {"middle": _narrow(solution.middle), "second": _narrow(solution.second)}
+    return packed
+
+
+def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
+    """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
+    if choice(packed, "form", "product", "table") == "product":
+        shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
+        tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
+        return ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
+    names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
+    return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
+
+
+def _narrow(values: Table) -> Table:
+    """In the smallest signed type that holds them."""
+    for kind in (np.int8, np.int16):
+        if values.size == 0 or (values.min() >= np.iinfo(kind).min and values.max() <= np.iinfo(kind).max):
+            return values.astype(kind)
+    return values
+
+
+def _table(packed: Mapping[str, Any], key: str, shape: tuple[None, ...], least: int = NOTHING) -> Table:
+    return whole_numbers(packed, key, least, MOST, shape).astype(np.int32)

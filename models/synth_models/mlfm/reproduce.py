@@ -14,8 +14,8 @@ from synth.record import Record
 from synth.reproduction import Reproduction
 from synth_models.mlfm import study
 from synth_models.mlfm.check import check_phases
-from synth_models.mlfm.family import MLFMFamily
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.phases import unpack
 from synth_models.mlfm.references import printed_rule
 
 TIME_LIMIT = 120.0
@@ -76,7 +76,7 @@ def _experiments(page: Reproduction) -> None:
 
 def _throughputs(job: MLFMInstance, held: dict[str, Record]) -> Iterator[tuple[str, str, int, float, float]]:
     for method, record in held.items():
-        solution = MLFMFamily().unpack(job, record.packed or {})
+        solution = unpack(job, record.packed or {})
         for size in SIZES_MIB:
             facts = check_phases(job.model_copy(update={"message_bytes": size * 2.0**20}), solution).facts
             assert job.block is not None

@@ -1,7 +1,5 @@
 """OpTree: allgather on an optical ring, by stages, wavelengths and time-expanded schedules."""
 
-from synth_models.optree.family import OpTreeFamily
+from synth_models.optree.family import FAMILY
 
-FAMILY = OpTreeFamily()
-
-__all__ = ["FAMILY", "OpTreeFamily"]
+__all__ = ["FAMILY"]

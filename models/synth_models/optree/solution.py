@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synth.errors import InputError
 from synth.untrusted import whole_numbers
+from synth_models.optree.instance import OpTreeInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = npt.NDArray[np.int32]
 
@@ -85,7 +90,20 @@ def _narrow(values: IntArray) -> Any:
     return values.astype(np.int16) if values.min() >= 0 and values.max() < 2**15 else values
 
 
-def unpack(packed: Mapping[str, Any]) -> Solution:
+def table(instance: OpTreeInstance, solution: Solution) -> pd.DataFrame:
+    """Columns ``step,src,dst,direction,wavelength,origin``; direction 0 is clockwise (towards higher numbers).
+
+    A plan that only counts steps has no circuits: :class:`InputError`.
+    """
+    import pandas as pd
+
+    if isinstance(solution, StepCount):
+        raise InputError(f"{solution.algorithm} counts steps and has no circuits; optree and relay make them")
+    order = np.lexsort((solution.src, solution.wavelength, solution.direction, solution.step))
+    return pd.DataFrame({name: getattr(solution, name)[order] for name in COLUMNS})
+
+
+def unpack(instance: OpTreeInstance, packed: Mapping[str, Any]) -> Solution:
     """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no solution."""
     if "algorithm" in packed:
         if not isinstance(packed["algorithm"], str):

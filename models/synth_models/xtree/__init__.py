@@ -1,7 +1,5 @@
 """XTree: link allocation for allgather, reduce-scatter and allreduce on EquiMesh and any other network."""
 
-from synth_models.xtree.family import XTreeFamily
+from synth_models.xtree.family import FAMILY
 
-FAMILY = XTreeFamily()
-
-__all__ = ["FAMILY", "XTreeFamily"]
+__all__ = ["FAMILY"]

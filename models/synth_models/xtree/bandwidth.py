@@ -16,11 +16,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synth.api import method_options
+from synth.family import load
+from synth.making import make
 from synth.reproduction import Reproduction
 from synth.schedule import Schedule
 from synth.timing import earliest_times
 from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.family import XTreeFamily
+from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
 
 BYTES = tuple(2.0**k for k in range(10, 31, 2))  # 1 KiB to 1 GiB
@@ -112,7 +114,9 @@ def curves(page: Reproduction, rows: int, cols: int, collective: str) -> Curves:
 
 def _made(network: str, rows: int, cols: int, collective: str, chunks: int) -> XTreeInstance:
     words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks, "collective": collective}
-    return XTreeFamily().make({key: str(value) for key, value in words.items()})
+    instance = make(FAMILY, words)
+    assert isinstance(instance, XTreeInstance)
+    return instance
 
 
 def _instance(
@@ -131,11 +135,11 @@ def _instance(
 def _solved(page: Reproduction, place: tuple[XTreeInstance, str], method: str) -> tuple[XTreeInstance, Schedule]:
     instance, part = place
     limit = TIME_LIMIT if method in ("xtree", "mirror_xtree", "pull") else 60.0
-    family = XTreeFamily()
+    family = FAMILY
     assert method_options(family, family.method(method), None, {})[0] is None  # references only: no solver needed
     [(_, record)] = page.solve([instance], [method], time_limit=limit, part=part)
     assert record.packed is not None, record["message"]
-    return instance, family.unpack(instance, record.packed)
+    return instance, load(family.unpack)(instance, record.packed)
 
 
 def draw(found: Sequence[Curves]) -> Figure:

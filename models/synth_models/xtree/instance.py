@@ -55,3 +55,8 @@ class XTreeInstance(Instance):
     def total_chunks(self) -> int:
         """N * C."""
         return self.topology.nodes * self.chunks
+
+
+def suited(instance: XTreeInstance, method: str) -> bool:
+    """Whether a default method fits: the published greedy comes in two forms, for allgather and for reductions."""
+    return method != ("mirror_xtree" if instance.collective == "allgather" else "xtree")

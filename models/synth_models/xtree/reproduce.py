@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from synth.errors import InputError
+from synth.making import make
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, grid, interleaved_ring
 from synth.reproduction import Reproduction
@@ -16,7 +17,7 @@ from synth_models.xtree import bandwidth, llm
 from synth_models.xtree.bandwidth import MESH_BOUND, OURS, SATURATED, XTREE
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_schedule
-from synth_models.xtree.family import XTreeFamily
+from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.xtree import allgather
 
@@ -48,7 +49,9 @@ def reproduce(page: Reproduction) -> None:
 
 def _made(network: str, rows: int, cols: int, chunks: int) -> XTreeInstance:
     words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks}
-    return XTreeFamily().make({key: str(value) for key, value in words.items()})
+    instance = make(FAMILY, words)
+    assert isinstance(instance, XTreeInstance)
+    return instance
 
 
 def _worked_example(page: Reproduction) -> None:

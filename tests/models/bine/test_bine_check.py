@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import synth
+from synth.family import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY, references
 from synth_models.bine.check import check_plan
 
 
 def made(method: str = "bine", **parameters):
-    instance = FAMILY.make({key: str(value) for key, value in parameters.items()})
+    instance = synth.make("bine", **{key: str(value) for key, value in parameters.items()})
     return instance, FAMILY.methods[method].load()(instance, RunOptions()).solution
 
 
@@ -86,14 +88,14 @@ def test_tree_rule_limits_ports_and_rounds():
     assert check_plan(instance, star).faults == ["round 0: rank 0 sends 3 messages, one is allowed"]
     row = replace(star, round=np.array([0, 1, 2]))
     assert check_plan(instance, row).faults == ["takes 3 rounds, 2 are allowed"]
-    longer = FAMILY.make({"groups": "2,2", "rounds": "3"})
+    longer = synth.make("bine", **{"groups": "2,2", "rounds": "3"})
     assert check_plan(longer, row).ok
 
 
 def test_butterfly_rule():
     instance, plan = made("recursive", groups="4,4", collective="allreduce", vector="large", problem="butterfly")
     assert check_plan(instance, plan).ok
-    free = FAMILY.make({"groups": "4,4", "collective": "allreduce", "vector": "large"})
+    free = synth.make("bine", **{"groups": "4,4", "collective": "allreduce", "vector": "large"})
     bine = references.bine(free, RunOptions()).solution
     assert check_plan(free, bine).ok
     assert "hypercube" in check_plan(instance, bine).faults[0]
@@ -104,7 +106,7 @@ def test_link_loads_by_hand():
     a pair: 4 on the worst; two links: 2; a fat-tree with 4 uplinks: 1."""
     worst = []
     for fabric in ({}, {"links_per_pair": "2"}, {"uplinks": "4"}):
-        instance = FAMILY.make({"groups": "2,2", "collective": "alltoall", "bytes": "4", **fabric})
+        instance = synth.make("bine", **{"groups": "2,2", "collective": "alltoall", "bytes": "4", **fabric})
         verdict = check_plan(instance, references.ring(instance, RunOptions()).solution)
         assert verdict.value == 8
         assert verdict.facts["worst_group_pair_bytes"] == 4
@@ -115,7 +117,7 @@ def test_link_loads_by_hand():
 def test_given_links_route_over_other_groups():
     """Groups 0-1-2 in a row: what 0 sends to 2 loads the link 1->2 too. Scatter of blocks of 1 byte from rank 0 of 3
     single-rank groups: 2 blocks over 0->1 and one over 1->2 in the worst link: 2 bytes."""
-    instance = FAMILY.make({"groups": "1,1,1", "collective": "scatter", "bytes": "3"})
+    instance = synth.make("bine", **{"groups": "1,1,1", "collective": "scatter", "bytes": "3"})
     raw = instance.model_dump(mode="json") | {
         "fabric": {"kind": "dragonfly", "pairs": [[0, 1, 1], [1, 2, 1]]},
     }
@@ -145,12 +147,12 @@ def test_reduction_is_against_the_baseline_itself(collective, vector):
 @pytest.mark.parametrize("method", ["bine", "binomial_halving"])
 def test_pack_and_table(method):
     instance, plan = made(method, groups="3,5", collective="scatter", bytes=8)
-    again = FAMILY.unpack(instance, FAMILY.pack(plan))
+    again = load(FAMILY.unpack)(instance, load(FAMILY.pack)(plan))
     assert check_plan(instance, again).value == check_plan(instance, plan).value
-    table = FAMILY.table(instance, plan)
+    table = load(FAMILY.table)(instance, plan)
     assert list(table.columns) == ["round", "src", "dst", "bytes"]
     groups = instance.allocations[0]
     crossing = groups[table.src] != groups[table.dst]
     assert table.bytes[crossing].sum() == check_plan(instance, plan).value
-    assert "round 0" in FAMILY.describe(instance, plan)
-    assert FAMILY.plot(instance, plan, "t") is not None
+    assert "round 0" in load(FAMILY.describe)(instance, plan)
+    assert load(FAMILY.plot)(instance, plan, "t") is not None

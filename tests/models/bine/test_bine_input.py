@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import synth
 from synth.errors import InputError
 from synth.instance import parse, read
 from synth.options import RunOptions
@@ -23,7 +24,7 @@ MAP = "# host and group\nhost,group\nn1,a\nn2,a\nn3,b\nn4,b\n"
 
 
 def make(**parameters):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("bine", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.fixture

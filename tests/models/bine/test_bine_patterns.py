@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import synth
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.bine import FAMILY, references
@@ -84,7 +85,7 @@ def test_bine_partners_by_hand():
 def test_figure_1_of_the_paper():
     """8 ranks, two to a leaf: distance-doubling crosses 0->2, 1->3 (2 and 3 are on the second leaf), then 4 more: 6 n
     bytes; distance-halving crosses 0->4, then 0->2 and 4->6: 3 n bytes."""
-    instance = FAMILY.make({"groups": "2,2,2,2", "bytes": "1"})
+    instance = synth.make("bine", **{"groups": "2,2,2,2", "bytes": "1"})
     doubling = references.binomial_doubling(instance, RunOptions()).solution
     halving = references.binomial_halving(instance, RunOptions()).solution
     assert check_plan(instance, doubling).value == 6
@@ -125,7 +126,7 @@ def test_torus_algorithms_replay(torus, method):
 def test_torus_ring_by_hand():
     """A ring of 4 as a torus: bucket's allgather sends p - 1 = 3 blocks of m/4 over each of the 4 upward links: 3 m in
     all and 3/4 m on the worst link."""
-    instance = FAMILY.make({"torus": "4", "collective": "allgather", "bytes": "1"})
+    instance = synth.make("bine", **{"torus": "4", "collective": "allgather", "bytes": "1"})
     verdict = check_plan(instance, references.bucket(instance, RunOptions()).solution)
     assert verdict.value == 3.0
     assert verdict.facts["worst_link_bytes"] == 0.75

@@ -7,6 +7,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
+import synth
 from synth.api import execute
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
@@ -17,7 +18,7 @@ from synth_models.bine.check_bound import check_bound, internal_weights, isoperi
 
 
 def make(**parameters):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("bine", **{key: str(value) for key, value in parameters.items()})
 
 
 def run(name: str, instance, solver: str | None = None, **own):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import synth
+from synth.family import load
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check import check_plan, step_times
-from synth_models.harvest.plan import Plan, pack, unpack
-from synth_models.harvest.views import flow_table, topology_table
+from synth_models.harvest.plan import Plan, flow_table, pack, table, unpack
 
 FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
 
@@ -19,7 +19,7 @@ FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfigu
 @pytest.fixture
 def case():
     """Shift 1 then shift 2 on four GPUs with 2 ports: the shift-1 ring doubled, then 1 and 2; shares 1/2 + 1/2."""
-    instance = FAMILY.make(
+    instance = synth.make("harvest", **
         {"algorithm": "recursive_doubling", "gpus": "4", "ports": "2", "message_bytes": "4e6",
          "half": "reduce_scatter", **FABRIC}
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_worse_hop_and_load_change_the_value_not_the_validity(case):
 
 def test_packed_plans_come_back(case):
     _, plan = case
-    again = unpack(pack(plan))
+    again = unpack(case[0], pack(plan))
     for name, values in pack(again).items():
         assert np.array_equal(values, pack(plan)[name])
 
@@ -149,16 +149,16 @@ def test_packed_plans_come_back(case):
 )  # fmt: skip
 def test_data_that_is_no_plan_is_refused(case, key, value):
     with pytest.raises(ValueError, match=r"is not|differ|does not"):
-        unpack(pack(case[1]) | {key: value})
+        unpack(case[0], pack(case[1]) | {key: value})
     with pytest.raises(KeyError):
-        unpack({name: data for name, data in pack(case[1]).items() if name != key})
+        unpack(case[0], {name: data for name, data in pack(case[1]).items() if name != key})
 
 
 def test_tables_hold_topologies_and_flows(case):
     instance, plan = case
-    table = topology_table(plan)
-    assert list(table.columns) == ["step", "src", "dst", "links"]
-    assert table[table.step == 0].links.tolist() == [2] * 4
+    links = table(instance, plan)
+    assert list(links.columns) == ["step", "src", "dst", "links"]
+    assert links[links.step == 0].links.tolist() == [2] * 4
     flows = flow_table(instance, plan)
     assert list(flows.columns) == ["step", "pair_src", "pair_dst", "src", "dst", "flow"]
     assert len(flows) == 16
@@ -168,16 +168,16 @@ def test_tables_hold_topologies_and_flows(case):
 
 def test_text_and_drawing(case, tmp_path):
     instance, plan = case
-    text = FAMILY.describe(instance, plan)
+    text = load(FAMILY.describe)(instance, plan)
     assert "step 1: 4 pairs, 1e+06 bytes each: 11.5 us = 500 ns alpha + 1 us for 2 hops + 10 us for the bytes" in text
     assert "shift +1 (2 links)" in text
-    FAMILY.plot(instance, plan, "title").savefig(tmp_path / "a.png")
+    load(FAMILY.plot)(instance, plan, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_animation_has_a_frame_a_step(case):
     instance, plan = case
-    found = FAMILY.frames(instance, plan)
+    found = load(FAMILY.frames)(instance, plan)
     assert found.titles[1] == "step 1: reconfigured (10 us) to shifts +1, +2; 11.5 us"
     assert (found.step == 1).sum() == 4
     assert (found.step == 2).sum() == 8
@@ -186,7 +186,9 @@ def test_animation_has_a_frame_a_step(case):
 
 
 def test_records_are_stored_and_checked_again(tmp_path):
-    instance = FAMILY.make({"algorithm": "swing", "gpus": "8", "ports": "2", "message_bytes": "1e6", **FABRIC})
+    instance = synth.make(
+        "harvest", **{"algorithm": "swing", "gpus": "8", "ports": "2", "message_bytes": "1e6", **FABRIC}
+    )
     for method in ("candidates", "bvn", "static_ring", "static_torus", "static_kautz", "greedy", "dp_k"):
         record = synth.solve(instance, method=method, results=tmp_path)
         assert record.ok

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import synth
 from synth.errors import UnsupportedError
-from synth.family import get_family
+from synth.family import defaults_for, get_family
 from synth.options import RunOptions
 from synth_models.harvest import closed_form
 from synth_models.harvest.candidates import Ratings
@@ -28,7 +28,7 @@ def make(gpus=8, half="both", message=2.0**20, alpha=5e-7, delta=5e-7, change=1e
         "port_bandwidth": BANDWIDTH, "alpha": repr(alpha), "delta": repr(delta), "half": half,
         "reconfiguration_delay": repr(change), **more,
     }  # fmt: skip
-    return get_family("harvest").make({key: str(value) for key, value in given.items()})
+    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
 
 
 def exponents(stages, half):
@@ -170,7 +170,7 @@ def test_method_is_checked_and_equals_candidates(half, latency):
     instance = make(16, half, 2.0**22, latency=latency)
     record = synth.solve(instance, "recursive_doubling_closed_form")
     assert record["verified"]["ok"]
-    assert "recursive_doubling_closed_form" in get_family("harvest").defaults_for(instance)
+    assert "recursive_doubling_closed_form" in defaults_for(get_family("harvest"), instance)
     shape = closed_form.shape_of(instance)
     assert shape.half == HALVES[half]
     assert shape.message_bytes == pytest.approx(2.0**22)
@@ -189,7 +189,7 @@ def test_method_is_checked_and_equals_candidates(half, latency):
 def test_anything_else_is_refused(change, word):
     with pytest.raises(UnsupportedError, match=word):
         closed_form.shape_of(make(**change))
-    assert "recursive_doubling_closed_form" not in get_family("harvest").defaults_for(make(**change))
+    assert "recursive_doubling_closed_form" not in defaults_for(get_family("harvest"), make(**change))
 
 
 def test_other_bytes_are_refused():

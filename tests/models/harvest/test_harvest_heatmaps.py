@@ -23,7 +23,7 @@ def make(algorithm, gpus=8, ports=1, size=2.0**20, delay=1e-5, **more):
         "algorithm": algorithm, "gpus": gpus, "ports": ports, "message_bytes": repr(size), "port_bandwidth": 100e9,
         "alpha": 5e-7, "delta": 5e-7, "reconfiguration_delay": repr(delay), **more,
     }  # fmt: skip
-    return get_family("harvest").make({key: str(value) for key, value in given.items()})
+    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
 
 
 def rings(instance):

@@ -7,8 +7,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import synth
 from synth.cli.main import app
 from synth.errors import InputError
+from synth.family import load
 from synth.instance import parse
 from synth_models.harvest import FAMILY
 
@@ -17,12 +19,12 @@ GOOD = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_b
 
 
 def raw(**changes):
-    return FAMILY.make(GOOD).model_dump(mode="json") | changes
+    return synth.make("harvest", **GOOD).model_dump(mode="json") | changes
 
 
 def faults(data):
     with pytest.raises(InputError) as caught:
-        parse(data, FAMILY.instance_type, "bad.json")
+        parse(data, load(FAMILY.instance), "bad.json")
     return str(caught.value)
 
 
@@ -87,13 +89,13 @@ MAKE = [
 @pytest.mark.parametrize(("changes", "message"), MAKE, ids=[message for _, message in MAKE])
 def test_bad_parameters_name_their_fault(changes, message):
     with pytest.raises(InputError) as caught:
-        FAMILY.make(GOOD | changes)
+        synth.make("harvest", **GOOD | changes)
     assert message in str(caught.value)
 
 
 def test_missing_parameters_are_listed_together():
     with pytest.raises(InputError) as caught:
-        FAMILY.make({"algorithm": "swing"})
+        synth.make("harvest", **{"algorithm": "swing"})
     for key in ("ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "gpus", "message_bytes"):
         assert f"{key}: is missing" in str(caught.value)
 
@@ -113,7 +115,7 @@ def test_bad_file_ends_with_exit_code_2(tmp_path, monkeypatch, capsys):
 def test_steps_of_a_json_file(tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps({"steps": [{"bytes": 5, "shift": 2}, {"bytes": 1, "pairs": [[0, 1]]}]}))
-    instance = FAMILY.make({"steps": str(file), "gpus": "4", "ports": "1", **FABRIC})
+    instance = synth.make("harvest", **{"steps": str(file), "gpus": "4", "ports": "1", **FABRIC})
     assert instance.name == "mine-p1"
     assert instance.pairs[0].tolist() == [[0, 2], [1, 3], [2, 0], [3, 1]]
     assert instance.pairs[1].tolist() == [[0, 1]]
@@ -123,7 +125,7 @@ def test_steps_of_a_json_file(tmp_path):
 def test_steps_of_a_demand_matrix(tmp_path):
     file = tmp_path / "demand.csv"
     file.write_text("0,3,1\n1,0,3\n3,1,0\n")
-    instance = FAMILY.make({"steps": str(file), "ports": "1", **FABRIC})
+    instance = synth.make("harvest", **{"steps": str(file), "ports": "1", **FABRIC})
     assert instance.gpus == 3
     assert instance.bytes_per_pair.tolist() == [3.0, 1.0]
     for text, message in [
@@ -134,10 +136,10 @@ def test_steps_of_a_demand_matrix(tmp_path):
     ]:  # fmt: skip
         file.write_text(text)
         with pytest.raises(InputError) as caught:
-            FAMILY.make({"steps": str(file), "ports": "1", **FABRIC})
+            synth.make("harvest", **{"steps": str(file), "ports": "1", **FABRIC})
         assert message in str(caught.value)
     with pytest.raises(InputError, match="cannot be read"):
-        FAMILY.make({"steps": str(tmp_path / "none.csv"), "ports": "1", **FABRIC})
+        synth.make("harvest", **{"steps": str(tmp_path / "none.csv"), "ports": "1", **FABRIC})
 
 
 def test_make_writes_what_read_takes(tmp_path):
@@ -145,4 +147,4 @@ def test_make_writes_what_read_takes(tmp_path):
     words = [f"{key}={text}" for key, text in GOOD.items()]
     result = CliRunner().invoke(app, ["make", "harvest", *words, "-o", str(target)])
     assert result.exit_code == 0
-    assert parse(json.loads(target.read_text()), FAMILY.instance_type, "a") == FAMILY.make(GOOD)
+    assert parse(json.loads(target.read_text()), load(FAMILY.instance), "a") == synth.make("harvest", **GOOD)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
@@ -26,7 +27,7 @@ FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfigu
 
 
 def make(**parameters):
-    return FAMILY.make(FABRIC | {key: str(value) for key, value in parameters.items()})
+    return synth.make("harvest", **FABRIC | {key: str(value) for key, value in parameters.items()})
 
 
 def value(instance, method, **options):
@@ -176,7 +177,7 @@ def test_candidates_beat_the_references_on_shipped_instances(path):
     instance = synth.read(path)
     best = value(instance, "candidates")
     assert value(instance, "dp_k") == pytest.approx(best, rel=1e-9)
-    for method in FAMILY.defaults_for(instance):
+    for method in defaults_for(FAMILY, instance):
         if method in ("static_ring", "static_torus", "static_kautz", "bvn", "greedy"):
             assert value(instance, method) >= best * (1 - 1e-9)
 
@@ -217,7 +218,7 @@ def test_out_of_time_leaves_ratings_out_and_still_plans():
     late = RunOptions(time_limit_s=1e-9)
     outcome = FAMILY.methods["candidates"].load()(instance, late)
     assert "left out for lack of time" in outcome.message
-    verdict = FAMILY.check(instance, outcome.solution)
+    verdict = load(FAMILY.check)(instance, outcome.solution)
     assert verdict.ok
     assert verdict.value >= best * (1 - 1e-9)
 
@@ -245,12 +246,12 @@ def test_a_candidate_of_the_instance_is_used():
     raw = make(algorithm="recursive_doubling", gpus=8, ports=2, message_bytes=1e6).model_dump(mode="json")
     links = [[u, (u + shift) % 8, 1] for u in range(8) for shift in (1, 3)]
     raw |= {"steps": [{"bytes": 1e6, "shift": shift} for shift in (1, 3)], "reconfiguration_delay": 1.0}
-    instance = parse(raw | {"candidates": [{"name": "mine", "links": links}]}, FAMILY.instance_type, "test")
+    instance = parse(raw | {"candidates": [{"name": "mine", "links": links}]}, load(FAMILY.instance), "test")
     ratings = Ratings(instance, RunOptions())
     assert ratings.topologies[0].name == "mine"
     alone = Ratings(instance, RunOptions(), ratings.topologies[:1])
     chosen = alone.settle(lambda cost: (cost.argmin(axis=1), [(0, 0), (1, 0)]))
-    verdict = FAMILY.check(instance, alone.plan(chosen))
+    verdict = load(FAMILY.check)(instance, alone.plan(chosen))
     assert verdict.ok
     assert verdict.value <= 2 * (5e-7 + 5e-7 + 1e-5) * (1 + 1e-9)
     assert value(instance, "candidates") <= verdict.value * (1 + 1e-9)

@@ -9,6 +9,7 @@ import pytest
 from mlfm_slow_replay import replay
 
 import synth
+from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check import check_bound, check_phases, weighted_bound, working_links
@@ -132,14 +133,14 @@ def test_mutations_of_a_valid_schedule_are_caught(seed: int) -> None:
 
 
 def _closed(instance: MLFMInstance) -> Any:
-    return FAMILY.unpack(instance, synth.solve(instance, "closed_form").packed or {})
+    return load(FAMILY.unpack)(instance, synth.solve(instance, "closed_form").packed or {})
 
 
 @pytest.mark.parametrize("method", ["closed_form", "shift", "pairwise", "greedy", "cpsat"])
 def test_the_slow_replay_agrees(method: str) -> None:
     instance = blocked(3, 2, 4, 3)
     record = synth.solve(instance, method)
-    fine, loads = replay(instance, FAMILY.unpack(instance, record.packed or {}))
+    fine, loads = replay(instance, load(FAMILY.unpack)(instance, record.packed or {}))
     assert fine
     assert record.value == sum(max(1, load) for load in loads)
     assert record["verified"]["facts"]["worst_link_load"] == max(loads)
@@ -150,7 +151,7 @@ def test_the_slow_replay_agrees_with_detours() -> None:
         update={"routes": "detour", "failed": job(d=3, failed={"spines": [[0, 1]]}).failed}
     )
     record = synth.solve(instance, "cpsat")
-    fine, loads = replay(instance, FAMILY.unpack(instance, record.packed or {}))
+    fine, loads = replay(instance, load(FAMILY.unpack)(instance, record.packed or {}))
     assert fine
     assert set(loads) == {1}
     assert record.value == len(loads) == 32

@@ -13,7 +13,6 @@ import pytest
 import synth
 from synth.errors import InputError
 from synth.instance import parse
-from synth_models.mlfm import FAMILY
 from synth_models.mlfm.instance import MLFMInstance
 
 SHIPPED = sorted(Path("instances/mlfm").glob("*.json"))
@@ -126,7 +125,7 @@ def test_make_reads_lists_of_servers_and_failures(tmp_path: Path) -> None:
     servers, parts = tmp_path / "job.csv", tmp_path / "broken.txt"
     servers.write_text("layer,column,slot\n0,0,0\n0,1,2  # a comment\n\n2 3 1\n")
     parts.write_text("link 0 0 0 1\nspine 1 2\nleaf 2 2\nserver 0 0 1\n")
-    made = FAMILY.make({"d": "3", "subset": str(servers), "failed": str(parts)})
+    made = synth.make("mlfm", **{"d": "3", "subset": str(servers), "failed": str(parts)})
     assert made.servers.tolist() == [[0, 0, 0], [0, 1, 2], [2, 3, 1]]
     assert made.routes == "detour"  # what has failed needs ways round
     assert made.failed.links[0].leaf == (0, 0)
@@ -134,7 +133,7 @@ def test_make_reads_lists_of_servers_and_failures(tmp_path: Path) -> None:
     assert made.name == "d3-job-broken"
     servers.write_text("[[0, 0, 0], [1, 1, 1]]")
     parts.write_text('{"spines": [[0, 1]]}')
-    again = FAMILY.make({"d": "3", "subset": str(servers), "failed": str(parts), "routes": "minimal"})
+    again = synth.make("mlfm", **{"d": "3", "subset": str(servers), "failed": str(parts), "routes": "minimal"})
     assert (again.ranks, again.routes) == (2, "minimal")
 
 
@@ -143,23 +142,23 @@ def test_make_lists_every_fault(tmp_path: Path) -> None:
     servers.write_text("0 0 0\n0 0\nx y z\n")
     parts.write_text("cable 1 2\nspine 1\n")
     with pytest.raises(InputError) as error:
-        FAMILY.make({"d": "three", "subset": str(servers), "failed": str(parts), "rows": "2", "layers": "1"})
+        synth.make("mlfm", **{"d": "three", "subset": str(servers), "failed": str(parts), "rows": "2", "layers": "1"})
     text = str(error.value)
     for part in ("d = 'three'", "line 2", "line 3", "line 1: expected link", "spine takes 2", "rows", "layers = '1'"):
         assert part in text
     with pytest.raises(InputError, match="must be <= d \\+ 1 = 4"):
-        FAMILY.make({"d": "3", "layers": "2", "columns": "5", "servers": "2"})
+        synth.make("mlfm", **{"d": "3", "layers": "2", "columns": "5", "servers": "2"})
     with pytest.raises(InputError, match="cannot be read"):
-        FAMILY.make({"d": "3", "subset": str(tmp_path / "nowhere")})
+        synth.make("mlfm", **{"d": "3", "subset": str(tmp_path / "nowhere")})
     with pytest.raises(InputError, match="columns: is missing"):
-        FAMILY.make({"d": "3", "layers": "2"})
+        synth.make("mlfm", **{"d": "3", "layers": "2"})
 
 
 def test_make_reports_faults_of_the_listed_servers(tmp_path: Path) -> None:
     servers = tmp_path / "job.txt"
     servers.write_text("0 0 0\n0 0 0\n0 4 0\n")
     with pytest.raises(InputError) as error:
-        FAMILY.make({"d": "3", "subset": str(servers)})
+        synth.make("mlfm", **{"d": "3", "subset": str(servers)})
     assert "subset[1] = [0, 0, 0]: stands twice" in str(error.value)
     assert "column 4 does not exist" in str(error.value)
 

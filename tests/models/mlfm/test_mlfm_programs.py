@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlfm_slow_replay import least_phases, replay, routes
 
 import synth
+from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.record import Record
 from synth_models.mlfm import FAMILY
@@ -130,7 +131,7 @@ def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> Non
     assume(not cut_off(instance))
     record = synth.solve(instance, "cpsat")
     assert record.value == record.bound == least_phases(instance, 12)
-    assert replay(instance, FAMILY.unpack(instance, record.packed or {}))[0]
+    assert replay(instance, load(FAMILY.unpack)(instance, record.packed or {}))[0]
 
 
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -271,7 +272,7 @@ def test_every_block_beyond_the_condition_is_solved(d: int) -> None:
 
 
 def test_default_methods_fit_the_job() -> None:
-    assert FAMILY.defaults_for(block(3, 2, 4, 3)) == ["bound", "closed_form", "shift", "cpsat"]
-    assert FAMILY.defaults_for(block(3, 2, 4, 3, failed={"spines": [[0, 1]]})) == ["bound", "shift", "cpsat"]
-    assert FAMILY.defaults_for(job(3, subset=[[0, 0, 0], [1, 1, 1]])) == ["bound", "shift", "cpsat"]
-    assert FAMILY.defaults_for(block(18, 18, 19, 18)) == ["bound", "closed_form"]
+    assert defaults_for(FAMILY, block(3, 2, 4, 3)) == ["bound", "closed_form", "shift", "cpsat"]
+    assert defaults_for(FAMILY, block(3, 2, 4, 3, failed={"spines": [[0, 1]]})) == ["bound", "shift", "cpsat"]
+    assert defaults_for(FAMILY, job(3, subset=[[0, 0, 0], [1, 1, 1]])) == ["bound", "shift", "cpsat"]
+    assert defaults_for(FAMILY, block(18, 18, 19, 18)) == ["bound", "closed_form"]

@@ -12,6 +12,7 @@ import pytest
 from mlfm_slow_replay import replay
 
 import synth
+from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check import check_phases
@@ -71,7 +72,7 @@ def test_the_printed_rule_fails_on_3_3_3() -> None:
     assert faults[0] == "phase 6: server 0.0.2 to 0.0.2: this pair was sent before"
     assert "phase 9: server 0.0.2 to 1.0.2: no spine is named between two different leaves" in faults
     assert shown["verified"]["facts"]["worst_link_load"] == 2
-    assert not replay(instance, FAMILY.unpack(instance, shown.packed or {}))[0]
+    assert not replay(instance, load(FAMILY.unpack)(instance, shown.packed or {}))[0]
 
 
 def test_the_printed_rule_fails_on_every_block_beyond_its_condition() -> None:
@@ -119,7 +120,7 @@ def test_pairwise_exchanges() -> None:
         instance = block(3, *sizes)
         record = synth.solve(instance, "pairwise")
         assert record.ok
-        for rows in FAMILY.unpack(instance, record.packed or {}).rows():
+        for rows in load(FAMILY.unpack)(instance, record.packed or {}).rows():
             for dest in rows.dest:
                 assert (dest[dest] == np.arange(instance.ranks)).all()
     assert [int(x) for x in synth.solve(block(3, 2, 2, 2), "pairwise").packed["dest"][5]] == [5, 4, 7, 6, 1, 0, 3, 2]  # type: ignore[index]

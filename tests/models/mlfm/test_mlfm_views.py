@@ -10,6 +10,7 @@ import pytest
 
 import synth
 from synth import record as records
+from synth.family import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.phases import PhaseTable, same_transfers
 from synth_models.mlfm.study import main
@@ -25,7 +26,7 @@ NAMES = [
 def solved(name: str, method: str, **options: Any) -> tuple[Any, Any, Any]:
     instance = synth.read(f"instances/mlfm/{name}.json")
     record = synth.solve(instance, method, **options)
-    return instance, record, FAMILY.unpack(instance, record.packed or {})  # type: ignore[arg-type]
+    return instance, record, load(FAMILY.unpack)(instance, record.packed or {})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "method"), NAMES)
@@ -33,14 +34,14 @@ def test_stored_solutions_come_back_and_check(name: str, method: str, tmp_path: 
     instance, record, solution = solved(name, method, results=tmp_path)
     again = records.read(record.path)
     assert synth.check(again).ok
-    assert same_transfers(FAMILY.unpack(instance, again.packed or {}), solution)
+    assert same_transfers(load(FAMILY.unpack)(instance, again.packed or {}), solution)
 
 
 @pytest.mark.parametrize(("name", "method"), NAMES)
 def test_anybody_can_replay_the_table(name: str, method: str) -> None:
     """Ten lines that know only what the columns mean: every pair once, spines join their leaves' columns, loads."""
     instance, record, solution = solved(name, method)
-    table = FAMILY.table(instance, solution)
+    table = load(FAMILY.table)(instance, solution)
     assert list(table.columns) == ["phase", "src", "dst", "via"]
     assert len(set(zip(table["src"], table["dst"], strict=True))) == len(table) == instance.ranks**2
     loads: dict[int, dict[Any, int]] = {}
@@ -68,10 +69,10 @@ def test_the_table_of_idle_ranks_and_detours_by_hand() -> None:
 @pytest.mark.parametrize(("name", "method"), NAMES)
 def test_description_and_drawing(name: str, method: str, tmp_path: Path) -> None:
     instance, _, solution = solved(name, method)
-    text = FAMILY.describe(instance, solution)
+    text = load(FAMILY.describe)(instance, solution)
     assert f"{instance.ranks} servers on MLFM({instance.d})" in text
     assert "phase   0 (" in text
-    FAMILY.plot(instance, solution, name).savefig(tmp_path / "a.png", dpi=40)
+    load(FAMILY.plot)(instance, solution, name).savefig(tmp_path / "a.png", dpi=40)
     assert (tmp_path / "a.png").stat().st_size > 5000
 
 
@@ -79,8 +80,8 @@ def test_description_and_drawing(name: str, method: str, tmp_path: Path) -> None
 def test_views_of_the_whole_machine(tmp_path: Path) -> None:
     instance, record, solution = solved("d18-n18l19m18", "closed_form")
     assert record.ok
-    assert len(FAMILY.describe(instance, solution).splitlines()) < 50
-    FAMILY.plot(instance, solution, "d18").savefig(tmp_path / "a.png", dpi=40)
+    assert len(load(FAMILY.describe)(instance, solution).splitlines()) < 50
+    load(FAMILY.plot)(instance, solution, "d18").savefig(tmp_path / "a.png", dpi=40)
 
 
 ONE = {"form": "table", "dest": [[0]], "spine": [[0]]}
@@ -101,19 +102,19 @@ TWO = {
 def test_stored_data_that_is_no_solution(packed: dict[str, Any]) -> None:
     instance = synth.read("instances/mlfm/d3-n2l4m3.json")
     with pytest.raises((KeyError, ValueError)):
-        FAMILY.unpack(instance, packed)  # type: ignore[arg-type]
+        load(FAMILY.unpack)(instance, packed)  # type: ignore[arg-type]
 
 
 def test_a_product_for_another_block_fails_the_check() -> None:
     instance, _, _ = solved("d3-n2l4m3", "closed_form")
     _, record, _ = solved("d3-n3l4m2", "closed_form")  # 24 servers as well
-    verdict = FAMILY.check(instance, FAMILY.unpack(instance, record.packed or {}))
+    verdict = load(FAMILY.check)(instance, load(FAMILY.unpack)(instance, record.packed or {}))
     assert not verdict.ok
 
 
 def test_arrays_are_stored_narrow() -> None:
     wide = PhaseTable(np.array([[300, 0]], np.int32), np.array([[-1, 3]], np.int32))
-    packed = FAMILY.pack(wide)
+    packed = load(FAMILY.pack)(wide)
     assert (packed["dest"].dtype, packed["spine"].dtype) == (np.int16, np.int8)
 
 

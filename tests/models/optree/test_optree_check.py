@@ -131,17 +131,17 @@ def test_a_plan_beyond_the_length_limit() -> None:
 
 
 def test_pack_and_unpack() -> None:
-    again = unpack(pack(both_ways()))
+    again = unpack(ring(4, 1), pack(both_ways()))
     assert isinstance(again, Circuits)
     assert all(np.array_equal(getattr(again, name), getattr(both_ways(), name)) for name in COLUMNS)
-    assert unpack(pack(StepCount("stages", (4, 4)))) == StepCount("stages", (4, 4))
+    assert unpack(ring(4, 1), pack(StepCount("stages", (4, 4)))) == StepCount("stages", (4, 4))
     with pytest.raises(ValueError, match="step is not a list of whole numbers"):
-        unpack(pack(both_ways()) | {"step": [0.5] * 12})
+        unpack(ring(4, 1), pack(both_ways()) | {"step": [0.5] * 12})
     with pytest.raises(ValueError, match="32 bits"):
-        unpack(pack(both_ways()) | {"src": [2**40] * 12})
+        unpack(ring(4, 1), pack(both_ways()) | {"src": [2**40] * 12})
     with pytest.raises(ValueError, match="same length"):
-        unpack(pack(both_ways()) | {"dst": [1]})
+        unpack(ring(4, 1), pack(both_ways()) | {"dst": [1]})
     with pytest.raises(ValueError, match="numbers whole numbers"):
-        unpack({"algorithm": "stages", "numbers": [1.5]})
+        unpack(ring(4, 1), {"algorithm": "stages", "numbers": [1.5]})
     with pytest.raises(KeyError):
-        unpack({"step": [1]})
+        unpack(ring(4, 1), {"step": [1]})

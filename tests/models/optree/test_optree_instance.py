@@ -67,19 +67,20 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
             {"nodes": "8", "wavelengths": "2", "laser_dbm": "x", "pass_loss_db": "1"},
             "laser_dbm = 'x': must be a number",
         ),
-        ({"nodes": "8", "wavelengths": "2", "laser_dbm": "nan"}, "laser_dbm = 'nan': must be finite"),
+        ({"nodes": "8", "wavelengths": "2", "laser_dbm": "nan"}, "laser_dbm = 'nan': must be a finite number"),
         ({"nodes": "8", "wavelengths": "2", "laser_dbm": "1"}, "power.pass_loss_db: is missing"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, str], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        FAMILY.make(parameters)
+        synth.make("optree", **parameters)
     assert message in str(caught.value)
 
 
 def test_make_round_trip(tmp_path: Path) -> None:
-    made = FAMILY.make({"nodes": "16", "wavelengths": "2", "laser_dbm": "9", "pass_loss_db": "0.5", "max_ber": "1e-6",
-                        "signal_mw": "1", "rx_noise_mw": "0"})  # fmt: skip
+    made = synth.make(
+        "optree", nodes=16, wavelengths=2, laser_dbm=9, pass_loss_db=0.5, max_ber=1e-6, signal_mw=1, rx_noise_mw=0
+    )
     file = tmp_path / "x.json"
     file.write_text(made.to_json())
     assert synth.read(file).model_dump() == made.model_dump()

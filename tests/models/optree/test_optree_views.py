@@ -9,6 +9,7 @@ from optree_cases import SHIPPED, options, ring
 
 import synth
 from synth.errors import InputError
+from synth.family import load
 from synth_models.optree import FAMILY
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.optree import schedule
@@ -17,7 +18,7 @@ from synth_models.optree.solution import StepCount
 
 
 def test_table_has_the_stable_columns() -> None:
-    table = FAMILY.table(ring(4, 1), relay(ring(4, 1), options()))
+    table = load(FAMILY.table)(ring(4, 1), relay(ring(4, 1), options()))
     assert list(table.columns) == ["step", "src", "dst", "direction", "wavelength", "origin"]
     assert len(table) == 12
     assert table["step"].is_monotonic_increasing
@@ -25,7 +26,7 @@ def test_table_has_the_stable_columns() -> None:
 
 def test_a_table_can_be_replayed_with_ten_lines() -> None:
     """Independent replay of the flat table: who holds what, and no wavelength of a link twice."""
-    table = FAMILY.table(ring(16, 2), schedule(16, 2, (4, 4)))
+    table = load(FAMILY.table)(ring(16, 2), schedule(16, 2, (4, 4)))
     holds = {(v, v) for v in range(16)}
     for _, rows in table.groupby("step"):
         used, arrived = set(), set()
@@ -43,16 +44,17 @@ def test_a_table_can_be_replayed_with_ten_lines() -> None:
 
 def test_counts_have_no_table() -> None:
     with pytest.raises(InputError, match="ring counts steps and has no circuits"):
-        FAMILY.table(ring(4, 1), StepCount("ring"))
+        load(FAMILY.table)(ring(4, 1), StepCount("ring"))
 
 
 def test_texts() -> None:
-    text = FAMILY.describe(ring(4, 1), relay(ring(4, 1), options()))
+    text = load(FAMILY.describe)(ring(4, 1), relay(ring(4, 1), options()))
     assert text.startswith("step   1 (8 circuits up to 1 hops, 100 % in use)")
     assert (
-        FAMILY.describe(ring(16, 2), StepCount("stages", (4, 4))) == "stages of radix 4, 4; counts steps, no circuits"
+        load(FAMILY.describe)(ring(16, 2), StepCount("stages", (4, 4)))
+        == "stages of radix 4, 4; counts steps, no circuits"
     )
-    assert "1 more steps" in FAMILY.describe(ring(62, 1), schedule(62, 9, (62,)).of(*_sixty_one_steps()))
+    assert "1 more steps" in load(FAMILY.describe)(ring(62, 1), schedule(62, 9, (62,)).of(*_sixty_one_steps()))
 
 
 def _sixty_one_steps() -> list[list[int]]:
@@ -62,8 +64,8 @@ def _sixty_one_steps() -> list[list[int]]:
 @pytest.mark.parametrize("nodes", [8, 512])
 def test_plots(nodes: int, tmp_path: Path) -> None:
     instance = ring(nodes, 2 if nodes == 8 else 64)
-    FAMILY.plot(instance, relay(instance, options()), "relay").savefig(tmp_path / "x.png")
-    FAMILY.plot(instance, StepCount("stages", (nodes,)), "plan").savefig(tmp_path / "y.png")
+    load(FAMILY.plot)(instance, relay(instance, options()), "relay").savefig(tmp_path / "x.png")
+    load(FAMILY.plot)(instance, StepCount("stages", (nodes,)), "plan").savefig(tmp_path / "y.png")
     assert (tmp_path / "x.png").stat().st_size > 10_000
 
 

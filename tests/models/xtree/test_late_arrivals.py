@@ -5,6 +5,8 @@ from __future__ import annotations
 import brute_force
 import pytest
 
+import synth
+from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound
@@ -12,7 +14,7 @@ from synth_models.xtree.pull import once
 
 
 def make(**parameters: object):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def test_allreduce_on_a_line_of_four():
@@ -61,7 +63,7 @@ def test_one_far_cluster(collective):
             "links": [{"src": a, "dst": b} for u, v in links for a, b in ((u, v), (v, u))],
         },
     }  # fmt: skip
-    bound, _, certificate = lower_bound(FAMILY.instance_type.model_validate(raw))
+    bound, _, certificate = lower_bound(load(FAMILY.instance).model_validate(raw))
     assert bound == 5
     assert certificate["binding"] in ("cut", "late arrivals")
 

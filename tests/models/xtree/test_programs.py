@@ -8,6 +8,7 @@ import pytest
 
 import synth
 from synth.api import check
+from synth.family import load
 from synth.solvers.catalogue import SOLVERS
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
@@ -18,7 +19,7 @@ BARE = {"warm_start": "off", "relaxation": "off"}
 
 
 def make(**parameters: object):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def needs(solver: str) -> None:
@@ -187,8 +188,8 @@ def _optimum(nodes: int, links: list[tuple[int, int]]) -> float:
         "network": {"kind": "links", "nodes": nodes, "links": [{"src": u, "dst": v} for u, v in links]},
         "chunks": 1,
     }  # fmt: skip
-    instance = FAMILY.instance_type.model_validate(raw)
+    instance = load(FAMILY.instance).model_validate(raw)
     record = synth.solve(instance, "ilp", options=BARE)
     assert record["termination"] == "optimal"
-    assert check_schedule(instance, FAMILY.unpack(instance, record.packed)).ok
+    assert check_schedule(instance, load(FAMILY.unpack)(instance, record.packed)).ok
     return record.value

@@ -9,14 +9,13 @@ import pytest
 
 import synth
 from synth.options import RunOptions
-from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound
 from synth_models.xtree.relaxation import refute
 
 
 def make(**parameters: object):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.mark.parametrize(("side", "horizon"), [(4, 4), (5, 6)])

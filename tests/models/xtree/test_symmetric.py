@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import synth
+from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
 
 
 def make(**parameters: object):
-    return FAMILY.make({key: str(value) for key, value in parameters.items()})
+    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.mark.parametrize(("side", "steps"), [(5, 6), (8, 16), (16, 64), (20, 100)])
@@ -55,7 +56,7 @@ def test_unequal_links_break_the_symmetry():
         "family": "xtree", "name": "t", "source": "test", "chunks": 1,
         "network": {"kind": "ring", "nodes": 4},
     }  # fmt: skip
-    instance = FAMILY.instance_type.model_validate(raw)
+    instance = load(FAMILY.instance).model_validate(raw)
     from synth.network import Network
     from synth.network.symmetry import translations
 

@@ -1,5 +1,5 @@
 """The smallest family: broadcast among nodes that can each send to one other per round, in the fewest rounds."""
 
-from toy_broadcast.family import ToyFamily
+from toy_broadcast.family import FAMILY
 
-FAMILY = ToyFamily()
+__all__ = ["FAMILY"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from synth.family import Verdict
+from synth.untrusted import whole
 from toy_broadcast.instance import ToyInstance
-
-Solution = Sequence[tuple[int, int, int]]  # (round from 1, sender, receiver)
+from toy_broadcast.solution import Solution
 
 
 def check_solution(instance: ToyInstance, solution: Solution) -> Verdict:
@@ -27,6 +27,6 @@ def check_solution(instance: ToyInstance, solution: Solution) -> Verdict:
 
 def check_bound(instance: ToyInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """The number of informed nodes at most doubles in a round: ``2^(T-1) < nodes`` proves T rounds."""
-    doublings = int(certificate["doublings"])
+    doublings = whole(certificate, "doublings", 0, 64)
     holds = bound == doublings and (doublings == 0 or 2 ** (doublings - 1) < instance.nodes)
     return [] if holds else [f"{doublings} doublings do not prove {bound:g} rounds"]

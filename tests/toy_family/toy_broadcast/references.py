@@ -1,17 +1,10 @@
-"""Step 4: the methods, each ``(instance, RunOptions) -> Outcome``: a bound, two references."""
+"""Step 4: the references, each ``(instance, RunOptions) -> Outcome``."""
 
 from __future__ import annotations
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from toy_broadcast.instance import ToyInstance
-
-
-def bound(instance: ToyInstance, options: RunOptions) -> Outcome:
-    """``ceil(log2 nodes)``: the informed nodes at most double in a round."""
-    doublings = (instance.nodes - 1).bit_length()
-    proof = "informed nodes at most double in a round"
-    return Outcome("finished", bound=float(doublings), bound_proof=proof, certificate={"doublings": doublings})
 
 
 def chain(instance: ToyInstance, options: RunOptions) -> Outcome:

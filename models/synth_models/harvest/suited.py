@@ -1,0 +1,21 @@
+"""Which default methods fit an instance."""
+
+from __future__ import annotations
+
+from synth_models.harvest.closed_form import applies
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.topologies import pattern_degree, static_tori
+
+
+def suited(instance: HarvestInstance, method: str) -> bool:
+    """Whether a default method has a form for the instance's ports and steps."""
+    match method:
+        case "bvn":
+            return all(pattern_degree(pairs) <= instance.ports for pairs in instance.pairs)
+        case "static_torus":
+            return bool(static_tori(instance))
+        case "static_kautz":
+            return 2 <= instance.ports < instance.gpus
+        case "recursive_doubling_closed_form":
+            return applies(instance)
+    return True

@@ -1,0 +1,148 @@
+"""``synth make``: from ``key=value`` to an instance, for every family in the same way.
+
+A family states its keys once, as a :class:`Keys` type: kind, range, default and meaning of each. Here the texts are
+read, all faults collected, and the family's ``make`` is called with the typed keys. From Python the values may be
+typed already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+
+from synth.errors import Fault, InputError
+from synth.family import Family, load
+from synth.instance import Instance, faults_of, parse
+from synth.options import read_flag
+
+
+def _flag(value: Any) -> Any:
+    return read_flag(value) if isinstance(value, str) else value
+
+
+def _joined(separator: str) -> Any:
+    def join(value: Any) -> Any:
+        return separator.join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+    return BeforeValidator(join)
+
+
+AnyInstance = TypeVar("AnyInstance", bound=Instance)
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""``on`` or ``off`` (also true/false, yes/no, 1/0)."""
+Listed = Annotated[str, _joined(",")]
+"""Values with commas, such as ``8,8,16``; from Python also a list."""
+Sides = Annotated[str, _joined("x")]
+"""Sides such as ``8x8x4``; from Python also a list."""
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+
+class Keys(BaseModel):
+    """What ``synth make`` takes for one family: a field a key, its ``description`` the help (with the unit).
+
+    ``examples`` are whole parameter lists, one for each kind of source.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    examples: ClassVar[tuple[str, ...]] = ()
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    name: str | None = Field(None, description="name of the instance (default: made from the keys)")
+
+    @classmethod
+    def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
+        """Faults that concern several keys; ``values`` holds the keys that were given and could be read."""
+        return []
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """All keys, ``name`` last."""
+        return [*(key for key in cls.model_fields if key != "name"), "name"]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The keys that were given, in their order."""
+        return tuple(self._given)
+
+    @property
+    def command(self) -> str:
+        """The parameters as typed, files by their names only; part of the instance's ``source``."""
+        values = {key: getattr(self, key) for key in self._given}
+        return " ".join(
+            f"{key}={values[key].name if isinstance(values[key], Path) else _text(typed)}"
+            for key, typed in self._given.items()
+        )
+
+    def instance(self, family: str, instance_type: type[AnyInstance], name: str, **raw: Any) -> AnyInstance:
+        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given. Raises
+        :class:`InputError`."""
+        whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": self.name or name}
+        instance = parse(whole, instance_type, f"synth make {family}")
+        assert isinstance(instance, instance_type)
+        return instance
+
+
+def make(family: Family, parameters: Mapping[str, Any]) -> Instance:
+    """An instance of the family from its keys. Raises :class:`InputError` listing every fault."""
+    keys = read_keys(family, parameters)
+    try:
+        return load(family.make)(keys)  # type: ignore[no-any-return]
+    except InputError as error:
+        raise error if error.source else InputError(error.faults, f"synth make {family.name}") from None
+
+
+def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
+    """The typed keys. Raises :class:`InputError` listing every fault."""
+    keys_type: type[Keys] = load(family.keys)
+    given = {key: value.as_posix() if isinstance(value, Path) else value for key, value in parameters.items()}
+    faults: list[Fault] = []
+    try:
+        keys = keys_type.model_validate(given)
+        values = {key: getattr(keys, key) for key in given}
+    except ValidationError as error:
+        faults += [_in_words(fault, keys_type, given) for fault in faults_of(error, given)]
+        values = _readable(keys_type, given)
+    seen = {fault.path for fault in faults}
+    for fault in keys_type.faults_in(values):
+        if not fault.path or fault.path not in seen:  # shown as it was typed
+            faults.append(replace(fault, value=given[fault.path]) if fault.has_value and fault.path in given else fault)
+    if faults:
+        raise InputError(faults, f"synth make {family.name}")
+    keys._given.update(given)
+    return keys
+
+
+def _readable(keys_type: type[Keys], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of those keys that can be read, each on its own."""
+    validator, values = keys_type.__pydantic_validator__, {}
+    for key, value in given.items():
+        if key in keys_type.model_fields:
+            with suppress(ValidationError):
+                values[key] = getattr(validator.validate_assignment(keys_type.model_construct(), key, value), key)
+    return values
+
+
+def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> Fault:
+    """Pydantic's words for parameters."""
+    if fault.message == "unknown key":
+        return Fault(fault.path, f"unknown parameter; one of {', '.join(keys_type.names())}", given[fault.path], True)
+    choices = re.findall(r"'([^']*)'", fault.message)
+    if fault.message.startswith("input should be '"):
+        return replace(fault, message=f"must be one of {', '.join(choices)}")
+    return fault
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return str(value)

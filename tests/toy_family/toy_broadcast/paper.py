@@ -1,0 +1,13 @@
+"""Step 7: the printed numbers beside ours, for ``synth reproduce toy_broadcast``."""
+
+from __future__ import annotations
+
+import synth
+from synth.reproduction import Reproduction
+
+
+def reproduce(page: Reproduction) -> None:
+    """Eight nodes take three rounds."""
+    instance = page.keep(synth.make("toy_broadcast", nodes=8), "made")
+    [(_, record)] = page.solve([instance], ["doubling"], part="made")
+    page.compare("folklore", "rounds for 8 nodes", 3, record.value, "rounds")
