@@ -7,9 +7,10 @@ and L no longer suffices: on MLFM(2) the three flows 0.0 -> 0.2 -> 0.1, 0.1 -> 0
 two flows on every link of the ring 0.0, 0.2, 0.1, yet any two of them meet, so they need three phases, not two.
 
 Counted by loads, a schedule could thus claim fewer phases than it stands for. Whether it could claim fewer than the
-optimum is open: that takes a job whose optimum lies two above what routing and N ask for, or one above where links bind;
-random search over small jobs met some whose optimum is N + 1, none of either kind. Counted by colours the question does
-not arise: every value is the number of phases of a schedule without congestion, so none is below the optimum.
+optimum is open: that takes a job whose optimum lies two above what routing and N ask for, or one above where links
+bind; random search over small jobs met some whose optimum is N + 1, none of either kind. Counted by colours the
+question does not arise: every value is the number of phases of a congestion-free schedule, hence no less than the
+optimum.
 
 Flows that are joined by no chain of conflicts do not matter to each other, so the worst connected part decides. Parts
 of one-spine flows only need their load. The others are coloured first-fit; when that takes more than the load, fewer
