@@ -286,7 +286,7 @@ def test_grades_that_are_not_so(stored: dict[str, Record], tmp_path: Path) -> No
     assert check(forge(stored["optree"], tmp_path, beside(1.0, whole["solution"]))).faults
     no_bound = forge(stored["xtree"], tmp_path, lambda data: data.update(
         bound=None, bound_grade=None, bound_proof=None, certificate=whole["solution"], progress=[]))  # fmt: skip
-    assert check(no_bound).faults == ["the record holds a certificate but states no bound"]
+    assert "the record holds a certificate but states no bound" in check(no_bound).faults
 
 
 def test_infeasible_says_by_what(stored: dict[str, Record], tmp_path: Path) -> None:
@@ -332,9 +332,16 @@ def test_one_bad_record_never_ends_the_check_of_a_folder(
 
 def test_records_of_before_hold(stored: dict[str, Record], tmp_path: Path) -> None:
     """A record without the keys that were added since is read, graded by what it holds, and checked."""
+
+    def age(data: Data) -> None:
+        for key in ("bound_grade", "certificate"):
+            data.pop(key)
+        if data["kind"] != "bound":
+            data["verified"]["facts"].pop("certificate", None)
+
     for name in NAMES:
-        path = forge(stored[name], tmp_path, lambda data: [data.pop(key) for key in ("bound_grade", "certificate")])
-        assert check(path).faults == [] or stored[name].certificate is not None
+        path = forge(stored[name], tmp_path, age)
+        assert check(path).faults == []
         whole = copy.deepcopy(dict(records.read(path).data))
         assert "bound_grade" not in whole
         expected = {"solver": "solver"}.get(name, "certified" if name.endswith("bound") else None)
