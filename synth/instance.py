@@ -184,7 +184,7 @@ def read(path: str | Path) -> Instance:
         family = get_family(raw["family"])
     except InputError as error:
         raise InputError([Fault("family", error.faults[0].message, raw["family"], True)], str(path)) from None
-    instance = parse(raw, load(family.instance), str(path))
+    instance: Instance = parse(raw, load(family.instance), str(path))
     instance._file = path
     instance._sha256 = hashlib.sha256(data).hexdigest()
     return instance

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, get_args
 
-from synth.family import Family, Method, Termination, Verdict, get_family
+from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
 from synth.record import Grade, Record, dumps, exceeds, gap
 
@@ -36,7 +36,7 @@ def replay(family: Family, instance: Instance, solution: Any) -> Verdict:
     """The family's verdict on a solution (None: there is none), its facts saying whether it was replayed."""
     if solution is None:
         return Verdict(None, {"replayed": False})
-    verdict = family.check(instance, solution)
+    verdict: Verdict = load(family.check)(instance, solution)
     verdict.facts = {"replayed": True, **verdict.facts}
     return verdict
 
@@ -50,7 +50,7 @@ def certify(
     if not math.isfinite(bound):
         return [f"the bound {bound:g} is not finite"]
     try:
-        return family.check_bound(instance, bound, certificate)
+        return list(load(family.check_bound)(instance, bound, certificate))
     except Exception as error:  # a certificate out of a file may hold anything
         return [f"the bound's certificate cannot be read: {error!r}"]
 
@@ -118,14 +118,14 @@ class _Comparison:
         if self.record["kind"] == "bound" or self.record.packed is None:
             return nothing
         try:
-            solution = self.family.unpack(self.instance, self.record.packed)
+            solution = load(self.family.unpack)(self.instance, self.record.packed)
             found = replay(self.family, self.instance, solution)
         except Exception as error:
             self.faults.append(f"the stored solution cannot be read: {error!r}")
             return nothing
         self.faults += found.faults
         try:
-            unread = set(self.record.packed) - set(self.family.pack(solution))
+            unread = set(self.record.packed) - set(load(self.family.pack)(solution))
             self.unverified += [f"solution {key}: the check does not read it" for key in sorted(unread)]
         except Exception as error:
             self.faults.append(f"the stored solution cannot be packed again: {error!r}")

@@ -12,7 +12,7 @@ import pytest
 
 import synth
 from synth.errors import InputError
-from synth.family import family_names, get_family
+from synth.family import family_names
 from synth.network.spec import links_from_csv
 from synth.study.plan import load
 from synth_models.bine.allocation import lines_of
@@ -65,7 +65,7 @@ def test_what_is_computed_follows_the_new_values(family: str, changes: Any, comp
 
 def test_faults_of_several_fields_are_found_in_a_copy() -> None:
     """An EquiMesh needs at least two rows: a copy cannot have one, as no file can."""
-    original = get_family("xtree").make({"network": "equimesh", "rows": "2", "cols": "3"})
+    original = synth.make("xtree", **{"network": "equimesh", "rows": "2", "cols": "3"})
     with pytest.raises(InputError):
         original.model_copy(update={"network": {"kind": "equimesh", "rows": 1, "cols": 0}})
 
@@ -96,7 +96,7 @@ def test_every_reader_takes_marked_files(kind: str, newline: str, tmp_path: Path
     text = f'name = "marked"\ntitle = "Übersicht"\ninstances = ["{smallest("xtree").as_posix()}"]\n'
     assert load(marked(tmp_path / "marked.toml", text, kind, newline)).title == "Übersicht"
     assert read_matrix(marked(tmp_path / "demand.csv", "0,2\n3,0\n", kind, newline)).tolist() == [[0, 2], [3, 0]]
-    made = get_family("harvest").make(
+    made = synth.make("harvest", **
         {"steps": str(marked(tmp_path / "steps.json", json.dumps([{"bytes": 5, "shift": 1}]), kind, newline)),
          "gpus": "3", "ports": "1", "port_bandwidth": "1e9", "alpha": "0", "delta": "0", "reconfiguration_delay": "0"}
     )  # fmt: skip
@@ -108,5 +108,5 @@ def test_every_reader_takes_marked_files(kind: str, newline: str, tmp_path: Path
     assert list(lines_of(packed)) == list(lines_of(mapped))
     subset = marked(tmp_path / "subset.txt", "layer,column,slot\n0,0,0\n0,1,0\n0,2,1\n", kind, newline)
     plain = marked(tmp_path / "plain.txt", "0 0 0\n0 1 0\n0 2 1\n", "none")
-    made_of = [get_family("mlfm").make({"d": "2", "subset": str(one), "name": "x"}) for one in (subset, plain)]
+    made_of = [synth.make("mlfm", **{"d": "2", "subset": str(one), "name": "x"}) for one in (subset, plain)]
     assert made_of[0].model_dump(exclude={"source"}) == made_of[1].model_dump(exclude={"source"})

@@ -36,9 +36,8 @@ FAMILY = Family(
     suited=f"{_MODULES}.instance:suited",
     default_methods=("bound", "closed_form", "shift", "cpsat"),
     methods=by_name(
-        Method(
-            "bound", "bound", "strongest of N, forced links, leaf degree and fractional routing", f"{_MODULES}.bound:solve"
-        ),
+        Method("bound", "bound", "strongest of N, forced links, leaf degree and fractional routing",
+               f"{_MODULES}.bound:solve"),
         Method(
             "closed_form", "reference", "the published rule, for blocks with m <= l-1 <= d",
             f"{_MODULES}.references:solve_closed_form", (), (_AS_PRINTED,),

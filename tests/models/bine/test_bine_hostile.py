@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import synth
+from synth.family import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY, bound
 from synth_models.bine.check_bound import check_bound
@@ -29,8 +31,8 @@ CASES = [
 
 
 def stored(method: str, parameters: dict[str, str]) -> tuple[Any, dict[str, Any]]:
-    instance = FAMILY.make(parameters)
-    packed = FAMILY.pack(FAMILY.methods[method].load()(instance, RunOptions()).solution)
+    instance = synth.make("bine", **parameters)
+    packed = load(FAMILY.pack)(FAMILY.methods[method].load()(instance, RunOptions()).solution)
     return instance, {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in packed.items()}
 
 
@@ -99,10 +101,10 @@ def replayed(instance: Any, packed: dict[str, Any]) -> float | None:
 def judged(instance: Any, packed: dict[str, Any]) -> float | None:
     """The value by the check, None where it is refused; anything but ``ValueError`` in unpack is a crash."""
     try:
-        plan = FAMILY.unpack(instance, packed)
+        plan = load(FAMILY.unpack)(instance, packed)
     except ValueError:
         return None
-    verdict = FAMILY.check(instance, plan)
+    verdict = load(FAMILY.check)(instance, plan)
     assert verdict.ok == (verdict.value is not None)
     return verdict.value
 
@@ -163,7 +165,7 @@ def test_rows_beyond_the_blocks_whose_sums_wrap(first: int, counts: list[int]) -
 def test_rows_that_come_again_and_again(copies: int) -> None:
     """An allgather of three ranks in one round, every block from its owner to both others: 6 rows, 4 of which cross;
     more copies cost more and take no more room than the state. What arrives in a round cannot be passed on in it."""
-    instance = FAMILY.make({"groups": "2,1", "collective": "allgather", "bytes": "3"})
+    instance = synth.make("bine", **{"groups": "2,1", "collective": "allgather", "bytes": "3"})
     rows = [(src, dst, src) for src in range(3) for dst in range(3) if src != dst] * copies
     packed: dict[str, Any] = {"job": [0] * len(rows), "round": [0] * len(rows), "count": [1] * len(rows)}
     packed |= {key: [row[i] for row in rows] for i, key in enumerate(("src", "dst", "first"))}
@@ -189,7 +191,7 @@ def test_random_absurdities(data: st.DataObject) -> None:
 def test_certificates_made_absurd(problem: str) -> None:
     """Only the two arguments by their names, and never more than they prove: by hand 2 (G - 1) m = 2 for the receive
     count of an allreduce on two groups; :func:`test_isoperimetric_by_hand` has the other."""
-    instance = FAMILY.make({"groups": "2,2", "collective": "allreduce", "vector": "large", "bytes": "1",
+    instance = synth.make("bine", **{"groups": "2,2", "collective": "allreduce", "vector": "large", "bytes": "1",
                             "problem": problem})  # fmt: skip
     for odd in (*ODD, "receive ", np.array(["receive", "x"]), ["receive"]):
         for certificate in ({"binding": odd}, {}, {"kind": odd}):

@@ -15,7 +15,7 @@ import synth
 from synth.errors import InputError
 from synth.instance import parse, read
 from synth.options import RunOptions
-from synth_models.bine import FAMILY, references
+from synth_models.bine import references
 from synth_models.bine.allocation import by_name, expand_hosts, parse_runs, read_trace
 from synth_models.bine.check import check_plan
 from synth_models.bine.instance import BineInstance

@@ -9,6 +9,7 @@ import harvest_brute_force
 import pytest
 from harvest_brute_force import optimum, random_demand
 
+from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
@@ -23,7 +24,7 @@ OFF = {"port_bandwidth": 1e11, "alpha": 0.0, "delta": 0.0, "latency": "off"}
 
 def instance_of(raw: dict[str, Any]):
     given = {"format": "synth-instance/1", "family": "harvest", "name": "case", "source": "test"}
-    return parse(given | raw, FAMILY.instance_type, "test")
+    return parse(given | raw, load(FAMILY.instance), "test")
 
 
 def proven_optimal(raw: dict[str, Any], best: float, solver: str = "highs", **switches: object) -> None:
@@ -40,14 +41,14 @@ def proven_optimal(raw: dict[str, Any], best: float, solver: str = "highs", **sw
     assert best * (1 - EXACT) <= verdict.value <= best * (1 + 1.01 * GAP), raw
     assert verdict.value * (1 - 1.01 * GAP) <= outcome.bound <= best * (1 + EXACT), raw
     if outcome.certificate is not None:
-        assert FAMILY.check_bound(instance, outcome.bound, outcome.certificate) == []
+        assert load(FAMILY.check_bound)(instance, outcome.bound, outcome.certificate) == []
 
 
 def nothing_beats(raw: dict[str, Any], best: float) -> None:
     """No method is faster than the optimum, and the certified bound is not above it."""
     instance = instance_of(raw)
     for name in ("candidates", "dp_k", "greedy", "bvn", "static_ring", "static_torus", "static_kautz"):
-        if name in ("bvn", "static_torus", "static_kautz") and name not in FAMILY.defaults_for(instance):
+        if name in ("bvn", "static_torus", "static_kautz") and name not in defaults_for(FAMILY, instance):
             continue
         outcome = FAMILY.method(name).load()(instance, RunOptions(solver="highs", method={}))
         verdict = check_plan(instance, outcome.solution)
@@ -60,7 +61,7 @@ def nothing_beats(raw: dict[str, Any], best: float) -> None:
         assert outcome.bound is not None
         assert outcome.bound <= best * (1 + EXACT), raw
         assert outcome.certificate is not None
-        assert FAMILY.check_bound(instance, outcome.bound, outcome.certificate) == []
+        assert load(FAMILY.check_bound)(instance, outcome.bound, outcome.certificate) == []
 
 
 def test_the_brute_force_by_hand():

@@ -8,6 +8,7 @@ from harvest_brute_force import optimum
 
 import synth
 from synth.errors import UnsupportedError
+from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY, closed_form, heatmaps, layered_flow, misocp, misocp_blocks, path_flow
@@ -25,7 +26,7 @@ def instance_of(ports: int, steps, **changes):
         "ports": ports, "port_bandwidth": 1e11, "alpha": 5e-7, "delta": 5e-7, "reconfiguration_delay": 1e-6,
         "steps": steps,
     }  # fmt: skip
-    return parse(raw | changes, FAMILY.instance_type, "test")
+    return parse(raw | changes, load(FAMILY.instance), "test")
 
 
 def test_all_to_all_in_one_step_by_hand():
@@ -52,7 +53,7 @@ def test_a_step_without_bytes_costs_its_hops():
         record = synth.solve(instance, method="misocp", time_limit=60)
         assert record.value == pytest.approx(expected)
         assert record["termination"] == "optimal"
-        plan = FAMILY.unpack(instance, record.packed)
+        plan = load(FAMILY.unpack)(instance, record.packed)
         assert step_times(instance, plan).bandwidth.tolist() == [0.0]
         assert step_times(instance, plan).hops.tolist() == [hops]
         bound = synth.solve(instance, method="bound")
@@ -68,7 +69,7 @@ def test_nothing_at_all_to_send(changes):
     for step, pairs in zip(raw["steps"], instance.pairs, strict=True):
         step["pairs"] = pairs.tolist()
     best = optimum(raw)
-    for method in FAMILY.defaults_for(instance):
+    for method in defaults_for(FAMILY, instance):
         record = synth.solve(instance, method=method)
         assert record.ok, (method, record["message"])
         if record.value is not None:
@@ -86,8 +87,8 @@ def test_bvn_says_why_it_cannot():
     message = "a GPU of step 1 has 3 partners and 2 ports: the step has no direct topology"
     with pytest.raises(UnsupportedError, match=message):
         FAMILY.method("bvn").load()(instance, RunOptions(method={}))
-    assert "bvn" not in FAMILY.defaults_for(instance)
-    assert "bvn" in FAMILY.defaults_for(instance_of(3, [{"bytes": 1e6, "pairs": ALL_TO_ALL}]))
+    assert "bvn" not in defaults_for(FAMILY, instance)
+    assert "bvn" in defaults_for(FAMILY, instance_of(3, [{"bytes": 1e6, "pairs": ALL_TO_ALL}]))
 
 
 def test_topologies_keep_the_ports():
@@ -110,15 +111,15 @@ def test_topologies_keep_the_ports():
 )  # fmt: skip
 def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
     """Those of several sends a step, on fewer ports; views and stored records too."""
-    instance = FAMILY.make({**FABRIC, "message_bytes": "1e6", **given})
-    for method in FAMILY.defaults_for(instance):
+    instance = synth.make("harvest", **{**FABRIC, "message_bytes": "1e6", **given})
+    for method in defaults_for(FAMILY, instance):
         record = synth.solve(instance, method=method, results=tmp_path)
         assert record.ok, (method, record["message"])
         if record.value is not None:
-            plan = FAMILY.unpack(instance, record.packed)
+            plan = load(FAMILY.unpack)(instance, record.packed)
             assert check_plan(instance, plan).ok
-            assert "theta" in FAMILY.describe(instance, plan)
-            assert len(FAMILY.flow_table(instance, plan)) > 0
+            assert "theta" in load(FAMILY.describe)(instance, plan)
+            assert len(load(FAMILY.flow_table)(instance, plan)) > 0
     bound = synth.solve(instance, method="bound").bound
     best = synth.solve(instance, method="candidates").value
     assert bound is not None
@@ -129,9 +130,9 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
 def test_a_plan_for_a_crowded_step_is_drawn(tmp_path):
     instance = instance_of(1, [{"bytes": 0.0, "pairs": ALL_TO_ALL}, {"bytes": 1e6, "pairs": ALL_TO_ALL}])
     plan = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
-    assert "12 pairs, 0 bytes each" in FAMILY.describe(instance, plan)
-    assert FAMILY.frames(instance, plan) is not None
-    FAMILY.plot(instance, plan, "title").savefig(tmp_path / "a.png")
+    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, plan)
+    assert load(FAMILY.frames)(instance, plan) is not None
+    load(FAMILY.plot)(instance, plan, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
@@ -140,14 +141,14 @@ def test_the_closed_form_of_no_bytes():
     given = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_bytes": "0",
              "half": "reduce_scatter"}  # fmt: skip
     for delay, expected in (("1e-3", 3 * 5e-7 + 7 * 5e-7), ("0", 3 * 5e-7 + 3 * 5e-7)):
-        instance = FAMILY.make({**FABRIC, **given, "reconfiguration_delay": delay})
+        instance = synth.make("harvest", **{**FABRIC, **given, "reconfiguration_delay": delay})
         assert closed_form.applies(instance)
         outcome = closed_form.solve(instance, RunOptions(method={}))
         assert check_plan(instance, outcome.solution).value == pytest.approx(expected)
 
 
 def test_heatmaps_of_crowded_steps_have_no_bvn():
-    instance = FAMILY.make({**FABRIC, "algorithm": "binary_broadcast", "gpus": "7", "ports": "1",
+    instance = synth.make("harvest", **{**FABRIC, "algorithm": "binary_broadcast", "gpus": "7", "ports": "1",
                             "message_bytes": "1e6"})  # fmt: skip
     rated = heatmaps.rates(instance, candidates(instance))
     found = heatmaps.grid(rated, np.array([1e6]), np.array([1e-5]), [0])
@@ -155,7 +156,7 @@ def test_heatmaps_of_crowded_steps_have_no_bvn():
     assert np.isinf(found.bvn).all()
     assert found.best[0, 0] == pytest.approx(synth.solve(instance, method="candidates").value)
     with pytest.raises(ValueError, match="not stated or 0"):
-        heatmaps.message_bytes(FAMILY.make({**FABRIC, "algorithm": "ring", "gpus": "4", "ports": "1",
+        heatmaps.message_bytes(synth.make("harvest", **{**FABRIC, "algorithm": "ring", "gpus": "4", "ports": "1",
                                             "message_bytes": "0"}))  # fmt: skip
 
 
@@ -202,8 +203,8 @@ def test_misocp_hands_over_the_counting_bound_where_that_binds():
     outcome = misocp.solve(instance, options)
     assert outcome.certificate is not None
     assert outcome.bound == pytest.approx(22e-6, rel=1e-9)
-    assert FAMILY.check_bound(instance, outcome.bound, outcome.certificate) == []
-    assert FAMILY.check_bound(instance, outcome.bound * (1 + 1e-9), outcome.certificate) != []
+    assert load(FAMILY.check_bound)(instance, outcome.bound, outcome.certificate) == []
+    assert load(FAMILY.check_bound)(instance, outcome.bound * (1 + 1e-9), outcome.certificate) != []
     assert "highs" not in str(outcome.bound_proof)
     dear = instance_of(1, [{"bytes": 1e6, "shift": 1}, {"bytes": 1e6, "shift": 2}], reconfiguration_delay=1.0)
     solved = misocp.solve(dear, options)
@@ -214,7 +215,7 @@ def test_misocp_hands_over_the_counting_bound_where_that_binds():
 @pytest.mark.parametrize("name", sorted(FAMILY.methods))
 def test_a_bound_without_a_solver_has_a_certificate(name):
     method = FAMILY.method(name)
-    instance = FAMILY.make({**FABRIC, "algorithm": "recursive_doubling", "gpus": "4", "ports": "1",
+    instance = synth.make("harvest", **{**FABRIC, "algorithm": "recursive_doubling", "gpus": "4", "ports": "1",
                             "message_bytes": "1e6"})  # fmt: skip
     switches = {"symmetry": True, "strengthening": True, "cone": "auto"} if name == "misocp" else {}
     try:

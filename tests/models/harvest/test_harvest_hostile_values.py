@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import synth
+from synth.family import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 
@@ -38,12 +40,12 @@ HOSTILE = [*WHOLE, *map(float, WHOLE[:-1]), *BROKEN]
 
 
 def made(**given: str):
-    return FAMILY.make({**FABRIC, "gpus": "4", "message_bytes": "4e6", **given})
+    return synth.make("harvest", **{**FABRIC, "gpus": "4", "message_bytes": "4e6", **given})
 
 
 def solved(instance) -> dict[str, Any]:
     outcome = FAMILY.method("candidates").load()(instance, RunOptions(solver="highs", method={}))
-    return {name: np.asarray(values) for name, values in FAMILY.pack(outcome.solution).items()}
+    return {name: np.asarray(values) for name, values in load(FAMILY.pack)(outcome.solution).items()}
 
 
 def replayed(instance, packed: dict[str, Any]) -> Fraction | None:
@@ -103,10 +105,10 @@ def replayed(instance, packed: dict[str, Any]) -> Fraction | None:
 def verdict_of(instance, packed) -> float | None:
     """The value of the check, None when it refuses; anything but a refusal in words is a failure of the test."""
     try:
-        plan = FAMILY.unpack(instance, packed)
+        plan = load(FAMILY.unpack)(instance, packed)
     except (ValueError, KeyError):
         return None
-    verdict = FAMILY.check(instance, plan)
+    verdict = load(FAMILY.check)(instance, plan)
     assert verdict.ok == (verdict.value is not None)
     return verdict.value
 
@@ -181,8 +183,8 @@ def test_hostile_certificates_prove_nothing_false(name):
     certificate: Any = copy.deepcopy(outcome.certificate)
     if name == "two ports":
         assert certificate["bundles"]
-    assert FAMILY.check_bound(instance, outcome.bound, certificate) == []
-    best = FAMILY.check(
+    assert load(FAMILY.check_bound)(instance, outcome.bound, certificate) == []
+    best = load(FAMILY.check)(
         instance, FAMILY.method("candidates").load()(instance, RunOptions(solver="highs", method={})).solution
     ).value
     ways = list(leaves(certificate))
@@ -192,7 +194,7 @@ def test_hostile_certificates_prove_nothing_false(name):
     for path in ways:
         for hostile in HOSTILE:
             changed = put(certificate, path, hostile)
-            assert FAMILY.check_bound(instance, best * (1 + 1e-6), changed) != [], (path, hostile)
+            assert load(FAMILY.check_bound)(instance, best * (1 + 1e-6), changed) != [], (path, hostile)
 
 
 @pytest.mark.parametrize("stated", HOSTILE, ids=lambda value: repr(value)[:24])
@@ -201,9 +203,9 @@ def test_hostile_bounds_are_refused(stated):
     outcome = FAMILY.method("bound").load()(instance, RunOptions(method={"rates": "on"}))
     is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
     true = is_number and -float("inf") < stated <= outcome.bound
-    assert (FAMILY.check_bound(instance, stated, outcome.certificate) == []) == true
+    assert (load(FAMILY.check_bound)(instance, stated, outcome.certificate) == []) == true
 
 
 @pytest.mark.parametrize("whole", HOSTILE, ids=lambda value: repr(value)[:24])
 def test_hostile_certificates_as_a_whole(whole):
-    assert FAMILY.check_bound(made(algorithm="ring", ports="1"), 1e-9, whole) != []
+    assert load(FAMILY.check_bound)(made(algorithm="ring", ports="1"), 1e-9, whole) != []

@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import synth
+from synth.family import load
 from synth.instance import parse
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check import check_plan
@@ -20,7 +22,7 @@ def one_pair(hops_cost: float = 0.0):
         "port_bandwidth": 1e11, "alpha": 0.0, "delta": hops_cost, "reconfiguration_delay": 0.0,
         "steps": [{"bytes": 1e11, "pairs": [[0, 3]]}],
     }  # fmt: skip
-    return parse(raw, FAMILY.instance_type, "test")
+    return parse(raw, load(FAMILY.instance), "test")
 
 
 RING = np.array([[u, (u + 1) % 4, 1] for u in range(4)])
@@ -45,7 +47,7 @@ def leaking_walk(rows: int, leak: float) -> list[tuple[int, int, int, int, float
 
 def free_hops():
     raw = one_pair().model_dump(mode="json") | {"ports": 3, "steps": [{"bytes": 1e11, "pairs": [[0, 3]]}]}
-    return parse(raw, FAMILY.instance_type, "test")
+    return parse(raw, load(FAMILY.instance), "test")
 
 
 @pytest.mark.parametrize("rows", [7, 101, 40_001])
@@ -90,10 +92,10 @@ def two_to_one(middles: int, leak: float):
 def test_leaking_rows_do_not_bring_the_value_below_the_certified_bound(leak):
     """62 GPUs in the middle of a full mesh of 65 (64 ports): 7,800 rows, each within 1e-9 of the one before."""
     raw, honest = two_to_one(62, 0.0)
-    instance = parse(raw, FAMILY.instance_type, "test")
+    instance = parse(raw, load(FAMILY.instance), "test")
     bound = 2 / 64 * 1e11 / instance.port_bandwidth
     single = {"unit_exponent": 40, "generators": [], "bundles": [], "intervals": []}
-    assert FAMILY.check_bound(instance, bound * (1 - 1e-9), single) == []
+    assert load(FAMILY.check_bound)(instance, bound * (1 - 1e-9), single) == []
     verdict = check_plan(instance, honest)
     assert verdict.ok, verdict.faults
     assert verdict.value == pytest.approx(bound, rel=1e-12)
@@ -110,7 +112,7 @@ def test_thinned_routes_do_not_lower_the_load():
     raw = one_pair().model_dump(mode="json") | {
         "ports": 2, "steps": [{"bytes": 1e11, "pairs": [[0, 3], [1, 2]]}], "reconfiguration_delay": 0.0,
     }  # fmt: skip
-    instance = parse(raw, FAMILY.instance_type, "test")
+    instance = parse(raw, load(FAMILY.instance), "test")
     links = np.array([[0, 1, 1], [1, 0, 1], [1, 2, 1], [2, 3, 1]])
 
     def rows(leak: float):
@@ -133,7 +135,7 @@ def test_losses_at_many_gpus_are_added_up():
     raw = one_pair().model_dump(mode="json") | {
         "gpus": n, "ports": n - 1, "steps": [{"bytes": 1e11, "pairs": [[0, n - 1]]}],
     }  # fmt: skip
-    instance = parse(raw, FAMILY.instance_type, "test")
+    instance = parse(raw, load(FAMILY.instance), "test")
     links = np.array([[u, v, 1] for u in range(n) for v in range(n) if u != v])
 
     def rows(leak: float):
@@ -152,7 +154,7 @@ def test_losses_at_many_gpus_are_added_up():
 def test_shares_from_nowhere_do_not_make_up_for_losses():
     """What is lost at one GPU appears at another: all arrives, but it is not the source's."""
     raw = one_pair().model_dump(mode="json") | {"ports": 2}
-    instance = parse(raw, FAMILY.instance_type, "test")
+    instance = parse(raw, load(FAMILY.instance), "test")
     links = np.array([[0, 1, 1], [0, 2, 1], [1, 3, 1], [2, 3, 1]])
     rows = [(0, 0, 0, 1, 0.5), (0, 0, 0, 2, 0.5), (0, 1, 1, 3, 0.5 - 6e-10), (0, 1, 2, 3, 0.5 + 6e-10)]
     verdict = check_plan(instance, plan_of(links, rows))
@@ -163,7 +165,7 @@ def test_shares_from_nowhere_do_not_make_up_for_losses():
 def test_tiny_shares_count_exactly():
     """A share beside which others are lost in a float's rounding: 1 and 100,000 times 1e-17, 1e-12 in all."""
     raw = one_pair().model_dump(mode="json")
-    instance = parse(raw | {"ports": 3}, FAMILY.instance_type, "test")
+    instance = parse(raw | {"ports": 3}, load(FAMILY.instance), "test")
     links = np.array([[0, 1, 1], [0, 3, 1], [1, 3, 1]])
     crumbs = [(0, 0, 0, 3, 1e-17)] * 100_000
     verdict = check_plan(instance, plan_of(links, [(0, 0, 0, 3, 1.0), *crumbs]))
@@ -182,7 +184,7 @@ def test_methods_lose_nothing_but_rounding(method, ports):
     from synth.options import RunOptions
     from synth_models.harvest import check
 
-    instance = FAMILY.make(
+    instance = synth.make("harvest", **
         {"algorithm": "swing", "gpus": "16", "ports": ports, "message_bytes": "1e6", "port_bandwidth": "1e11",
          "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-6"}
     )  # fmt: skip

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mlfm_slow_replay import proves, replay, value
 
 import synth
+from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check import check_bound
@@ -82,10 +83,10 @@ def as_stored(packed: dict[str, Any]) -> PhaseTable:
 def judged(instance: MLFMInstance, packed: dict[str, Any]) -> float | None:
     """The value by the check, None where it is refused; anything but ``ValueError`` in unpack is a crash."""
     try:
-        phases = FAMILY.unpack(instance, packed)
+        phases = load(FAMILY.unpack)(instance, packed)
     except ValueError:
         return None
-    verdict = FAMILY.check(instance, phases)
+    verdict = load(FAMILY.check)(instance, phases)
     assert verdict.ok == (verdict.value is not None)
     return verdict.value
 

@@ -16,7 +16,6 @@ from optree_cases import options, ring
 
 import synth
 from synth.errors import UnsupportedError
-from synth_models.optree import FAMILY
 from synth_models.optree.check import check_solution
 from synth_models.optree.check_bound import _least_cost
 from synth_models.optree.check_count import count_steps
@@ -85,7 +84,7 @@ def test_root_up(number: int, degree: int) -> None:
 
 def test_a_budget_below_the_longest_circuit_is_unsupported() -> None:
     """12.5 dB at 1 dB an interface are 12 interfaces, 11 hops; depth 2, the best, needs 12 hops on 15 nodes."""
-    instance = FAMILY.make({"nodes": "15", "wavelengths": "2", "laser_dbm": "12.5", "pass_loss_db": "1"})
+    instance = synth.make("optree", **{"nodes": "15", "wavelengths": "2", "laser_dbm": "12.5", "pass_loss_db": "1"})
     record = synth.solve(instance, "formula")
     assert record["termination"] == "unsupported"
     assert "needs circuits of 12 hops" in record["message"]
