@@ -8,8 +8,8 @@ costs the reconfiguration delay, the first topology is free.
 Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
 source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
 the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until
-all of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what the
-time is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
+all of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what
+the time is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A step of m bytes a pair takes on a topology, over hop limits L, ``min of alpha + delta * L + m * u_L / bandwidth``,
 where ``u_L`` is the smallest largest load of a link when every pair splits one unit over its routes of at most L hops
-(a linear program over all simple routes). A schedule is one topology a step; a change costs the reconfiguration delay. A
-step of no bytes costs ``alpha + delta * L`` for the least L that reaches all its pairs.
+(a linear program over all simple routes). A schedule is one topology a step; a change costs the reconfiguration
+delay. A step of no bytes costs ``alpha + delta * L`` for the least L that reaches all its pairs.
 
 All topologies: matrices of link counts whose rows and columns sum to at most ``ports``; those that have room for one
 more link are left out, since a link more never makes a step slower. A linear program is solved only where a count
