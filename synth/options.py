@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synth.errors import Fault, InputError
@@ -38,6 +38,10 @@ class RunOptions:
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
+
+    def started_now(self) -> RunOptions:
+        """The same options with a new clock and no progress."""
+        return replace(self, started=time.monotonic(), progress=Progress())
 
     def remaining(self) -> float | None:
         """Seconds left until the time limit, never negative; None without a limit."""
@@ -113,6 +117,13 @@ def read_duration(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise ValueError("must be a duration > 0 such as 90, 60s, 5m or 2h")
     return seconds
+
+
+def read_limit(limit: str | float | None) -> float | None:
+    """A time limit in seconds, None for none: as :func:`read_duration`, or ``none``; what is a number or None stays."""
+    if isinstance(limit, str):
+        return None if limit == "none" else read_duration(limit)
+    return limit
 
 
 def read_megabytes(text: str) -> float:

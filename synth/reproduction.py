@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from synth.execution.runs import Run
     from synth.instance import Instance
-    from synth.runner import Run
 
 
 @dataclass(frozen=True)
@@ -151,20 +151,17 @@ class Reproduction:
         Records of earlier runs with the same instance and options are taken as they are, so a second run changes
         nothing. They lie below :attr:`results`, or below ``folder/part``. Raises ``RuntimeError`` on a failed check.
         """
-        from synth.api import method_options
+        from synth.execution.runs import Request, expand
         from synth.family import get_family
-        from synth.options import RunOptions
-        from synth.runner import Run
 
-        runs = []
+        runs: list[Run] = []
+        results = self.folder / part if part else self.results
         for instance in instances:
-            family = get_family(instance.family)
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}
-                method = family.method(name)
-                chosen, parameters = method_options(family, method, solver if method.solvers else None, given)
-                options = RunOptions(time_limit, solver=chosen, method=parameters)
-                runs.append(Run(instance, method, options, self.folder / part if part else self.results))
+                solvers = [solver] if solver and get_family(instance.family).method(name).solvers else []
+                asked = Request([name], solvers, limits=[time_limit], parameters=given)
+                runs += expand([instance], asked, results).runs()
         yield from self._run(runs)
 
     def study(self, name: str) -> Iterator[tuple[Instance, Record]]:
@@ -184,7 +181,7 @@ class Reproduction:
 
     def _run(self, runs: Sequence[Run]) -> Iterator[tuple[Instance, Record]]:
         from synth.api import execute
-        from synth.runner import run_all
+        from synth.execution.pool import run_all
 
         programs = [run for run in runs if run.method.kind == "program" and not self.quick]
         solved = {run.path: record for run, record, _ in run_all(programs, self.jobs, resume=True)}

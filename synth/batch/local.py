@@ -8,8 +8,9 @@ from contextlib import chdir
 
 from synth.batch import task as tasks
 from synth.batch.plan import Batch
+from synth.execution.pool import slots
+from synth.execution.runs import Run
 from synth.record import Record
-from synth.runner import Run, cores
 
 
 def run(
@@ -20,7 +21,7 @@ def run(
 ) -> None:
     """Do the batch's last submission here, ``jobs`` runs at a time (default: processors / threads).
 
-    Raises ``WriteFailedError`` as :func:`synth.runner.run_all`; an interruption ends the runs and loses none.
+    Raises ``WriteFailedError`` as :func:`synth.execution.pool.run_all`; an interruption ends the runs and loses none.
     """
     submission = batch.submissions[-1]
     tasks.Events(batch.folder, f"local-{submission.created:.0f}").add("begin", **tasks.identity())
@@ -28,5 +29,4 @@ def run(
         folder = batch.folder.resolve()
         for item in submission.tasks:
             threads = batch.entries[item.runs[0]].threads
-            several = jobs or max(1, max(cores(), item.cpus) // threads)
-            tasks.run_task(folder, item.name, several, on_start, on_end)
+            tasks.run_task(folder, item.name, slots(jobs, threads, item.cpus), on_start, on_end)

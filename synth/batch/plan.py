@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.errors import InputError
+from synth.execution.pool import GRACE_S
+from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import Instance, read_json
 from synth.options import RunOptions
 from synth.record import write_atomically
-from synth.runner import GRACE_S, Run
 
 FORMAT = "synth-batch/1"
 FILE = "batch.json"
 JOB_S = 600.0  # how long the runs of a chunk may take at most, unless the user says how many belong together
 START_S = 60.0  # for a job to start and end
-SUPERVISOR_MB = 300.0  # of a job's memory, what supervisor and keepers hold themselves
+SUPERVISOR_MB = 300.0  # of a job's memory, what supervisor and guards hold themselves
 
 Engine = Literal["slurm", "local"]
 
@@ -227,7 +228,7 @@ def job_minutes(limit_s: float | None, slots: int, runs: int, resources: Resourc
 
 
 def run_memory_mb(resources: Resources, cpus: int, threads: int) -> float | None:
-    """The memory limit of each run: the job's, less what supervisor and keepers need, shared by the runs at once."""
+    """The memory limit of each run: the job's, less what supervisor and guards need, shared by the runs at once."""
     if resources.mem_mb is None:
         return None
     return max(100.0, (resources.mem_mb - SUPERVISOR_MB) / max(1, cpus // threads))

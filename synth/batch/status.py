@@ -15,8 +15,8 @@ from typing import Any, Literal
 from synth.batch import slurm
 from synth.batch.plan import Batch, Submission, Task
 from synth.batch.task import Events, lives
+from synth.execution.runs import has_failed
 from synth.record import Record
-from synth.runner import has_failed
 
 State = Literal["done", "running", "queued", "failed", "lost"]
 TaskState = Literal["queued", "running", "over"]

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from synth.batch import plan
+from synth.execution.pool import run_all
+from synth.execution.runs import Run, has_failed
 from synth.record import Record
-from synth.runner import Run, has_failed, run_all
 
 
 class TaskInterruptedError(Exception):
@@ -47,7 +48,8 @@ def run_task(
     on_start: Callable[[Run], None] | None = None,
     on_end: Callable[[Run, Record], None] | None = None,
 ) -> dict[str, int]:
-    """Do the runs of a task that were not done yet. Raises ``WriteFailedError`` as :func:`synth.runner.run_all`."""
+    """Do the runs of a task that were not done yet. Raises ``WriteFailedError`` as
+    :func:`synth.execution.pool.run_all`."""
     batch = plan.read(folder)
     submission, task = batch.task(name)
     os.chdir(batch.directory)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from synth.cli import solve as solving
+from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
 from synth.cli.output import console, errors, table
 
 if TYPE_CHECKING:
     from synth.batch.plan import Batch, Resources, Submission
     from synth.batch.status import BatchStatus
+    from synth.execution.runs import Run
     from synth.record import Record
-    from synth.runner import Run
     from synth.study.plan import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
@@ -64,6 +65,9 @@ def submit(
 ) -> None:
     """Expand the runs of a study or of instances and send them off."""
     from synth.batch import plan
+    from synth.execution.runs import Request
+    from synth.execution.runs import plan as expand_all
+    from synth.options import split_pairs
 
     _check_engine(engine)
     resources = _resources(
@@ -74,19 +78,18 @@ def submit(
     if study is None:
         name = f"{datetime.now():%Y%m%d-%H%M%S}"
         folder = folder or Path("results/batches") / name
-        runs = solving.plan(
-            [Path(target) for target in targets], methods, solver, time_limit, gap, threads, seed, options or [],
-            folder / "records",
-        )  # fmt: skip
+        solvers, parameters = [solver] if solver else [], split_pairs(options or [], "-O")
+        request = Request(methods, solvers, [seed], [time_limit], gap, threads, parameters)
+        runs = expand_all([Path(target) for target in targets], request, folder / "records")
     else:
         if methods or solver or options:
-            raise solving.bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
+            raise bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
         runs = study.runs(folder)
         for text in study.skipped:
             errors.print(f"left out: {text}", markup=False)
     if (folder / plan.FILE).exists():
-        raise solving.bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
+        raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
     batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
     submission = plan.submission(batch, engine, range(len(entries)), resources)  # type: ignore[arg-type]
@@ -130,7 +133,7 @@ def resubmit(
         console.print(_counted(found) + "; nothing to send again")
         return
     if time_limit is not None:
-        limit = solving.checked("--time-limit", read_duration, time_limit)
+        limit = checked("--time-limit", read_duration, time_limit)
         entries = list(batch.entries)
         for index in missing:
             entries[index] = replace(entries[index], options={**entries[index].options, "time_limit_s": limit})
@@ -199,7 +202,7 @@ def _study(targets: Sequence[str]) -> Study | None:
     if not any(t.endswith(".toml") or (t in families and not Path(t).exists()) for t in targets):
         return None
     if len(targets) > 1:
-        raise solving.bad_option("STUDY", "takes one study, and no instances beside it", " ".join(targets))
+        raise bad_option("STUDY", "takes one study, and no instances beside it", " ".join(targets))
     return load(targets[0])
 
 
@@ -218,7 +221,7 @@ def _collect_study(batch: Batch, target: str) -> None:
 
 def _check_engine(engine: str) -> None:
     if engine not in ("slurm", "local"):
-        raise solving.bad_option("--engine", "must be slurm or local", engine)
+        raise bad_option("--engine", "must be slurm or local", engine)
 
 
 def _resources(before: Resources, **given: Any) -> Resources:
@@ -233,7 +236,7 @@ def _resources(before: Resources, **given: Any) -> Resources:
     words: dict[str, Any] = {}
     for key, value in given.items():
         if value is not None:
-            words[key] = solving.checked(*readers[key], value) if key in readers else value
+            words[key] = checked(*readers[key], value) if key in readers else value
     return replace(before, **words)
 
 
@@ -257,7 +260,7 @@ def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool)
                 whole.write()
     except OSError as error:
         errors.print(f"synth: cannot write {batch.folder / plan.FILE}: {error.strerror}", style="red", markup=False)
-        raise typer.Exit(solving.EXIT_FAILED) from None
+        raise typer.Exit(EXIT_FAILED) from None
     if submission.engine == "slurm":
         ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
         console.print(f"submitted: {', '.join(ids)}", soft_wrap=True)
@@ -286,30 +289,24 @@ def _print_groups(batch: Batch, submission: Submission, groups: Sequence[Sequenc
 def _run_here(batch: Batch, jobs: int | None) -> None:
     from synth.batch import local, status
     from synth.cli.progress import Progress
-    from synth.runner import WriteFailedError
 
     last = batch.submissions[-1]
     ended: list[tuple[Run, Record]] = []
-    try:
-        with Progress(sum(len(task.runs) for task in last.tasks)) as progress:
+    with (
+        ending_early(f"`synth batch resubmit {batch.folder}`"),
+        Progress(sum(len(task.runs) for task in last.tasks)) as progress,
+    ):
 
-            def on_end(run: Run, record: Record) -> None:
-                progress.done(run, record)
-                ended.append((run, record))
+        def on_end(run: Run, record: Record) -> None:
+            progress.done(run, record)
+            ended.append((run, record))
 
-            local.run(batch, jobs, progress.start, on_end)
-    except KeyboardInterrupt:
-        again = f"finished records are kept, `synth batch resubmit {batch.folder}` goes on from them"
-        errors.print(f"synth: interrupted; {again}", markup=False)
-        raise typer.Exit(solving.EXIT_INTERRUPTED) from None
-    except WriteFailedError as error:
-        errors.print(f"synth: {error}", style="red", markup=False)
-        raise typer.Exit(solving.EXIT_FAILED) from None
+        local.run(batch, jobs, progress.start, on_end)
     found = status.of(batch)
     console.print(_counted(found))
     solving.print_messages(ended)
     if found.missing():
-        raise typer.Exit(solving.EXIT_FAILED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _counted(found: BatchStatus) -> str:

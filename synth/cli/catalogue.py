@@ -50,9 +50,9 @@ def instances(
 ) -> None:
     """List the instance files below a folder."""
     from synth.errors import InputError
+    from synth.execution.runs import expand_paths
     from synth.family import get_family
     from synth.instance import read
-    from synth.runner import expand_paths
 
     if family is not None:
         get_family(family)

@@ -27,7 +27,7 @@ def check(
     from synth import record as records
     from synth.api import check as check_record
     from synth.errors import InputError
-    from synth.runner import expand_paths
+    from synth.execution.runs import expand_paths
 
     count: Counter[str] = Counter()
     for path in expand_paths(paths, "records"):

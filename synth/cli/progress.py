@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from synth.cli.output import errors
 
 if TYPE_CHECKING:
+    from synth.execution.runs import Run
     from synth.record import Record
-    from synth.runner import Run
 
 
 class Progress:
@@ -48,7 +48,7 @@ class Progress:
 
     def done(self, run: Run, record: Record) -> None:
         """A run has ended or was done before."""
-        from synth.runner import has_failed
+        from synth.execution.runs import has_failed
 
         self._running = [other for other in self._running if other is not run]
         self._failed += has_failed(record)

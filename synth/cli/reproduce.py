@@ -31,10 +31,10 @@ def reproduce(
 ) -> None:  # fmt: skip
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
     from synth.errors import InputError
+    from synth.execution.pool import WriteFailedError
     from synth.family import family_names, get_family, load
     from synth.reproduction import Reproduction, plain_figures
     from synth.reproduction_page import write_page
-    from synth.runner import WriteFailedError
 
     names = family_names() if paper == EVERY else [get_family(paper).name]
     folder = out or Path("results/quick" if quick else "results/published")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
+from synth.cli.common import (
+    EXIT_FAILED,
+    EXIT_INFEASIBLE,
+    EXIT_INPUT,
+    EXIT_NO_SOLUTION,
+    checked,
+    ending_early,
+    retries_failed,
+)
 from synth.cli.output import console, errors, number, percent, table
 
 if TYPE_CHECKING:
-    from synth.errors import Fault, InputError
-    from synth.family import Family
-    from synth.instance import Instance
+    from synth.execution.runs import Run
     from synth.record import Record
-    from synth.runner import Run
     from synth.standing import Standing
-
-T = TypeVar("T")
-EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 
 def solve(
@@ -44,38 +46,29 @@ def solve(
 ) -> None:
     """Solve instance files; ends with a table of values, proven bounds and gaps."""
     from synth.cli.progress import Progress
-    from synth.options import read_duration, read_megabytes
+    from synth.execution.pool import run_all, slots
+    from synth.execution.runs import Request, plan
+    from synth.options import read_duration, read_megabytes, split_pairs
     from synth.record import dumps
-    from synth.runner import WriteFailedError, cores, run_all
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)
-    if retry not in (None, "failed"):
-        raise bad_option("--retry", "must be failed", retry)
-    if retry and not resume:
-        raise bad_option("--retry", "needs --resume", retry)
-    runs = plan(paths, methods, solver, time_limit, gap, threads, seed, options or [], results)
+    retry_failed = retries_failed(retry, resume)
+    solvers, parameters = [solver] if solver else [], split_pairs(options or [], "-O")
+    runs = plan(paths, Request(methods, solvers, [seed], [time_limit], gap, threads, parameters), results)
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
-    try:
-        with Progress(len(runs), json_lines) as progress:
-            several = jobs or max(1, cores() // threads)
-            for run, record, was_there in run_all(
-                runs, several, resume, retry == "failed", progress.start, memory_mb=memory_mb, grace_s=grace_s
-            ):
-                ended[place[id(run)]] = record
-                reused += was_there
-                progress.done(run, record)
-                while json_lines and printed in ended:  # in the order asked for, each as soon as those before it
-                    print(dumps(ended[printed].data, one_line=True), flush=True)
-                    printed += 1
-    except KeyboardInterrupt:
-        errors.print("synth: interrupted; finished records are kept, --resume goes on from them", markup=False)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except WriteFailedError as error:
-        errors.print(f"synth: {error}", style="red", markup=False)
-        raise typer.Exit(EXIT_FAILED) from None
+    with ending_early(), Progress(len(runs), json_lines) as progress:
+        for run, record, was_there in run_all(
+            runs, slots(jobs, threads), resume, retry_failed, progress.start, memory_mb=memory_mb, grace_s=grace_s
+        ):
+            ended[place[id(run)]] = record
+            reused += was_there
+            progress.done(run, record)
+            while json_lines and printed in ended:  # in the order asked for, each as soon as those before it
+                print(dumps(ended[printed].data, one_line=True), flush=True)
+                printed += 1
     done = [(runs[i], ended[i]) for i in sorted(ended)]
     contradictions = print_contradictions(done, results)
     if not json_lines:
@@ -86,107 +79,6 @@ def solve(
     code = EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
-
-
-def bad_option(name: str, message: str, value: str) -> InputError:
-    """The error for an option's wrong value."""
-    from synth.errors import Fault, InputError
-
-    return InputError([Fault(name, message, value, True)])
-
-
-def checked(name: str, read: Callable[[str], T], text: str) -> T:
-    """An option's value as read. Raises :class:`InputError` in words."""
-    try:
-        return read(text)
-    except ValueError as error:
-        raise bad_option(name, str(error), text) from None
-
-
-def plan(
-    paths: list[Path], methods: list[str] | None, solver: str | None, time_limit: str, gap: float, threads: int,
-    seed: int, options: list[str], results: Path,
-) -> list[Run]:  # fmt: skip
-    """All runs, or one InputError that lists everything wrong with files, methods, solvers and options."""
-    from synth.api import method_options
-    from synth.errors import Fault, InputError
-    from synth.family import get_family
-    from synth.instance import read
-    from synth.options import RunOptions, read_duration, split_pairs
-    from synth.runner import Run, expand_paths
-
-    faults: list[Fault] = []
-    limit: float | None = None
-    if time_limit != "none":
-        try:
-            limit = read_duration(time_limit)
-        except ValueError as error:
-            faults.append(Fault("--time-limit", str(error), time_limit, True))
-    given = split_pairs(options, "-O")
-    instances: list[Instance] = []
-    for path in expand_paths(paths):
-        try:
-            instances.append(read(path))
-        except InputError as error:
-            faults += [Fault("", line) for line in str(error).splitlines()]
-    faults += _name_clashes(instances)
-    runs: list[Run] = []
-    seen: set[str] = set()
-    for instance in instances:
-        family = get_family(instance.family)
-        names = list(dict.fromkeys(methods or _defaults(family, instance, solver)))
-        usable = {
-            parameter.name for name in names if name in family.methods for parameter in family.methods[name].parameters
-        }
-        for name in names:
-            try:
-                method = family.method(name)
-                # with several methods an option or a solver goes to those that know it
-                known = {parameter.name for parameter in method.parameters}
-                mine = {key: value for key, value in given.items() if key in known or key not in usable}
-                fits = solver is None or solver in method.solvers or len(names) == 1
-                chosen, parameters = method_options(family, method, solver if fits else None, mine)
-            except InputError as error:
-                if str(error) not in seen:
-                    faults.append(Fault("", str(error)))
-                seen.add(str(error))
-                continue
-            runs.append(Run(instance, method, RunOptions(limit, gap, threads, seed, chosen, parameters), results))
-    if solver is not None and not faults and not any(run.options.solver == solver for run in runs):
-        from synth.solvers.catalogue import require
-
-        require(solver)
-        faults.append(Fault("", f"none of the methods can use solver {solver}"))
-    if faults:
-        raise InputError(faults)
-    return runs
-
-
-def _defaults(family: Family, instance: Instance, solver: str | None) -> list[str]:
-    """The family's default methods; if none of them can use the solver asked for, a program that can takes the place of
-    the default ones."""
-    from synth.family import defaults_for
-
-    names = list(defaults_for(family, instance))
-    able = [name for name, method in family.methods.items() if solver in method.solvers]
-    if solver is None or not able or set(able) & set(names):
-        return names
-    return [name for name in names if family.methods[name].kind != "program"] + able[:1]
-
-
-def _name_clashes(instances: Sequence[Instance]) -> list[Fault]:
-    from synth.errors import Fault
-
-    files = defaultdict(list)
-    for instance in instances:
-        files[instance.family, instance.name].append(str(instance.file))
-    return [
-        Fault(
-            "", f"two instances are both named {name} ({' and '.join(where)}); their records would overwrite each other"
-        )
-        for (_, name), where in files.items()
-        if len(where) > 1
-    ]
 
 
 COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "verified", "ended")
@@ -274,7 +166,7 @@ def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tup
 
 def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
     """What a person must know and the table does not say, on standard error."""
-    from synth.runner import FAILED
+    from synth.execution.runs import FAILED
 
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"
@@ -291,7 +183,7 @@ def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
 
 def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
     """The command's exit code for these runs (see the README)."""
-    from synth.runner import FAILED
+    from synth.execution.runs import FAILED
 
     if any(record["termination"] in FAILED or not record.ok for _, record in done):
         return EXIT_FAILED

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early, retries_failed
 from synth.cli.output import console, errors, number, percent, table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from synth.execution.runs import Run
     from synth.record import Record
-    from synth.runner import Run
     from synth.study.plan import Study
 
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 LISTED = 30  # regressions that are printed
 
 
@@ -38,8 +38,7 @@ def study(
     as_json: bool = typer.Option(False, "--json", help="With --compare: every compared run as one JSON text."),
 ) -> None:
     """Run studies: records, table.csv, table.parquet, figures and report.html below results/studies/<name>/."""
-    from synth.cli.solve import bad_option, checked
-    from synth.options import read_duration, read_megabytes
+    from synth.options import read_limit, read_megabytes
     from synth.study import load
 
     if compare:
@@ -47,19 +46,16 @@ def study(
         return
     if as_json:
         raise bad_option("--json", "goes with --compare; a study writes table.csv and table.parquet", "on")
-    if time_limit not in (None, "none"):
-        checked("--time-limit", read_duration, time_limit)
-    if retry not in (None, "failed"):
-        raise bad_option("--retry", "must be failed", retry)
-    if retry and not resume:
-        raise bad_option("--retry", "needs --resume", retry)
+    if time_limit is not None:
+        checked("--time-limit", read_limit, time_limit)
+    retry_failed = retries_failed(retry, resume)
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
     plans = [(one, results / one.name, one.runs(results / one.name)) for one in studies]  # every fault before any run
     failed = 0
     for one, folder, runs in plans:
         if not collect_only:
-            _run(one, folder, runs, jobs, resume, retry == "failed", memory_mb)
+            _run(one, folder, runs, jobs, resume, retry_failed, memory_mb)
         failed += _collect(one, folder)
     if failed:
         raise typer.Exit(EXIT_FAILED)
@@ -71,26 +67,18 @@ def _run(
 ) -> None:  # fmt: skip
     """Run the study, a line on standard error as each run ends."""
     from synth.cli.progress import Progress
-    from synth.runner import WriteFailedError, cores, run_all
+    from synth.execution.pool import run_all, slots
 
     for text in one.skipped:
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.name}: {len(runs)} runs into {folder}", markup=False)
     threads = max((run.options.threads for run in runs), default=1)
-    several = jobs or max(1, cores() // threads)
-    try:
-        with Progress(len(runs)) as progress:
-            ends = run_all(runs, several, resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
-            for ended, (run, record, reused) in enumerate(ends, 1):
-                progress.done(run, record)
-                if not reused:
-                    errors.print(_line(ended, len(runs), run, record), markup=False)
-    except KeyboardInterrupt:
-        errors.print("synth: interrupted; finished records are kept, --resume goes on from them", markup=False)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except WriteFailedError as error:
-        errors.print(f"synth: {error}", style="red", markup=False)
-        raise typer.Exit(EXIT_FAILED) from None
+    with ending_early(), Progress(len(runs)) as progress:
+        ends = run_all(runs, slots(jobs, threads), resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
+        for ended, (run, record, reused) in enumerate(ends, 1):
+            progress.done(run, record)
+            if not reused:
+                errors.print(_line(ended, len(runs), run, record), markup=False)
 
 
 def _line(ended: int, total: int, run: Run, record: Record) -> str:
@@ -142,7 +130,6 @@ def _cell(name: Any, value: Any) -> str:
 
 
 def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
-    from synth.cli.solve import bad_option
     from synth.study.compare import SLOWER, compare
 
     if len(targets) != 2:

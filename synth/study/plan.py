@@ -37,12 +37,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synth.errors import Fault, InputError, SolverMissingError
-from synth.family import Family, defaults_for, family_names, get_family
+from synth.errors import Fault, InputError
+from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
+from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
-from synth.options import RunOptions, read_duration
-from synth.runner import Run, expand_paths
+from synth.options import read_limit
 from synth.textfile import read_text
 
 DEFAULT_LIMIT = "60s"
@@ -79,6 +79,13 @@ class RunPlan(_Part):
     gap: Annotated[float, Field(ge=0)] = 1e-4
     threads: Annotated[int, Field(ge=1)] = 1
     options: dict[str, Text] = {}
+
+    def request(self) -> Request:
+        """What :func:`synth.execution.runs.expand` is to make of it."""
+        parameters = {key: _text(value) for key, value in self.options.items()}
+        return Request(
+            self.methods, self.solvers or (), self.seeds, self.time_limits, self.gap, self.threads, parameters, True
+        )
 
 
 class _File(_Part):
@@ -120,13 +127,7 @@ class Study:
 
     def instances(self, folder: Path) -> list[Instance]:
         """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
-        faults: list[Fault] = []
-        found: list[Instance] = []
-        for path in self.paths:
-            try:
-                found.append(read(path))
-            except InputError as error:
-                faults += [Fault("", line) for line in str(error).splitlines()]
+        found, faults = read_all(self.paths)
         for part in self.generate:
             made: list[tuple[dict[str, str], Instance]] = []
             for parameters in part.combinations():
@@ -138,11 +139,7 @@ class Study:
                 found += [read(_write_instance(one, folder / "instances")) for one in _named_apart(made)]
             except InputError as error:
                 faults += [Fault("", line) for line in str(error).splitlines()]
-        names = [(instance.family, instance.name) for instance in found]
-        faults += [
-            Fault("", f"two instances of family {family} are named {name}; their records would overwrite each other")
-            for family, name in sorted({key for key in names if names.count(key) > 1})
-        ]
+        faults += name_clashes(found)
         if faults:
             raise InputError(list(dict.fromkeys(faults)), self._where)
         if not found:
@@ -171,45 +168,18 @@ class Study:
         if faults:
             raise InputError(list(dict.fromkeys(faults)), self._where)
         runs: dict[Path, Run] = {}
-        for plan, instance in itertools.product(self.plans, instances):
-            for run in self._expand(plan, instance, families[instance.family], folder / "records"):
+        for plan in self.plans:
+            patterns = ["*"] if plan.only is None else plan.only
+            chosen = [one for one in instances if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            made = expand(chosen, plan.request(), folder / "records")
+            for run in made.runs(self._where):
                 runs.setdefault(run.path, run)
+            self.skipped.extend(what for what in made.left_out if what not in self.skipped)
         return list(runs.values())
 
     @property
     def _where(self) -> str:
         return str(self.source) if self.source else f"study {self.name}"
-
-    def _expand(self, plan: RunPlan, instance: Instance, family: Family, records: Path) -> Iterator[Run]:
-        from synth.api import method_options
-
-        if plan.only is not None and not any(fnmatchcase(instance.name, pattern) for pattern in plan.only):
-            return
-        known_here = [name for name in plan.methods or defaults_for(family, instance) if name in family.methods]
-        for name in known_here:
-            method = family.methods[name]
-            mine = {parameter.name for parameter in method.parameters}
-            given = {key: _text(value) for key, value in plan.options.items() if key in mine}
-            solvers: Iterable[str | None] = [None]
-            if plan.solvers and method.solvers:
-                solvers = [solver for solver in plan.solvers if solver in method.solvers]
-                for other in plan.solvers:
-                    if other not in method.solvers:
-                        self._skip(f"{family.name} {name} does not run with {other}")
-            for solver in solvers:
-                try:
-                    chosen, parameters = method_options(family, method, solver, given)
-                except SolverMissingError as error:
-                    self._skip(f"{family.name} {name}: {error}")
-                    continue
-                for seed, limit in itertools.product(plan.seeds, plan.time_limits):
-                    seconds = None if limit == "none" else read_duration(limit)
-                    options = RunOptions(seconds, plan.gap, plan.threads, seed, chosen, parameters)
-                    yield Run(instance, method, options, records / _variant(plan, seed, limit, given))
-
-    def _skip(self, what: str) -> None:
-        if what not in self.skipped:
-            self.skipped.append(what)
 
 
 def load(target: str | Path) -> Study:
@@ -287,20 +257,10 @@ def _plan_faults(plan: RunPlan, families: Iterable[Family]) -> Iterator[Fault]:
 
 def _limit_faults(plan: RunPlan, where: str) -> Iterator[Fault]:
     for limit in plan.time_limits:
-        if limit != "none":
-            try:
-                read_duration(limit)
-            except ValueError as error:
-                yield Fault(f"{where}.time_limits", str(error), limit, True)
-
-
-def _variant(plan: RunPlan, seed: int, limit: str, given: dict[str, str]) -> str:
-    """A folder name for what tells runs of one method and solver apart, such as ``seed0-60s-horizon=12``."""
-    parts = [f"seed{seed}", limit.replace(" ", "")]
-    parts += [f"gap{plan.gap:g}"] if plan.gap != 1e-4 else []
-    parts += [f"threads{plan.threads}"] if plan.threads != 1 else []
-    parts += [f"{key}={value}" for key, value in sorted(given.items())]
-    return re.sub(r"[^A-Za-z0-9._=-]", "_", "-".join(parts))
+        try:
+            read_limit(limit)
+        except ValueError as error:
+            yield Fault(f"{where}.time_limits", str(error), limit, True)
 
 
 def _named_apart(made: list[tuple[dict[str, str], Instance]]) -> Iterator[Instance]:

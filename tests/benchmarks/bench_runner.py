@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
+from synth.execution.pool import run_all
+from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import read
 from synth.options import RunOptions
-from synth.runner import Run, run_all
 
 SHIPPED = Path(__file__).resolve().parents[2] / "instances/optree/ring-10-w2.json"
 RUNS = 1000

@@ -9,10 +9,10 @@ import pytest
 
 from synth.api import failure
 from synth.cli.progress import Progress
+from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import read
 from synth.options import RunOptions
-from synth.runner import Run
 
 SHIPPED = Path(__file__).resolve().parents[2] / "instances/optree/ring-10-w2.json"
 

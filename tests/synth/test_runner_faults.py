@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from multiprocessing.connection import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,11 +22,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
 from faulty_files import alive, record, start, synth, terminations, traced, write
 
-from synth import keeper
-from synth.supervisor import Ending
+from synth.execution import guard
+from synth.execution.messages import Ending, Started, Task
+from synth.options import RunOptions
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
 RESULTS = Path("results")
+TASK = Task(
+    "a.json", "0f", "faulty", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5
+)
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -104,7 +110,7 @@ def test_one_name_in_two_families_are_two_problems(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_thread_limit_reaches_the_libraries(tmp_path: Path, threads: int) -> None:
-    """One thread: forked from the keeper; several: an interpreter of its own. Both know the limit and end well."""
+    """One thread: forked from the guard; several: an interpreter of its own. Both know the limit and end well."""
     for name in ("a", "b"):
         write(tmp_path, name, "environment")
     synth("solve", ".", "--threads", threads, "-j", 1, cwd=tmp_path)
@@ -162,22 +168,22 @@ def test_an_instance_that_changes_meanwhile(tmp_path: Path) -> None:
     assert "b.json: the instance file has changed" in record(tmp_path / RESULTS, "b")["message"]
 
 
-@pytest.mark.parametrize("target", ["run", "keeper"])
+@pytest.mark.parametrize("target", ["run", "guard"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_or_its_keeper_is_killed(tmp_path: Path, target: str, number: signal.Signals) -> None:
-    """The record says `killed` and the others go on. (A keeper does not mind SIGTERM: it ends with its supervisor.)"""
+def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signal.Signals) -> None:
+    """The record says `killed` and the others go on. (A guard does not mind SIGTERM: it ends with its supervisor.)"""
     trace = tmp_path / "trace"
     write(tmp_path, "a", gate=str(tmp_path / "gate"), trace=str(trace))
     write(tmp_path, "b")
     process = start("solve", ".", "-j", 1, cwd=tmp_path)
     within(30, lambda: traced(trace))
     pid = traced(trace)[0][1]
-    keeper = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(pid if target == "run" else keeper, number)
+    guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pid if target == "run" else guard, number)
     time.sleep(0.2)
     (tmp_path / "gate").touch()
     process.communicate(timeout=60)
-    survives = target == "keeper" and number == signal.SIGTERM
+    survives = target == "guard" and number == signal.SIGTERM
     assert process.returncode == (0 if survives else 1)
     assert terminations(tmp_path / RESULTS) == {"a": "finished" if survives else "killed", "b": "finished"}
     assert not alive(pid)
@@ -280,8 +286,8 @@ def test_when_the_machine_runs_out_of_memory(
     total = psutil.virtual_memory().total
     left = SimpleNamespace(total=total, available=available * total)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: left)
-    task = {"options": {"time_limit_s": None}, "grace_s": 1.0, "memory_mb": None, "share": share}
-    watch = keeper._Watch(os.getpid(), task, 0.0)
+    task = replace(TASK, options=RunOptions(None), memory_mb=None, share=share)
+    watch = guard._Watch(os.getpid(), task, 0.0)
     assert watch.must_stop() is stops
     assert watch.cause == ("low_memory" if stops else None)
     assert watch.peak_mb > 1
@@ -294,14 +300,14 @@ def test_an_end_is_seen_without_reaping(monkeypatch: pytest.MonkeyPatch, with_wa
         monkeypatch.delattr(os, "waitid")
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     assert process.stdin is not None
-    assert not keeper._has_ended(process.pid)
+    assert not guard._has_ended(process.pid)
     process.stdin.close()
-    within(10, lambda: keeper._has_ended(process.pid))
+    within(10, lambda: guard._has_ended(process.pid))
     assert process.wait() == 0
 
 
-def test_a_warm_keeper_changes_no_result(tmp_path: Path) -> None:
-    """One keeper, four runs of one method: the first imports everything itself, the others find it there; all four, and
+def test_a_warm_guard_changes_no_result(tmp_path: Path) -> None:
+    """One guard, four runs of one method: the first imports everything itself, the others find it there; all four, and
     one in an interpreter of its own (two threads), find the same schedule."""
     ring = {
         "format": "synth-instance/1", "family": "xtree", "source": "test", "chunks": 2,
@@ -318,9 +324,6 @@ def test_a_warm_keeper_changes_no_result(tmp_path: Path) -> None:
     assert all(solution == solutions[0] for solution in solutions)
 
 
-TASK = {"options": {"time_limit_s": 5.0}, "grace_s": 2.0, "memory_mb": 100.0}
-
-
 @pytest.mark.parametrize(
     ("ending", "termination", "words"),
     [
@@ -332,7 +335,7 @@ TASK = {"options": {"time_limit_s": 5.0}, "grace_s": 2.0, "memory_mb": 100.0}
         (Ending(1, stderr="Traceback\nMemoryError"), "out_of_memory", "MemoryError"),
         (Ending(-9), "killed", "signal 9"),
         (Ending(-15), "killed", "signal 15"),
-        (Ending(-9, "keeper"), "killed", "watched over the run"),
+        (Ending(-9, "guard"), "killed", "watched over the run"),
         (Ending(-11), "error", "signal 11"),
         (Ending(-6, stderr="assertion failed"), "error", "assertion failed"),
         (Ending(3, seconds=1.25), "error", "exit code 3 after 1.2 s"),
@@ -343,3 +346,18 @@ def test_how_an_end_is_told(ending: Ending, termination: str, words: str) -> Non
     found, message = ending.in_words(TASK)
     assert found == termination
     assert words in message
+
+
+@pytest.mark.parametrize("message", [TASK, Started(7), Ending(-9, "memory", 1.5, True, 2.5, "a\nb – c")])
+def test_a_message_arrives_as_it_was_sent(message: Task | Started | Ending) -> None:
+    near, far = Pipe()
+    near.send(message)
+    assert far.recv() == message
+
+
+def test_the_clock_of_a_run_starts_in_its_process() -> None:
+    options = replace(TASK.options, started=0.0)
+    options.progress.note(1.0)
+    assert options.started_now() == options
+    assert options.started_now().started > 0.0
+    assert options.started_now().progress.rows == []

@@ -272,7 +272,7 @@ def test_every_block_beyond_the_condition_is_solved(d: int) -> None:
 
 
 def test_default_methods_fit_the_job() -> None:
-    assert defaults_for(FAMILY, block(3, 2, 4, 3)) == ["bound", "closed_form", "shift", "cpsat"]
-    assert defaults_for(FAMILY, block(3, 2, 4, 3, failed={"spines": [[0, 1]]})) == ["bound", "shift", "cpsat"]
-    assert defaults_for(FAMILY, job(3, subset=[[0, 0, 0], [1, 1, 1]])) == ["bound", "shift", "cpsat"]
-    assert defaults_for(FAMILY, block(18, 18, 19, 18)) == ["bound", "closed_form"]
+    assert defaults_for(FAMILY, block(3, 2, 4, 3)) == ("bound", "closed_form", "shift", "cpsat")
+    assert defaults_for(FAMILY, block(3, 2, 4, 3, failed={"spines": [[0, 1]]})) == ("bound", "shift", "cpsat")
+    assert defaults_for(FAMILY, job(3, subset=[[0, 0, 0], [1, 1, 1]])) == ("bound", "shift", "cpsat")
+    assert defaults_for(FAMILY, block(18, 18, 19, 18)) == ("bound", "closed_form")

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
+import pickle
 import signal
 import stat
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from synth.execution.messages import Task
+
 WRITE_FAILED = 74  # exit code when the record cannot be written (EX_IOERR)
 STDERR_KEPT = 8000  # bytes of a run's standard error that its record keeps, from the end
-RESERVE = 2.0  # allocations beyond this multiple of the memory limit are refused at once; the keeper enforces the limit
+RESERVE = 2.0  # allocations beyond this multiple of the memory limit are refused at once; the guard enforces the limit
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """The worker started as a program of its own: the task is one JSON text on standard input."""
+    """The child started as a program of its own: the task is on standard input."""
     settle(os.getppid())
-    return execute(json.load(sys.stdin))
+    return execute(pickle.load(sys.stdin.buffer))
 
 
-def settle(keeper: int) -> None:
-    """Tie this process to its keeper: it dies with it (Linux), is the kernel's first choice when memory runs out, and
+def settle(guard: int) -> None:
+    """Tie this process to its guard: it dies with it (Linux), is the kernel's first choice when memory runs out, and
     leaves the batch system's warning signals, which mean the supervisor, to the supervisor."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != keeper:  # it died before the call above
+        if os.getppid() != guard:  # it died before the call above
             os._exit(1)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
@@ -41,25 +42,24 @@ def settle(keeper: int) -> None:
         signal.signal(number, ordinary)
 
 
-def execute(task: Mapping[str, Any]) -> int:
+def execute(task: Task) -> int:
     """Run the task; exit code 0 when the record is on disk, ``WRITE_FAILED`` when it cannot be written."""
     from synth import api
     from synth import record as records
     from synth.errors import InputError
     from synth.family import get_family
     from synth.instance import read
-    from synth.options import RunOptions
 
-    _limit_memory(task.get("memory_mb"))
+    _limit_memory(task.memory_mb)
     try:
-        instance = read(task["instance"])
-        if instance.sha256 != task["sha256"]:
-            raise InputError("the instance file has changed since the run was planned", task["instance"])
+        instance = read(task.instance)
+        if instance.sha256 != task.sha256:
+            raise InputError("the instance file has changed since the run was planned", task.instance)
     except InputError as error:
         print(str(error).replace("\n", "; "), file=sys.stderr)
         return 1
-    path = Path(task["record"])
-    record = api.execute(instance, get_family(instance.family).method(task["method"]), RunOptions(**task["options"]))
+    path = Path(task.record)
+    record = api.execute(instance, get_family(instance.family).method(task.method), task.options.started_now())
     extra: dict[str, Any] = {"peak_memory_mb": peak_memory_mb()}
     if printed := tail(2):
         extra["stderr"] = printed
@@ -98,7 +98,7 @@ def peak_memory_mb() -> float | None:
 
 
 def _limit_memory(memory_mb: float | None) -> None:
-    """A fence well above the limit, for what allocates everything between two looks of the keeper."""
+    """A fence well above the limit, for what allocates everything between two looks of the guard."""
     if memory_mb is None:
         return
     with suppress(ImportError, ValueError, OSError):

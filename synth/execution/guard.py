@@ -1,13 +1,13 @@
-"""The keeper: a small process beside the supervisor that starts one run after another and lets none get away.
+"""The guard: a small process beside the supervisor that starts one run after another and lets none get away.
 
-It reads tasks, one JSON text a line, from the socket on its standard input, and answers each with two lines: the run's
-process id, then how it ended. A run has a process, session and process group of its own. The keeper kills the group at
+It reads tasks from the socket on its standard input and answers each with two messages: the run's process id, then how
+it ended. A run has a process, session and process group of its own. The guard kills the group at
 the time limit plus a grace period, over the memory limit, and when the supervisor goes away (the socket's end of file),
-so that a supervisor killed with SIGKILL leaves no orphan. If the keeper itself is killed, Linux kills the run with it.
+so that a supervisor killed with SIGKILL leaves no orphan. If the guard itself is killed, Linux kills the run with it.
 
-A run with one thread is forked from the keeper, which has the imports behind it. What else a run has imported (modules,
+A run with one thread is forked from the guard, which has the imports behind it. What else a run has imported (modules,
 compiled kernels) joins these once it has ended well, so that an import that crashes or hangs only ever takes its own
-run down. Forking needs a process without threads: the keeper looks, and starts a new interpreter where it finds any,
+run down. Forking needs a process without threads: the guard looks, and starts a new interpreter where it finds any,
 for runs with several threads, and outside Linux.
 """
 
@@ -18,20 +18,22 @@ import gc
 import json
 import os
 import pickle
+import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from synth import worker
+from synth.execution import child
+from synth.execution.messages import Cause, Ending, Started, Task
 
 LOOK_S = 0.1  # how often memory is looked at; a run shorter than this is not looked at
 CHILDREN_EVERY = 10  # looks between two searches for processes the run has started itself
@@ -42,36 +44,22 @@ THREAD_VARIABLES = (
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Keeper:
+class Guard:
     """One at a time; see the module's page."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: Connection[Any, Any]) -> None:
         self._control = control
-        self._lines = control.makefile("rb")
         self._proven: list[bytes] = []  # what runs that ended well have imported, not imported here yet
         self._may_fork = sys.platform == "linux"
-        self._woken, wake = socket.socketpair()
-        self._woken.setblocking(False)
-        wake.setblocking(False)
-        self._wake = wake
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> None:
         """Tasks until the supervisor closes the socket."""
         from synth import api, record  # noqa: F401  (every run needs them)
 
-        while line := self._lines.readline():
-            task = json.loads(line)
-            ended = self._keep(task)
-            if ended is None:
-                return
-            self._send(ended)
+        while ended := self._keep(self._control.recv()):
+            self._control.send(ended)
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        self._control.sendall(json.dumps(message).encode() + b"\n")
-
-    def _keep(self, task: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _keep(self, task: Task) -> Ending | None:
         """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
         from synth.record import remove_leftovers
 
@@ -79,52 +67,41 @@ class Keeper:
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:
             pid = self._start(task, errors, imports)
             started = time.monotonic()
-            self._send({"pid": pid})
+            self._control.send(Started(pid))
             watch = _Watch(pid, task, started)
             gone = False
-            while not _has_ended(pid):
-                if gone:
-                    time.sleep(0.01)
-                else:
-                    gone = self._supervisor_gone(watch.wait_s())
-                if gone or watch.must_stop():
-                    _kill_group(pid)
+            with _end_of(pid) as ends:
+                while not _has_ended(pid):
+                    watched = ends if gone else [*ends, self._control.fileno()]
+                    ready, _, _ = select.select(watched, [], [], watch.wait_s())
+                    gone = gone or self._control.fileno() in ready  # nothing is sent while a run is going: it is closed
+                    if gone or watch.must_stop():
+                        _kill_group(pid)
             _kill_group(pid)  # what the run has left behind in its group
             _, status = os.waitpid(pid, 0)
             _kill_strays()
             code = os.waitstatus_to_exitcode(status)
-            remove_leftovers(Path(task["record"]))
+            remove_leftovers(Path(task.record))
             if code == 0:
                 imports.seek(0)
                 self._proven.append(imports.read())
-            return None if gone else {
-                "code": code, "cause": watch.cause, "peak_mb": watch.peak_mb,
-                "kernel_killed": code == -signal.SIGKILL and watch.cause is None and _kernel_kills() > kills_before,
-                "seconds": time.monotonic() - started, "stderr": worker.tail(errors.fileno()),
-            }  # fmt: skip
+            if gone:
+                return None
+            by_kernel = code == -signal.SIGKILL and watch.cause is None and _kernel_kills() > kills_before
+            seconds, printed = time.monotonic() - started, child.tail(errors.fileno())
+            return Ending(code, watch.cause, watch.peak_mb, by_kernel, seconds, printed)
 
-    def _supervisor_gone(self, seconds: float) -> bool:
-        """Sleep until the run ends, the time is up or the supervisor goes away; whether it went."""
-        import select
-
-        ready, _, _ = select.select([self._control, self._woken], [], [], seconds)
-        if self._woken in ready:
-            with suppress(BlockingIOError):
-                while self._woken.recv(1024):
-                    pass
-        # nothing is sent while a run is going: readable means closed
-        return self._control in ready and not self._control.recv(1, socket.MSG_PEEK)
-
-    def _start(self, task: Mapping[str, Any], errors: BinaryIO, imports: BinaryIO) -> int:
-        if task["options"]["threads"] == 1 and self._ready_to_fork():
+    def _start(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
+        threads = task.options.threads
+        if threads == 1 and self._ready_to_fork():
             return self._fork(task, errors, imports)
-        threads = {name: str(task["options"]["threads"]) for name in THREAD_VARIABLES}
         with tempfile.TemporaryFile() as todo:
-            todo.write(json.dumps(task).encode())
+            pickle.dump(task, todo)
             todo.seek(0)
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "synth.worker"], stdin=todo, stdout=subprocess.DEVNULL, stderr=errors,
-                start_new_session=True, env={**os.environ, **threads},
+                [sys.executable, "-P", "-m", "synth.execution.child"], stdin=todo, stdout=subprocess.DEVNULL,
+                stderr=errors, start_new_session=True,
+                env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))},
             )  # fmt: skip
         process.returncode = 0  # its end is awaited here, not by the Popen object
         return process.pid
@@ -142,22 +119,19 @@ class Keeper:
             self._may_fork = len(os.listdir("/proc/self/task")) == 1
         return self._may_fork
 
-    def _fork(self, task: Mapping[str, Any], errors: BinaryIO, imports: BinaryIO) -> int:
+    def _fork(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
         modules, kernels = set(sys.modules), len(_kernels())
-        keeper = os.getpid()
+        guard = os.getpid()
         pid = os.fork()
         if pid:
             return pid
         code = 1
         try:
             os.setsid()
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.dup2(errors.fileno(), 2)
-            for end in (self._control, self._woken, self._wake):
-                os.close(end.detach())
-            worker.settle(keeper)
-            code = worker.execute(task)
+            self._control.close()
+            child.settle(guard)
+            code = child.execute(task)
             _note_imports(imports, modules, kernels)
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
@@ -174,7 +148,7 @@ def _kernels() -> list[Any]:
 
 
 def _note_imports(file: BinaryIO, modules: set[str], kernels: int) -> None:
-    """Write down what this process has imported beyond its keeper's modules and its number of kernels."""
+    """Write down what this process has imported beyond its guard's modules and its number of kernels."""
     names = [name for name in sys.modules if name not in modules]
     own = _kernels()
     if names or len(own) > kernels:
@@ -196,23 +170,22 @@ def _import(noted: bytes) -> None:
 class _Watch:
     """The limits of one run."""
 
-    def __init__(self, pid: int, task: Mapping[str, Any], started: float) -> None:
-        limit = task["options"]["time_limit_s"]
-        self._ends = None if limit is None else started + limit + task["grace_s"]
+    def __init__(self, pid: int, task: Task, started: float) -> None:
+        limit = task.options.time_limit_s
+        self._ends = None if limit is None else started + limit + task.grace_s
         self._pid = pid
-        self._memory_mb: float | None = task["memory_mb"]
-        self._share: float = task["share"]
+        self._memory_mb = task.memory_mb
+        self._share = task.share
         self._looks = 0
         self._family: list[Any] = []
-        self.cause: str | None = None
+        self.cause: Cause | None = None
         self.peak_mb = 0.0
 
     def wait_s(self) -> float:
         """Seconds to sleep before the next look."""
         if self._ends is None or self.cause is not None:
             return LOOK_S
-        left: float = self._ends - time.monotonic()
-        return max(0.0, min(LOOK_S, left))
+        return max(0.0, min(LOOK_S, self._ends - time.monotonic()))
 
     def must_stop(self) -> bool:
         """Whether a limit has passed; ``cause`` then says which (``time``, ``memory``, ``low_memory``)."""
@@ -244,6 +217,17 @@ class _Watch:
             self.cause = "low_memory"
 
 
+@contextmanager
+def _end_of(pid: int) -> Iterator[list[int]]:
+    """A descriptor that can be read once the process has ended; none where the system has no such thing."""
+    ends = []
+    with suppress(OSError, AttributeError):
+        ends.append(os.pidfd_open(pid))
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
 def _has_ended(pid: int) -> bool:
     """Whether the process has ended; it stays a zombie, so that its id and group cannot become another's."""
     if hasattr(os, "waitid"):
@@ -261,7 +245,7 @@ def _kill_group(pid: int) -> None:
 
 
 def _kill_strays() -> None:
-    """End processes of the run that left its group: as a subreaper, the keeper inherits them."""
+    """End processes of the run that left its group: as a subreaper, the guard inherits them."""
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
@@ -293,12 +277,12 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # it ends with its supervisor
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    control = socket.socket(fileno=os.dup(0))
+    control: Connection[Any, Any] = Connection(os.dup(0))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    with suppress(BrokenPipeError, ConnectionResetError):
-        Keeper(control).serve()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        Guard(control).serve()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,222 @@
+"""What there is to run: one run, its records, and the one place that expands instances x methods x solvers x seeds x
+limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+
+from synth import record as records
+from synth.api import method_options
+from synth.errors import Fault, InputError, SolverMissingError
+from synth.family import Family, Method, defaults_for, get_family
+from synth.instance import Instance, read
+from synth.options import RunOptions, read_limit
+from synth.record import Record
+from synth.solvers.catalogue import require
+
+RETRIED = ("error", "killed")  # terminations that are no result: a resumed batch does these again
+FAILED = (*RETRIED, "out_of_memory")  # with the runs stopped at their limit with nothing in hand, what may fail again
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: an instance, a method and its options."""
+
+    instance: Instance
+    method: Method
+    options: RunOptions
+    results: Path
+
+    @property
+    def path(self) -> Path:
+        """Where its record goes."""
+        solver = self.options.solver
+        return records.record_path(self.results, self.instance.family, self.instance.name, self.method.name, solver)
+
+    def finished_record(self, retry_failed: bool = False) -> Record | None:
+        """The record of an earlier run with the same instance, method, solver and options, if it is good.
+
+        No good record is one that failed its check or ended by ``error`` or ``killed``; with ``retry_failed`` neither
+        is one that ran out of memory, or out of time with neither a solution nor a bound.
+        """
+        record = self.stored_record()
+        if record is None or not record.ok or record["termination"] in RETRIED:
+            return None
+        return None if retry_failed and has_failed(record) else record
+
+    def stored_record(self) -> Record | None:
+        """The record of an earlier run with the same instance, method, solver and options, however it ended."""
+        if not self.path.is_file():
+            return None
+        try:
+            record = records.read(self.path)
+        except InputError:
+            return None
+        same = record["instance_sha256"] == self.instance.sha256 and record["options"] == json.loads(
+            json.dumps(self.options.as_record())
+        )
+        return record if same else None
+
+
+def has_failed(record: Record) -> bool:
+    """Whether the record holds no result: its check or its process failed, or its time ended with nothing in hand."""
+    if not record.ok or record["termination"] in FAILED:
+        return True
+    return record["termination"] == "time_limit" and record.value is None and record.bound is None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of every instance: each method (None: the family's defaults) by each solver (none: its first), seed
+    and time limit (a duration as text, seconds, ``none`` or None), with one gap and number of threads.
+
+    A parameter goes to the methods that know it. With ``grid`` (a study, of several families at once) the records of
+    each variant have a folder of their own, and what a method or this machine cannot do is left out; otherwise that is
+    a fault, except that one solver asked of several methods goes to those that can use it.
+    """
+
+    methods: Sequence[str] | None = None
+    solvers: Sequence[str] = ()
+    seeds: Sequence[int] = (0,)
+    limits: Sequence[str | float | None] = ("60s",)
+    gap: float = 1e-4
+    threads: int = 1
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    grid: bool = False
+
+    def names(self, family: Family, instance: Instance) -> list[str]:
+        """The methods for this instance. Where none of the default ones can use a solver asked for, a program that can
+        takes the place of the default programs."""
+        if self.methods:
+            return [name for name in dict.fromkeys(self.methods) if not self.grid or name in family.methods]
+        names = list(defaults_for(family, instance))
+        able = [name for name, method in family.methods.items() if set(self.solvers) & set(method.solvers)]
+        if self.grid or not able or set(able) & set(names):
+            return names
+        return [name for name in names if family.methods[name].kind != "program"] + able[:1]
+
+    def variant(self, seed: int, limit: str | float | None, given: Mapping[str, str]) -> str:
+        """A folder name for what tells runs of one method and solver apart, such as ``seed0-60s-horizon=12``."""
+        parts = [f"seed{seed}", str(limit).replace(" ", "")]
+        parts += [f"gap{self.gap:g}"] if self.gap != 1e-4 else []
+        parts += [f"threads{self.threads}"] if self.threads != 1 else []
+        parts += [f"{key}={value}" for key, value in sorted(given.items())]
+        return re.sub(r"[^A-Za-z0-9._=-]", "_", "-".join(parts))
+
+
+@dataclass
+class Expansion:
+    """The runs of a request by the place of their records, what is wrong with it, and what was left out of a grid."""
+
+    by_path: dict[Path, Run] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def runs(self, source: str | None = None) -> list[Run]:
+        """The runs. Raises :class:`InputError` with all faults, each once."""
+        if self.faults:
+            raise InputError(list(dict.fromkeys(self.faults)), source)
+        return list(self.by_path.values())
+
+
+def expand(instances: Iterable[Instance], request: Request, results: Path) -> Expansion:
+    """Every run of the request on these instances, in their order, records below ``results``. Raises
+    :class:`SolverMissingError` when no method takes the solver because there is none of that name."""
+    made = Expansion()
+    for instance in instances:
+        family = get_family(instance.family)
+        names = request.names(family, instance)
+        solvers: Sequence[str | None] = request.solvers or [None]
+        usable = {p.name for name in names if name in family.methods for p in family.methods[name].parameters}
+        for name, solver in product(names, solvers):
+            try:
+                method = family.method(name)
+                if solver is not None and solver not in method.solvers:
+                    if request.grid and method.solvers:
+                        made.left_out.append(f"{family.name} {name} does not run with {solver}")
+                        continue
+                    solver = None if request.grid or len(names) > 1 else solver
+                mine = {parameter.name for parameter in method.parameters}
+                given = {
+                    key: value for key, value in request.parameters.items()
+                    if key in mine or not (request.grid or key in usable)
+                }  # fmt: skip
+                chosen, parameters = method_options(family, method, solver, given)
+            except InputError as error:
+                if request.grid and isinstance(error, SolverMissingError):
+                    made.left_out.append(f"{family.name} {name}: {error}")
+                else:
+                    made.faults.append(Fault("", str(error)))
+                continue
+            for seed, limit in product(request.seeds, request.limits):
+                options = RunOptions(read_limit(limit), request.gap, request.threads, seed, chosen, parameters)
+                folder = results / request.variant(seed, limit, given) if request.grid else results
+                run = Run(instance, method, options, folder)
+                made.by_path.setdefault(run.path, run)
+    if not (request.grid or made.faults) and request.limits:
+        for solver in request.solvers:
+            if all(run.options.solver != solver for run in made.by_path.values()):
+                require(solver)
+                made.faults.append(Fault("", f"none of the methods can use solver {solver}"))
+    return made
+
+
+def plan(paths: Iterable[Path], request: Request, results: Path) -> list[Run]:
+    """Every run on instance files and folders of them, or one :class:`InputError` that lists everything wrong with
+    limits, files, methods, solvers and parameters."""
+    faults: list[Fault] = []
+    for limit in request.limits:
+        try:
+            read_limit(limit)
+        except ValueError as error:
+            faults.append(Fault("--time-limit", str(error), limit, True))
+    if faults:
+        request = replace(request, limits=())
+    instances, unreadable = read_all(expand_paths(paths))
+    faults += [*unreadable, *name_clashes(instances)]
+    made = expand(instances, request, results)
+    made.faults[:0] = faults
+    return made.runs()
+
+
+def read_all(paths: Iterable[Path]) -> tuple[list[Instance], list[Fault]]:
+    """The instances of these files, and what is wrong with the others."""
+    instances: list[Instance] = []
+    faults: list[Fault] = []
+    for path in paths:
+        try:
+            instances.append(read(path))
+        except InputError as error:
+            faults += [Fault("", line) for line in str(error).splitlines()]
+    return instances, faults
+
+
+def name_clashes(instances: Iterable[Instance]) -> list[Fault]:
+    """Instances whose records would have one place."""
+    files = defaultdict(list)
+    for instance in instances:
+        files[instance.family, instance.name].append(str(instance.file))
+    words = "two instances are both named {} ({}); their records would overwrite each other"
+    return [Fault("", words.format(key[1], " and ".join(where))) for key, where in files.items() if len(where) > 1]
+
+
+def expand_paths(paths: Iterable[Path], what: str = "instance files") -> list[Path]:
+    """Files as they are, folders as all ``*.json`` below them in name order. Raises :class:`InputError`."""
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.rglob("*.json"))
+            if not found:
+                raise InputError(f"no {what} (*.json) below this folder", str(path))
+            files += found
+        elif path.exists():
+            files.append(path)
+        else:
+            raise InputError("no such file or folder", str(path))
+    return list(dict.fromkeys(files))

@@ -1,0 +1,153 @@
+"""The supervisor's side of many runs at once: one guard process for each run that may go on at a time.
+
+There are no threads here: the guards (see :mod:`synth.execution.guard`) enforce the limits, this side hands out tasks
+and waits for the ends.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Pipe
+
+from synth.execution.child import tail
+from synth.execution.guard import THREAD_VARIABLES
+from synth.execution.messages import Ending, Task
+
+STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
+
+
+class Supervisor:
+    """Up to ``jobs`` tasks at a time. Use as a context manager: leaving it ends whatever is still running."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._guards: list[_Guarding] = []
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for guard in self._guards:
+            guard.dismiss()
+        for guard in self._guards:
+            guard.wait()
+        self._selector.close()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another task may start now."""
+        return self.running < self._jobs
+
+    @property
+    def running(self) -> int:
+        """How many tasks are going on."""
+        return sum(guard.task is not None for guard in self._guards)
+
+    def start(self, key: int, task: Task) -> None:
+        """Start a task; its end comes out of :meth:`ends` under this key. There must be room."""
+        guard = next((k for k in self._guards if k.task is None), None)
+        while guard is None or not guard.take(key, task):
+            if guard is not None:
+                self._drop(guard)
+            guard = _Guarding()
+            self._guards.append(guard)
+            self._selector.register(guard.control, selectors.EVENT_READ, guard)
+
+    def ends(self) -> Iterator[tuple[int, Task, Ending]]:
+        """Wait for at least one running task to end and yield ``(key, task, ending)`` of each that has."""
+        found = False
+        while self.running and not found:
+            ready = [entry.data for entry, _ in self._selector.select(1.0)]
+            ready += [k for k in self._guards if k.is_stuck() and k not in ready]
+            for guard in ready:
+                if guard.task is None:  # an idle guard has nothing to say: it died
+                    self._drop(guard)
+                    continue
+                ended = guard.receive()
+                if ended is None:
+                    continue
+                key, task, ending = ended
+                if ending.cause == "guard":
+                    self._drop(guard)
+                found = True
+                yield key, task, ending
+
+    def _drop(self, guard: _Guarding) -> None:
+        self._selector.unregister(guard.control)
+        self._guards.remove(guard)
+        guard.dismiss()
+        guard.wait()
+
+
+class _Guarding:
+    """One guard process and the task it has."""
+
+    def __init__(self) -> None:
+        self.control, theirs = Pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in wait)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "synth.execution.guard"], stdin=theirs.fileno(), stdout=subprocess.DEVNULL,
+            stderr=self._errors, start_new_session=True, env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+        )  # fmt: skip
+        theirs.close()
+        self._key = 0
+        self._run_pid: int | None = None
+        self._latest: float | None = None
+        self.task: Task | None = None
+
+    def take(self, key: int, task: Task) -> bool:
+        """Hand over a task; False if the guard is gone."""
+        try:
+            self.control.send(task)
+        except OSError:
+            return False
+        self._key, self.task, self._run_pid = key, task, None
+        limit = task.options.time_limit_s
+        self._latest = None if limit is None else time.monotonic() + limit + task.grace_s + STUCK_S
+        return True
+
+    def is_stuck(self) -> bool:
+        """Whether the run should long have ended."""
+        return self.task is not None and self._latest is not None and time.monotonic() > self._latest
+
+    def receive(self) -> tuple[int, Task, Ending] | None:
+        """What the guard has to say: the end of its task, or None if there is none yet."""
+        if self.is_stuck():
+            self._process.kill()
+        with suppress(EOFError, OSError):
+            message = self.control.recv()
+            if isinstance(message, Ending):
+                return self._finish(message)
+            self._run_pid = message.pid
+            return None
+        if self._run_pid is not None:  # the guard died: Linux has killed the run with it; elsewhere, and its children:
+            with suppress(OSError):
+                os.killpg(self._run_pid, signal.SIGKILL)
+        return self._finish(Ending(-signal.SIGKILL, "guard", stderr=tail(self._errors.fileno())))
+
+    def _finish(self, ending: Ending) -> tuple[int, Task, Ending]:
+        task, self.task = self.task, None
+        assert task is not None
+        return self._key, task, ending
+
+    def dismiss(self) -> None:
+        """Close the line: the guard ends its run and goes."""
+        self.control.close()
+
+    def wait(self) -> None:
+        """Wait until it is gone; kill it if it does not go."""
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
