@@ -115,7 +115,7 @@ def test_no_multipliers_refute_a_feasible_horizon():
 
 
 def test_a_certificate_that_rounding_breaks_is_rounded_finer_or_dropped(monkeypatch):
-    """Prices that sum to one round to nothing in units of 1000: they prove nothing, though the LP's float objective says
+    """Prices that sum to one round to nothing in units of 1000: they prove nothing, though the LP's objective says
     that 4 timesteps would need more capacity than there is. In units of 10^-10 they do prove it."""
     instance = make(network="kautz", nodes=9, degree=2)
     monkeypatch.setattr(relaxation, "SCALES", (0.001, 10**10))
