@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.untrusted import LEAST, MOST
+
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -57,22 +59,21 @@ class Schedule:
         return Schedule.of(self.step[order], self.link[order], self.chunk[order], self.adds[order])
 
     def then(self, other: Schedule) -> Schedule:
-        """This schedule followed by ``other``, whose steps are shifted behind it."""
+        """This schedule followed by ``other``, whose steps are shifted behind it (``ValueError`` beyond 32 bits)."""
         mine, theirs = (self.step, self.link, self.chunk, self.adds), (
-            other.step + self.steps, other.link, other.chunk, other.adds,
+            other.step.astype(np.int64) + self.steps, other.link, other.chunk, other.adds,
         )  # fmt: skip
         return Schedule.of(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
     def reversed_in_time(self, adds: bool) -> Schedule:
         """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter."""
-        return Schedule.of(self.steps + 1 - self.step, self.link, self.chunk, adds)
+        return Schedule.of(self.steps + 1 - self.step.astype(np.int64), self.link, self.chunk, adds)
 
 
 def _whole_numbers(values: Any) -> IntArray:
     array = np.asarray(values).reshape(-1)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError("step, link and chunk are whole numbers")
-    limits = np.iinfo(np.int32)
-    if array.size and array.dtype != np.int32 and (array.min() < limits.min or array.max() > limits.max):
+    if array.size and array.dtype != np.int32 and (int(array.min()) < LEAST or int(array.max()) > MOST):
         raise ValueError("step, link and chunk are numbers of 32 bits")
     return np.array(array, dtype=np.int32)

@@ -152,7 +152,7 @@ def _shared(folded: Any, label: Any) -> Any:
 
 def _whole(values: Any, scale: int) -> Any:
     if not np.all(np.abs(values) <= MULTIPLIER / scale):
-        return np.rint(values * scale)  # floats: the check refuses them, as it would refuse numbers of that size
+        return values  # floats: the check refuses them, as it would refuse whole numbers of that size
     return np.rint(values * scale).astype(np.int64)
 
 

@@ -135,13 +135,15 @@ def test_pack_and_unpack() -> None:
     assert isinstance(again, Circuits)
     assert all(np.array_equal(getattr(again, name), getattr(both_ways(), name)) for name in COLUMNS)
     assert unpack(ring(4, 1), pack(StepCount("stages", (4, 4)))) == StepCount("stages", (4, 4))
-    with pytest.raises(ValueError, match="step is not a list of whole numbers"):
+    with pytest.raises(ValueError, match="step does not hold whole numbers"):
         unpack(ring(4, 1), pack(both_ways()) | {"step": [0.5] * 12})
-    with pytest.raises(ValueError, match="32 bits"):
+    with pytest.raises(ValueError, match="src holds 1099511627776, more than"):
         unpack(ring(4, 1), pack(both_ways()) | {"src": [2**40] * 12})
     with pytest.raises(ValueError, match="same length"):
         unpack(ring(4, 1), pack(both_ways()) | {"dst": [1]})
-    with pytest.raises(ValueError, match="numbers whole numbers"):
+    with pytest.raises(ValueError, match="numbers does not hold whole numbers"):
         unpack(ring(4, 1), {"algorithm": "stages", "numbers": [1.5]})
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="algorithm must be a text"):
+        unpack(ring(4, 1), {"algorithm": 3, "numbers": []})
+    with pytest.raises(ValueError, match="src is missing"):
         unpack(ring(4, 1), {"step": [1]})

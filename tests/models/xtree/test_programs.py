@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import brute_force
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ import pytest
 import synth
 from synth.api import check
 from synth.family import load
+from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
+from synth_models.xtree.check import check_bound, check_schedule
+from synth_models.xtree.time_expansion import all_generators
 
 PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
 BARE = {"warm_start": "off", "relaxation": "off"}
@@ -20,6 +24,19 @@ BARE = {"warm_start": "off", "relaxation": "off"}
 
 def make(**parameters: object):
     return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
+
+
+def run_options(method: str, solver: str | None = None, **changed: object) -> RunOptions:
+    solvers = FAMILY.method(method).solvers
+    parameters = {parameter.name: parameter.default for parameter in FAMILY.method(method).parameters}
+    return RunOptions(300.0, solver=solver or solvers[0], method=parameters | changed)
+
+
+def by_the_program_alone(instance, method: str, horizon: int, solver: str | None = None) -> str:
+    """What the program says of a horizon, without the bounds and the relaxation that go before it."""
+    network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
+    decide = importlib.import_module(f"synth_models.xtree.{method}").decide
+    return decide(network, instance.chunks, horizon, run_options(method, solver)).answer
 
 
 def needs(solver: str) -> None:
@@ -40,6 +57,7 @@ def test_equimesh_2x3_takes_five_timesteps_and_four_are_infeasible(method, solve
     assert refuted["termination"] == "infeasible"
     assert refuted.value is None
     assert refuted.bound == 5
+    assert by_the_program_alone(instance, method, 4, solver) == "infeasible"
 
 
 SMALL = [
@@ -65,8 +83,11 @@ def test_programs_agree_with_brute_force(parameters, collective, method, solver)
         record = synth.solve(instance, method, solver=solver, options=options)
         assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
     assert lower_bound(instance)[0] <= expected
-    refuted = synth.solve(instance, "ilp", options={"horizon": str(expected - 1)}) if expected > 1 else None
-    assert refuted is None or refuted["termination"] == "infeasible"
+    if expected > 1:
+        refuted = synth.solve(instance, "ilp", options={"horizon": str(expected - 1)})
+        assert refuted["termination"] == "infeasible"
+    if expected > instance.topology.diameter:
+        assert by_the_program_alone(instance, "ilp", expected - 1) == "infeasible"
 
 
 JOINT = [
@@ -115,8 +136,8 @@ def test_open_questions_are_settled_by_the_program_alone(parameters, expected):
     instance = make(network="equimesh", **parameters)
     record = synth.solve(instance, "ilp", options={"relaxation": "off"}, time_limit=300)
     assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
-    refuted = synth.solve(instance, "ilp", options={"horizon": str(expected - 1)}, time_limit=300)
-    assert refuted["termination"] == "infeasible"  # by the solver, though lower_bound knows it too
+    if expected > instance.topology.diameter:
+        assert by_the_program_alone(instance, "ilp", expected - 1) == "infeasible"
 
 
 @pytest.mark.slow
@@ -135,18 +156,88 @@ def test_switches_do_not_change_the_answer(switch):
 
 
 def test_folded_search_finds_symmetric_schedules_and_claims_nothing_else():
-    """A torus 4 x 4 meets its bound of ceil(15 / 4) = 4 with a schedule that translations map onto itself. That an
-    EquiMesh 4 x 4 has no half-turn schedule of 4 timesteps is no proof that it has none."""
+    """A torus 4 x 4 meets its bound of ceil(15 / 4) = 4 with a schedule that translations map onto itself."""
     torus = make(network="torus", rows=4, cols=4)
     record = synth.solve(torus, "ilp", options=BARE | {"fold": "on"})
     assert (record["termination"], record.value) == ("optimal", 4)
     assert check(record, torus).ok
-    for method in ("ilp", "cpsat"):
-        none_found = synth.solve(
-            make(network="equimesh", rows=4, cols=4), method, options={"fold": "on", "horizon": "4"}
-        )
-        assert none_found["termination"] not in ("infeasible", "optimal")
-        assert none_found.bound is None
+
+
+@pytest.mark.parametrize("method", ["ilp", "cpsat"])
+def test_a_class_without_schedules_is_no_time_limit_and_no_proof(method, monkeypatch):
+    """On a square of 4 nodes no schedule is invariant under all reflections: the one that keeps two opposite corners
+    brings a corner's chunk to the other over both sides at once. So nothing is found in any horizon, which excludes
+    no other schedule: 2 timesteps suffice."""
+    module = importlib.import_module(f"synth_models.xtree.{method}")
+    monkeypatch.setattr(module, "free_generators", all_generators)
+    square = make(network="mesh", rows=2, cols=2)
+    for horizon in (2, 3):
+        found = synth.solve(square, method, options={"fold": "on", "horizon": str(horizon)})
+        assert (found["termination"], found.value, found.bound) == ("finished", None, 2)
+        words = f"no schedule of {horizon} timesteps is invariant under the network's symmetries"
+        assert found["message"] == f"{words}; others are not excluded"
+    assert synth.solve(square, method, options={"horizon": "2"}).value == 2
+
+
+@pytest.mark.parametrize("method", ["ilp", "cpsat"])
+def test_rooted_infeasibility_with_transfers_to_spare_proves_nothing(method):
+    """EquiMesh 2 x 2, allreduce: 2 timesteps offer 2 * 16 slots for 2 * 3 * 4 = 24 transfers, so schedules that are not
+    rooted are not excluded."""
+    instance = make(network="equimesh", rows=2, cols=2, collective="allreduce")
+    found = synth.solve(instance, method, options={"horizon": "2"})
+    assert (found["termination"], found.value, found.bound) == ("finished", None, 2)
+    assert "no rooted schedule has 2 timesteps" in found["message"]
+    assert "others are not excluded" in found["message"]
+
+
+@pytest.mark.parametrize("method", [pytest.param("ilp", marks=pytest.mark.slow), "cpsat"])
+def test_rooted_infeasibility_without_a_transfer_to_spare_is_a_proof(method):
+    """Kautz with 6 nodes and 12 links: 5 timesteps offer 60 slots, exactly the 2 * 5 * 6 transfers that are needed."""
+    instance = make(network="kautz", nodes=6, degree=2, collective="allreduce")
+    found = synth.solve(instance, method, options={"horizon": "5"})
+    assert (found["termination"], found.value, found.bound) == ("infeasible", None, 6)
+    assert "for all schedules" in found["bound_proof"]
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
+@pytest.mark.parametrize("method", ["ilp", "cpsat"])
+def test_below_the_family_own_bound_is_infeasible_with_its_certificate(method, collective):
+    """Every horizon below the counting bound; on these three networks a cut, late arrivals and the diameter bind."""
+    for parameters in (
+        dict(network="ring", nodes=6),
+        dict(network="equimesh", rows=4, cols=4),
+        dict(network="line", nodes=5),
+    ):
+        instance = make(**parameters, collective=collective)
+        bound, proof, certificate = lower_bound(instance)
+        for horizon in range(1, bound):
+            outcome = FAMILY.method(method).load()(instance, run_options(method, horizon=horizon))
+            assert (outcome.termination, outcome.solution, outcome.bound) == ("infeasible", None, bound)
+            assert (outcome.bound_proof, outcome.certificate) == (proof, certificate)
+            assert check_bound(instance, outcome.bound, outcome.certificate) == []
+
+
+def test_a_horizon_that_the_relaxation_refutes_has_its_certificate():
+    """Kautz network of 9 nodes and degree 2: counting proves 4, the relaxation refutes 4."""
+    instance = make(network="kautz", nodes=9, degree=2)
+    outcome = FAMILY.method("ilp").load()(instance, run_options("ilp", horizon=4))
+    assert (outcome.termination, outcome.bound) == ("infeasible", 5)
+    assert check_bound(instance, 5, outcome.certificate) == []
+    found = FAMILY.method("ilp").load()(instance, run_options("ilp"))
+    assert (found.termination, found.bound) == ("optimal", 5)
+    assert check_bound(instance, 5, found.certificate) == []
+    alone = FAMILY.method("ilp").load()(instance, run_options("ilp", relaxation=False))
+    assert (alone.termination, alone.bound, alone.certificate) == ("optimal", 5, None)
+    assert alone.bound_proof == "HiGHS proves 4 timesteps infeasible"
+
+
+@pytest.mark.parametrize("method", ["ilp", "cpsat"])
+def test_the_counting_bound_certificate_stays_when_it_binds(method):
+    for collective in ("allgather", "reduce_scatter", "allreduce"):
+        instance = make(network="ring", nodes=4, collective=collective)
+        outcome = FAMILY.method(method).load()(instance, run_options(method))
+        assert outcome.termination == "optimal"
+        assert check_bound(instance, outcome.bound, outcome.certificate) == []
 
 
 def test_a_horizon_below_the_diameter_is_refuted_without_a_solver():
@@ -161,7 +252,7 @@ def test_no_time_is_not_infeasible():
     )
     assert record["termination"] == "time_limit"
     assert record.value is None
-    assert record.bound is None
+    assert record.bound == 8  # ceil(30 / 4), by counting
 
 
 def test_gurobi_over_its_licence_is_a_size_limit_that_names_the_way_out():

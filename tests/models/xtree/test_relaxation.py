@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import synth
 from synth.options import RunOptions
+from synth.solvers import mathprog
+from synth_models.xtree import relaxation
 from synth_models.xtree.bound import lower_bound
 from synth_models.xtree.check import check_bound
 from synth_models.xtree.relaxation import refute
@@ -109,6 +112,44 @@ def test_no_multipliers_refute_a_feasible_horizon():
             "causality": rng.integers(0, 9, (4, arcs, optimum)),
         }  # fmt: skip
         assert check_bound(instance, optimum + 1, certificate) != []
+
+
+def test_a_certificate_that_rounding_breaks_is_rounded_finer_or_dropped(monkeypatch):
+    """Prices that sum to one round to nothing in units of 1000: they prove nothing, though the LP's objective says
+    that 4 timesteps would need more capacity than there is. In units of 10^-10 they do prove it."""
+    instance = make(network="kautz", nodes=9, degree=2)
+    monkeypatch.setattr(relaxation, "SCALES", (0.001, 10**10))
+    finer = refute(instance.topology, 1, 4, RunOptions())
+    assert check_bound(instance, 5, finer.certificate) == []
+    monkeypatch.setattr(relaxation, "SCALES", (0.001, 0.002))
+    broken = refute(instance.topology, 1, 4, RunOptions())
+    assert broken.stretch > 1 + 1e-6
+    assert broken.certificate is None
+    alone = synth.solve(instance, "relaxation")
+    assert alone.bound == 4
+    assert "no rounding of its multipliers proves it" in alone["message"]
+    record = synth.solve(instance, "ilp", options={"warm_start": "off"})
+    assert (record["termination"], record.value, record.bound) == ("optimal", 5, 5)
+    assert record["bound_proof"] == "HiGHS proves 4 timesteps infeasible"
+
+
+@pytest.mark.parametrize("objective", [1 + 2e-6, 1.5])
+@pytest.mark.parametrize("dual", [0.0, -1.0, 1e300, float("nan"), float("inf")])
+def test_an_lp_that_is_wrong_raises_no_bound(objective, dual, monkeypatch):
+    """Whatever a solver says of the LP, a horizon with a schedule is not refuted (5 timesteps, exactly)."""
+    solved = mathprog.solve_lp
+
+    def wrong(model, options, rows):
+        result, duals = solved(model, options, rows)
+        return replace(result, objective=objective), [[dual or value for value in row] for row in duals]
+
+    instance = make(network="kautz", nodes=9, degree=2)
+    monkeypatch.setattr(mathprog, "solve_lp", wrong)
+    found = refute(instance.topology, 1, 5, RunOptions())
+    assert (found.stretch, found.certificate) == (objective, None)
+    assert synth.solve(instance, "relaxation").bound <= 5
+    record = synth.solve(instance, "ilp", options={"warm_start": "off"})
+    assert (record["termination"], record.value, record.bound) == ("optimal", 5, 5)
 
 
 def test_allreduce_is_unsupported():
