@@ -131,7 +131,7 @@ class Family:
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player
-    paper: Target | None = None  # (synth.reproduction.Reproduction) -> None: `synth reproduce`
+    paper: Target | None = None  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
 
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""

@@ -11,7 +11,7 @@ import typer
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
-    from synth.reproduction import Reproduction
+    from synth.reproduction.collect import Reproduction
 
 EVERY = "all"
 
@@ -33,8 +33,8 @@ def reproduce(
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import family_names, get_family, load
-    from synth.reproduction import Reproduction, plain_figures
-    from synth.reproduction_page import write_page
+    from synth.reproduction.collect import Reproduction, plain_figures
+    from synth.reproduction.page import write_page
 
     names = family_names() if paper == EVERY else [get_family(paper).name]
     folder = out or Path("results/quick" if quick else "results/published")

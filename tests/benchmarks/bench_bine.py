@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from synth.options import RunOptions
-from synth_models.bine import study, traffic, tree_ilp
+from synth_models.bine.paper import tables as study
+from synth_models.bine.paper import traffic
+from synth_models.bine.programs.tree import method as tree_ilp
 
 TRACE = Path(__file__).resolve().parents[3] / "shared" / "data" / "leonardo-jobs.csv.gz"
 ALGORITHMS = ("recursive", "bine", "swing", "ring")

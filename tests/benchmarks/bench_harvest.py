@@ -15,10 +15,10 @@ import pytest
 
 import synth
 from synth import record as records
-from synth_models.harvest import heatmaps
-from synth_models.harvest.closed_form import WHOLE, best_rings
-from synth_models.harvest.schedule_dp import shortest_schedule
-from synth_models.harvest.topologies import one_way_ring, shifted_ring
+from synth_models.harvest.paper import heatmaps
+from synth_models.harvest.parts.schedule_dp import shortest_schedule
+from synth_models.harvest.parts.topologies import one_way_ring, shifted_ring
+from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
 
 ALPHA, DELTA, BANDWIDTH = 5e-7, 5e-7, 100e9
 SIZES, DELAYS = heatmaps.ticks(2**10, 2**30, 32), heatmaps.ticks(1e-8, 1e-2, 32)

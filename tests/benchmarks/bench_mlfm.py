@@ -15,13 +15,13 @@ import pytest
 
 import synth
 from synth.options import RunOptions
-from synth_models.mlfm.bound import lower_bound
-from synth_models.mlfm.check import check_phases
-from synth_models.mlfm.cpsat import build_flows, count_flows
-from synth_models.mlfm.decomposition import spread_flows
+from synth_models.mlfm.bounds.load import lower_bound
+from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.references import printed_rule
-from synth_models.mlfm.routes import leaf_problem
+from synth_models.mlfm.parts.leaf_problem import leaf_problem
+from synth_models.mlfm.programs.cpsat import build_flows, count_flows
+from synth_models.mlfm.programs.decomposition import spread_flows
+from synth_models.mlfm.references.patterns import printed_rule
 
 sys.path.append(str(Path(__file__).parents[1] / "models" / "mlfm"))
 from mlfm_slow_replay import replay

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from synth.options import RunOptions
-from synth_models.optree.bound import lower_bound
-from synth_models.optree.check import check_solution
+from synth_models.optree.bounds.steps import lower_bound
+from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.relay import relay
-from synth_models.optree.stages import best_radices
+from synth_models.optree.programs.stages import best_radices
+from synth_models.optree.references.relay import relay
 
 
 def ring(nodes: int, wavelengths: int) -> OpTreeInstance:

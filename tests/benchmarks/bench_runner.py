@@ -61,7 +61,7 @@ def test_where_it_goes(benchmark: Any, tmp_path: Path, path: str) -> None:
         "interpreter": "pass",
         "import synth": "import synth",
         "imports of a run": "from synth import api, record; from synth.family import get_family as g; "
-        "g('optree').methods['formula'].load(); import synth_models.optree.check",
+        "g('optree').methods['formula'].load(); import synth_models.optree.check.replay",
     }
     if path in statements:
         command = [sys.executable, "-c", statements[path]]

@@ -20,8 +20,8 @@ import synth
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_schedule
 
 
 def make(**parameters: object):
@@ -79,7 +79,7 @@ def test_plain_python_pull_one_restart(benchmark):
 @pytest.mark.benchmark(group="EquiMesh 8x8 C=4, ten restarts without stopping at the bound")
 def test_pull_ten_restarts(benchmark):
     """Every restart is made, though the first usually meets the bound."""
-    from synth_models.xtree import pull
+    from synth_models.xtree.references import pull
 
     instance = make(network="equimesh", rows=8, cols=8, chunks=4)
     pull.once(instance, 0, 0)

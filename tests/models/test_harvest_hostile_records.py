@@ -12,7 +12,7 @@ from synth import api
 from synth.errors import InputError
 from synth.family import get_family, load
 from synth.instance import Instance
-from synth_models.harvest.step_files import read_matrix
+from synth_models.harvest.parts.step_files import read_matrix
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ INSTANCES = [
 
 
 def made(family: str, parameters: dict[str, object]) -> Any:
-    return get_family(family).make({key: str(value) for key, value in parameters.items()})
+    return synth.make(family, **parameters)
 
 
 def run(family: str, instance: Any, name: str, **changed: Any) -> Any:

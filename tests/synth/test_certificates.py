@@ -21,8 +21,8 @@ from synth.instance import Instance
 from synth.options import RunOptions
 from synth.record import Record, exceeds
 from synth.standing import standing
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.pull import once
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.references.pull import once
 
 RING = {"format": "synth-instance/1", "family": "xtree", "name": "r", "source": "test",
         "network": {"kind": "ring", "nodes": 4}, "chunks": 1}  # fmt: skip

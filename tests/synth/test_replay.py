@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from synth import collective as collectives
-from synth.collective import Collective
 from synth.network import Network, builders
-from synth.replay import replay
-from synth.schedule import Schedule
-from synth_models.xtree import pull
+from synth.schedule import collective as collectives
+from synth.schedule.collective import Collective
+from synth.schedule.replay import replay
+from synth.schedule.schedule import Schedule
+from synth_models.xtree.references import pull
 
 Transfer = tuple[int, int, int, bool]  # step, link, chunk, adds
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

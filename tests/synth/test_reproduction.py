@@ -14,8 +14,8 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Family, Verdict, family_names, get_family
-from synth.reproduction import Comparison, Reproduction
-from synth.reproduction_page import comparisons_table, page_text, shown, write_page
+from synth.reproduction.collect import Comparison, Reproduction
+from synth.reproduction.page import comparisons_table, page_text, shown, write_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"

@@ -13,7 +13,7 @@ from synth.execution import runs
 from synth.execution.runs import Request, Run, expand, plan
 from synth.family import defaults_for, get_family
 from synth.instance import Instance, read
-from synth.reproduction import Reproduction
+from synth.reproduction.collect import Reproduction
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 OPTREE, XTREE = INSTANCES / "optree" / "ring-10-w2.json", INSTANCES / "xtree" / "mesh-4x4-c1.json"

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth import collective as collectives
-from synth.collective import Collective
 from synth.network import Network
-from synth.schedule import Schedule
-from synth.timing import earliest_times, timed_faults
-from synth_models.xtree import pull
+from synth.schedule import collective as collectives
+from synth.schedule.collective import Collective
+from synth.schedule.schedule import Schedule
+from synth.schedule.timing import earliest_times, timed_faults
+from synth_models.xtree.references import pull
 
 
 def line3(second_bandwidth: float = 100.0, second_latency: float = 1.0) -> Network:

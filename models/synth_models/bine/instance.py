@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from synth.errors import Fault
 from synth.instance import Instance, Part
-from synth_models.bine.allocation import parse_runs
+from synth_models.bine.parts.allocation import parse_runs
 
 MAX_RANKS = 65_536
 MAX_BYTES = 1e18  # of a vector

@@ -12,8 +12,8 @@ from pydantic import Field
 from synth.errors import Fault, InputError
 from synth.making import Count, Keys, Listed, Positive, Sides
 from synth.options import read_int
-from synth_models.bine.allocation import read_hosts, read_node_map, read_trace
 from synth_models.bine.instance import TREES, BineInstance, Collective
+from synth_models.bine.parts.allocation import read_hosts, read_node_map, read_trace
 
 _SOURCES = ("groups", "hosts", "jobs", "torus")
 _OWN = ("collective", "vector", "problem", "bytes", "root", "rounds")

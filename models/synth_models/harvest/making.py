@@ -12,8 +12,8 @@ from synth.errors import Fault, InputError
 from synth.making import Count, Flag, Keys, NotNegative, Positive, Sides
 from synth.options import read_int
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.patterns import ALGORITHMS, USES, Wish
-from synth_models.harvest.step_files import read_steps
+from synth_models.harvest.parts.patterns import ALGORITHMS, USES, Wish
+from synth_models.harvest.parts.step_files import read_steps
 
 _FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "latency")
 _ALGORITHM = ("half", "direction", "radix", "sends", "root", "order", "torus", "mirrored")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from synth_models.harvest.closed_form import applies
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.topologies import pattern_degree, static_tori
+from synth_models.harvest.parts.topologies import pattern_degree, static_tori
+from synth_models.harvest.references.recursive_doubling import applies
 
 
 def suited(instance: HarvestInstance, method: str) -> bool:

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from synth.collective import BY_NAME, Collective
 from synth.errors import Fault
 from synth.instance import Instance
 from synth.network import Network
 from synth.network.spec import NetworkSpec, network_faults, node_count
+from synth.schedule.collective import BY_NAME, Collective
 
 MAX_TRANSFERS = 200_000_000  # transfers of one phase; beyond it no method here has the memory
 

@@ -1,4 +1,4 @@
-"""The solution type of the xtree family, :class:`synth.schedule.Schedule`: stored form and flat table."""
+"""The solution type of the xtree family, :class:`synth.schedule.schedule.Schedule`: stored form and flat table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.schedule import Schedule
+from synth.schedule.schedule import Schedule
 from synth.untrusted import flags, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 

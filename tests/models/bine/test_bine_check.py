@@ -10,8 +10,9 @@ import pytest
 import synth
 from synth.family import load
 from synth.options import RunOptions
-from synth_models.bine import FAMILY, references
-from synth_models.bine.check import check_plan
+from synth_models.bine import FAMILY
+from synth_models.bine.check.replay import check_plan
+from synth_models.bine.references import published as references
 
 
 def made(method: str = "bine", **parameters):

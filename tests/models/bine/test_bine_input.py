@@ -15,10 +15,10 @@ import synth
 from synth.errors import InputError
 from synth.instance import parse, read
 from synth.options import RunOptions
-from synth_models.bine import references
-from synth_models.bine.allocation import by_name, expand_hosts, parse_runs, read_trace
-from synth_models.bine.check import check_plan
+from synth_models.bine.check.replay import check_plan
 from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts.allocation import by_name, expand_hosts, parse_runs, read_trace
+from synth_models.bine.references import published as references
 
 MAP = "# host and group\nhost,group\nn1,a\nn2,a\nn3,b\nn4,b\n"
 

@@ -8,10 +8,11 @@ import pytest
 import synth
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
-from synth_models.bine import FAMILY, references
-from synth_models.bine.butterfly import partners
-from synth_models.bine.check import check_plan
+from synth_models.bine import FAMILY
+from synth_models.bine.check.replay import check_plan
 from synth_models.bine.instance import BineInstance, Job
+from synth_models.bine.parts.butterfly import partners
+from synth_models.bine.references import published as references
 
 ROOTED = ("broadcast", "reduce", "scatter", "gather")
 FORMS = [

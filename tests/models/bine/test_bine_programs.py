@@ -12,9 +12,14 @@ from synth.api import execute
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth.solvers.status import SolverResult
-from synth_models.bine import FAMILY, bound, greedy, placement, references, tree_ilp
-from synth_models.bine.check import check_plan
-from synth_models.bine.check_bound import check_bound, internal_weights, isoperimetric
+from synth_models.bine import FAMILY
+from synth_models.bine.bounds import counting as bound
+from synth_models.bine.check.certificates import check_bound, internal_weights, isoperimetric
+from synth_models.bine.check.replay import check_plan
+from synth_models.bine.programs.placement import method as placement
+from synth_models.bine.programs.tree import method as tree_ilp
+from synth_models.bine.references import placement_greedy as greedy
+from synth_models.bine.references import published as references
 
 
 def make(**parameters):

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synth_models.bine import study
-from synth_models.bine.allocation import read_hosts, read_node_map
+from synth_models.bine.paper import tables as study
+from synth_models.bine.parts.allocation import read_hosts, read_node_map
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"

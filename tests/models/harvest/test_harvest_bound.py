@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from synth.instance import parse
 from synth.options import RunOptions
-from synth_models.harvest import bound as bound_method
-from synth_models.harvest import candidates
-from synth_models.harvest.check import check_plan
-from synth_models.harvest.check_bound import check_bound
+from synth_models.harvest.bounds import sequences as bound_method
+from synth_models.harvest.check.certificates import check_bound
+from synth_models.harvest.check.replay import check_plan
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.making import make
-from synth_models.harvest.profiles import profile, step_time
+from synth_models.harvest.parts.flows.profiles import profile, step_time
+from synth_models.harvest.programs import candidates
 
 
 def made(algorithm: str, gpus: int, ports: int, delay: float = 1e-5, **more: str) -> HarvestInstance:

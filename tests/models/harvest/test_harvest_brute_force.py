@@ -13,8 +13,9 @@ from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
-from synth_models.harvest import FAMILY, misocp
-from synth_models.harvest.check import check_plan
+from synth_models.harvest import FAMILY
+from synth_models.harvest.check.replay import check_plan
+from synth_models.harvest.programs.misocp import method as misocp
 
 GAP = 1e-4
 EXACT = 1e-9  # relative: what rounding may make of two sums of the same numbers

@@ -10,8 +10,8 @@ import pytest
 import synth
 from synth.family import load
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check import check_plan, step_times
-from synth_models.harvest.plan import Plan, flow_table, pack, table, unpack
+from synth_models.harvest.check.replay import check_plan, step_times
+from synth_models.harvest.solution import Plan, flow_table, pack, table, unpack
 
 FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
 

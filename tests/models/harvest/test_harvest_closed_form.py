@@ -14,9 +14,9 @@ import synth
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, get_family
 from synth.options import RunOptions
-from synth_models.harvest import closed_form
-from synth_models.harvest.candidates import Ratings
-from synth_models.harvest.schedule_dp import front, shortest_schedule
+from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
+from synth_models.harvest.programs.candidates import Ratings
+from synth_models.harvest.references import recursive_doubling as closed_form
 
 HALVES = {"both": closed_form.WHOLE, "reduce_scatter": closed_form.REDUCE_SCATTER, "allgather": closed_form.ALLGATHER}
 BANDWIDTH = 100e9

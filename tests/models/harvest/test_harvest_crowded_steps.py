@@ -11,10 +11,16 @@ from synth.errors import UnsupportedError
 from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
-from synth_models.harvest import FAMILY, closed_form, heatmaps, layered_flow, misocp, misocp_blocks, path_flow
-from synth_models.harvest.check import check_plan, step_times
-from synth_models.harvest.profiles import _distances
-from synth_models.harvest.topologies import candidates, direct
+from synth_models.harvest import FAMILY
+from synth_models.harvest.check.replay import check_plan, step_times
+from synth_models.harvest.paper import heatmaps
+from synth_models.harvest.parts.flows import layered as layered_flow
+from synth_models.harvest.parts.flows import path as path_flow
+from synth_models.harvest.parts.flows.profiles import _distances
+from synth_models.harvest.parts.topologies import candidates, direct
+from synth_models.harvest.programs.misocp import blocks as misocp_blocks
+from synth_models.harvest.programs.misocp import method as misocp
+from synth_models.harvest.references import recursive_doubling as closed_form
 
 FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
 ALL_TO_ALL = [[u, v] for u in range(4) for v in range(4) if u != v]

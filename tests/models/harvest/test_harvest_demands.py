@@ -13,7 +13,7 @@ from synth.errors import InputError
 from synth.family import load
 from synth.instance import parse
 from synth_models.harvest import FAMILY
-from synth_models.harvest.step_files import birkhoff_von_neumann, read_matrix, read_steps
+from synth_models.harvest.parts.step_files import birkhoff_von_neumann, read_matrix, read_steps
 
 LARGEST = 1 << 40
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import exhaustive
 import numpy as np
 import pytest
 
-from synth_models.harvest import exhaustive
 from synth_models.harvest.making import make
 
 FABRIC = {"port_bandwidth": "1e9", "alpha": "1", "delta": "0.25", "message_bytes": "8e9"}

@@ -7,13 +7,14 @@ import pytest
 
 import synth
 from synth.family import get_family
-from synth.reproduction import Reproduction, plain_figures
-from synth_models.harvest import heatmaps, published_workloads
-from synth_models.harvest.bulk_alltoall import bulk_load
-from synth_models.harvest.closed_form import WHOLE, best_rings
-from synth_models.harvest.heatmap_plot import draw
-from synth_models.harvest.reproduction_errata import errata
-from synth_models.harvest.topologies import circulant, kautz, one_way_ring, shifted_ring
+from synth.reproduction.collect import Reproduction, plain_figures
+from synth_models.harvest.paper import heatmaps
+from synth_models.harvest.paper import workloads as published_workloads
+from synth_models.harvest.paper.bulk_alltoall import bulk_load
+from synth_models.harvest.paper.errata import errata
+from synth_models.harvest.paper.heatmap_plot import draw
+from synth_models.harvest.parts.topologies import circulant, kautz, one_way_ring, shifted_ring
+from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
 
 SIZES, DELAYS = heatmaps.ticks(2**10, 2**28, 4), heatmaps.ticks(1e-8, 1e-2, 5)
 

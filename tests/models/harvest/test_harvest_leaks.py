@@ -11,8 +11,8 @@ import synth
 from synth.family import load
 from synth.instance import parse
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check import check_plan
-from synth_models.harvest.plan import Plan
+from synth_models.harvest.check.replay import check_plan
+from synth_models.harvest.solution import Plan
 
 
 def one_pair(hops_cost: float = 0.0):
@@ -182,7 +182,7 @@ def test_tiny_shares_count_exactly():
 def test_methods_lose_nothing_but_rounding(method, ports):
     """What the methods hand back is far within the tolerance: their time is computed as if nothing were lost."""
     from synth.options import RunOptions
-    from synth_models.harvest import check
+    from synth_models.harvest.check import replay as check
 
     instance = synth.make("harvest", **
         {"algorithm": "swing", "gpus": "16", "ports": ports, "message_bytes": "1e6", "port_bandwidth": "1e11",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import exhaustive
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,17 +16,14 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
-from synth_models.harvest import (
-    check,
-    exhaustive,
-    misocp,
-    misocp_blocks,
-    misocp_interval,
-    misocp_model,
-    misocp_one_port,
-)
+from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.making import make
+from synth_models.harvest.programs.misocp import blocks as misocp_blocks
+from synth_models.harvest.programs.misocp import interval as misocp_interval
+from synth_models.harvest.programs.misocp import method as misocp
+from synth_models.harvest.programs.misocp import model as misocp_model
+from synth_models.harvest.programs.misocp import one_port as misocp_one_port
 
 FABRIC = {"port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9", "message_bytes": "4194304"}
 ALGORITHMS = ("recursive_doubling", "swing", "bruck_allgather", "binomial_broadcast")

@@ -9,8 +9,9 @@ import pytest
 
 from synth.instance import parse
 from synth.options import RunOptions
-from synth_models.harvest import check, misocp
+from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.programs.misocp import method as misocp
 
 INSTANCES = Path(__file__).parents[3] / "instances" / "harvest"
 

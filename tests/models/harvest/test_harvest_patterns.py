@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_models.harvest import patterns
-from synth_models.harvest.patterns import Wish
-from synth_models.harvest.step_files import birkhoff_von_neumann
+from synth_models.harvest.parts import patterns
+from synth_models.harvest.parts.patterns import Wish
+from synth_models.harvest.parts.step_files import birkhoff_von_neumann
 
 BYTES = 5040.0 * 64
 POWERS = (4, 8, 16, 32, 64)

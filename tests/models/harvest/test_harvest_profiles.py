@@ -7,9 +7,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from synth_models.harvest import layered_flow, path_flow, profiles, split_flow, topologies
-from synth_models.harvest.profiles import _distances, _Reduced, profile, routes
-from synth_models.harvest.topologies import circulant, count_links
+from synth_models.harvest.parts import topologies
+from synth_models.harvest.parts.flows import layered as layered_flow
+from synth_models.harvest.parts.flows import path as path_flow
+from synth_models.harvest.parts.flows import profiles
+from synth_models.harvest.parts.flows import split as split_flow
+from synth_models.harvest.parts.flows.profiles import _distances, _Reduced, profile, routes
+from synth_models.harvest.parts.topologies import circulant, count_links
 
 
 def shift_pairs(gpus, shift):

@@ -16,9 +16,9 @@ from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
-from synth_models.harvest.candidates import Ratings
-from synth_models.harvest.profiles import profile, step_time
-from synth_models.harvest.schedule_dp import front, interval_times, shortest_schedule
+from synth_models.harvest.parts.flows.profiles import profile, step_time
+from synth_models.harvest.parts.schedule_dp import front, interval_times, shortest_schedule
+from synth_models.harvest.programs.candidates import Ratings
 
 ROOT = Path(__file__).resolve().parents[3]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))

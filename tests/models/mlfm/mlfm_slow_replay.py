@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.phases import Phases
+from synth_models.mlfm.solution import Phases
 
 Link = tuple[str, tuple[int, int], frozenset[int]]
 

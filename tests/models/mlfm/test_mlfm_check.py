@@ -12,9 +12,9 @@ import synth
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check import check_bound, check_phases, weighted_bound, working_links
+from synth_models.mlfm.check.replay import check_bound, check_phases, weighted_bound, working_links
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.phases import PhaseTable
+from synth_models.mlfm.solution import PhaseTable
 
 
 def job(d: int = 2, servers: list[list[int]] | None = None, **changes: Any) -> MLFMInstance:

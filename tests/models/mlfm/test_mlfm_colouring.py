@@ -9,13 +9,13 @@ import pytest
 
 from synth.instance import parse
 from synth.options import RunOptions
-from synth_models.mlfm.colouring import balanced_phases, edge_colours, name_servers
-from synth_models.mlfm.cpsat import count_flows
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.packing import pack_phases
-from synth_models.mlfm.phases import ProductPhases, same_transfers
-from synth_models.mlfm.references import printed_rule
-from synth_models.mlfm.routes import LeafProblem, leaf_problem
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, leaf_problem
+from synth_models.mlfm.programs.colouring import balanced_phases, edge_colours, name_servers
+from synth_models.mlfm.programs.cpsat import count_flows
+from synth_models.mlfm.programs.packing import pack_phases
+from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.solution import ProductPhases, same_transfers
 
 
 def random_job(seed: int, routes: str = "minimal", most: int = 40) -> MLFMInstance:

@@ -18,9 +18,11 @@ from synth.family import Outcome
 from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers.status import SolverResult
-from synth_models.mlfm import FAMILY, bound, packing, whole
-from synth_models.mlfm.check import check_bound
+from synth_models.mlfm import FAMILY
+from synth_models.mlfm.bounds import load as bound
+from synth_models.mlfm.check.replay import check_bound
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.programs import packing, whole
 
 
 def job(d: int, **changes: Any) -> MLFMInstance:
@@ -118,7 +120,7 @@ def test_min_congestion_states_what_it_proves(monkeypatch: pytest.MonkeyPatch) -
     six = outcome(TWO_LEAVES, "min_congestion", phases=6)
     assert (six.termination, six.bound) == ("finished", 9)
     weaker = bound.Bound(6, "ranks", {"binding": "ranks"})
-    congestion = importlib.import_module("synth_models.mlfm.congestion")
+    congestion = importlib.import_module("synth_models.mlfm.programs.min_congestion")
     monkeypatch.setattr(congestion, "lower_bound", lambda *_: weaker)
     again = outcome(TWO_LEAVES, "min_congestion", phases=6)
     assert (again.termination, again.bound, again.certificate) == ("finished", 7, None)
@@ -129,7 +131,7 @@ def test_min_congestion_states_what_it_proves(monkeypatch: pytest.MonkeyPatch) -
 
 def test_refuted_counts_raise_the_bound_without_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in the search for the fewest phases: 6, 7 and 8 are refuted one by one, and 9 found."""
-    decomposition = importlib.import_module("synth_models.mlfm.decomposition")
+    decomposition = importlib.import_module("synth_models.mlfm.programs.decomposition")
     monkeypatch.setattr(decomposition, "lower_bound", lambda *_: bound.Bound(6, "ranks", {"binding": "ranks"}))
     ended = outcome(TWO_LEAVES, "cpsat", decompose=True)
     assert (ended.termination, ended.bound, ended.certificate, ended.solution.phases) == ("optimal", 9, None, 9)

@@ -15,9 +15,9 @@ import synth
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check import check_phases
+from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.references import printed_rule
+from synth_models.mlfm.references.patterns import printed_rule
 
 
 def block(d: int, n: int, columns: int, m: int, **changes: Any) -> MLFMInstance:

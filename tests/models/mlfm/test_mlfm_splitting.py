@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from mlfm_slow_replay import colours, least_phases, replay, routes, value
 
 from synth.instance import parse
-from synth_models.mlfm import splitting
-from synth_models.mlfm.check import check_phases
+from synth_models.mlfm.check import splitting
+from synth_models.mlfm.check.replay import check_phases
+from synth_models.mlfm.check.splitting import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.phases import PhaseTable
-from synth_models.mlfm.splitting import congestion_free_phases
+from synth_models.mlfm.solution import PhaseTable
 
 
 def job(servers: list[list[int]], d: int = 2, **changes: Any) -> MLFMInstance:

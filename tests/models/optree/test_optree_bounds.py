@@ -13,16 +13,16 @@ from optree_brute_force import fewest_steps
 from optree_cases import SHIPPED, limited, options, ring
 
 import synth
-from synth_models.optree.bound import lower_bound, receive_bound
-from synth_models.optree.check import check_solution
-from synth_models.optree.check_bound import check_bound
-from synth_models.optree.gaps import price
+from synth_models.optree.bounds.steps import lower_bound, receive_bound
+from synth_models.optree.check.certificates import check_bound
+from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.optree import best_schedule
-from synth_models.optree.relay import relay
+from synth_models.optree.parts.carrying import price
+from synth_models.optree.programs.time_expanded import decide, solve
+from synth_models.optree.references.optree import best_schedule
+from synth_models.optree.references.relay import relay
+from synth_models.optree.references.relay_wavelengths import colour_rotations
 from synth_models.optree.solution import COLUMNS, Circuits
-from synth_models.optree.time_expanded import decide, solve
-from synth_models.optree.wavelengths import colour_rotations
 
 
 def test_receive_bound_by_hand() -> None:

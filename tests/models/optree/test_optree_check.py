@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from optree_cases import limited, ring
 
-from synth_models.optree.check import check_solution
+from synth_models.optree.check.replay import check_solution
 from synth_models.optree.solution import COLUMNS, Circuits, StepCount, pack, unpack
 
 

@@ -16,13 +16,20 @@ from optree_cases import options, ring
 
 import synth
 from synth.errors import UnsupportedError
-from synth_models.optree.check import check_solution
-from synth_models.optree.check_bound import _least_cost
-from synth_models.optree.check_count import count_steps
-from synth_models.optree.counts import formula_hops, formula_steps, root_up, solve_formula, solve_wrht, wrht_hops
-from synth_models.optree.gaps import price
-from synth_models.optree.plan import ring_wavelengths, segment_wavelengths
-from synth_models.optree.reproduce import algorithm_1, ceiling_depth
+from synth_models.optree.check.certificates import _least_cost
+from synth_models.optree.check.counts import count_steps
+from synth_models.optree.check.replay import check_solution
+from synth_models.optree.paper.page import algorithm_1, ceiling_depth
+from synth_models.optree.parts.carrying import price
+from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
+from synth_models.optree.references.published_counts import (
+    formula_hops,
+    formula_steps,
+    root_up,
+    solve_formula,
+    solve_wrht,
+    wrht_hops,
+)
 
 
 def test_longest_circuit_by_hand() -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import synth
 from synth.errors import InputError
 from synth_models.optree import FAMILY
-from synth_models.optree.check import check_solution
+from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import Crosstalk, Power
 from synth_models.optree.solution import StepCount
 

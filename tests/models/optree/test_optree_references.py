@@ -10,13 +10,13 @@ from optree_cases import limited, options, ring
 import synth
 from synth.errors import UnsupportedError
 from synth_models.optree import FAMILY
-from synth_models.optree.check import check_solution
-from synth_models.optree.check_count import count_steps
-from synth_models.optree.counts import best_depths, formula_steps
-from synth_models.optree.optree import fitted, schedule
-from synth_models.optree.plan import longest_hops
+from synth_models.optree.check.counts import count_steps
+from synth_models.optree.check.replay import check_solution
+from synth_models.optree.parts.stage_layout import longest_hops
+from synth_models.optree.programs.stages import best_radices, solve
+from synth_models.optree.references.optree import fitted, schedule
+from synth_models.optree.references.published_counts import best_depths, formula_steps
 from synth_models.optree.solution import StepCount
-from synth_models.optree.stages import best_radices, solve
 
 
 @pytest.mark.parametrize(

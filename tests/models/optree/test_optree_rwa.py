@@ -6,9 +6,9 @@ import pytest
 from optree_cases import options, ring
 
 import synth
-from synth_models.optree.check import check_solution
-from synth_models.optree.optree import schedule
-from synth_models.optree.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.check.replay import check_solution
+from synth_models.optree.programs.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.references.optree import schedule
 
 
 def test_closed_forms_by_hand() -> None:
@@ -54,7 +54,7 @@ def test_exact_by_integer_program(shape: str, m: int, solver: str) -> None:
 
 
 def test_one_wavelength_less_is_infeasible() -> None:
-    from synth_models.optree.rwa import decide
+    from synth_models.optree.programs.rwa import decide
 
     for solver in ("cpsat", "highs"):
         termination, stage, _, _ = decide(5, "ring", 4, 2, options(solver=solver))

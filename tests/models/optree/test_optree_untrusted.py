@@ -20,10 +20,10 @@ from optree_cases import limited, options, ring
 
 from synth.family import load
 from synth_models.optree import FAMILY
-from synth_models.optree.check import check_solution
-from synth_models.optree.check_bound import check_bound
+from synth_models.optree.check.certificates import check_bound
+from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.relay import relay
+from synth_models.optree.references.relay import relay
 from synth_models.optree.solution import COLUMNS, Circuits, StepCount
 
 ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]

@@ -12,8 +12,8 @@ from synth.errors import InputError
 from synth.family import load
 from synth_models.optree import FAMILY
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.optree import schedule
-from synth_models.optree.relay import relay
+from synth_models.optree.references.optree import schedule
+from synth_models.optree.references.relay import relay
 from synth_models.optree.solution import StepCount
 
 

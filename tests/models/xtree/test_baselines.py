@@ -13,11 +13,18 @@ from synth.family import Outcome
 from synth.network import Network, builders
 from synth.network.network import IntArray
 from synth.options import RunOptions
-from synth_models.xtree import mesh2d_rings, multitree, tacos, tidalmesh, tto
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.routes import COLUMN, ROW, dimension_ordered, links_into, list_schedule, turned_round
+from synth_models.xtree.references import mesh2d_rings, multitree, tacos, tidalmesh, tto
+from synth_models.xtree.references.list_scheduler import (
+    COLUMN,
+    ROW,
+    dimension_ordered,
+    links_into,
+    list_schedule,
+    turned_round,
+)
 
 Solve = Callable[[XTreeInstance, RunOptions], Outcome]
 

@@ -11,8 +11,8 @@ import pytest
 from synth.network import Network, builders
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_bound, check_schedule
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_bound, check_schedule
 from synth_models.xtree.instance import XTreeInstance
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce")

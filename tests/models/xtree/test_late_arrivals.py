@@ -8,9 +8,9 @@ import pytest
 import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_bound
-from synth_models.xtree.pull import once
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_bound
+from synth_models.xtree.references.pull import once
 
 
 def make(**parameters: object):

@@ -14,9 +14,9 @@ from synth.family import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_bound, check_schedule
-from synth_models.xtree.time_expansion import all_generators
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_bound, check_schedule
+from synth_models.xtree.programs.time_expansion import all_generators
 
 PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
 BARE = {"warm_start": "off", "relaxation": "off"}

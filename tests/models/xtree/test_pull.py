@@ -9,10 +9,10 @@ import pytest
 
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
-from synth_models.xtree import pull, xtree
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_schedule
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.references import pull, xtree
 
 
 def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:

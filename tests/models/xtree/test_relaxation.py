@@ -11,10 +11,10 @@ import pytest
 import synth
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth_models.xtree import relaxation
-from synth_models.xtree.bound import lower_bound
-from synth_models.xtree.check import check_bound
-from synth_models.xtree.relaxation import refute
+from synth_models.xtree.bounds import relaxation
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.relaxation import refute
+from synth_models.xtree.check.replay import check_bound
 
 
 def make(**parameters: object):

@@ -7,7 +7,7 @@ import pytest
 import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bound import lower_bound
+from synth_models.xtree.bounds.counting import lower_bound
 
 
 def make(**parameters: object):

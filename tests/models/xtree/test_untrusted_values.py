@@ -21,9 +21,9 @@ import synth
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
-from synth_models.xtree.check import check_bound, check_schedule
+from synth_models.xtree.bounds.relaxation import refute
+from synth_models.xtree.check.replay import check_bound, check_schedule
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.relaxation import refute
 
 ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]
 ODDER = [*ODD, 2**31 - 1, 2**63, 2**64, 2**40, -(2**40), 2**40 + 1, 0.5, 1.0, True, None, "1", [], [1], {}]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from synth.reproduction import Reproduction
-from synth_models.xtree import bandwidth, llm
-from synth_models.xtree.bandwidth import BYTES, EQUIMESH_BOUND, MESH_BOUND, XTREE
-from synth_models.xtree.reproduce import printed_ring
+from synth.reproduction.collect import Reproduction
+from synth_models.xtree.paper import bandwidth, llm
+from synth_models.xtree.paper.bandwidth import BYTES, EQUIMESH_BOUND, MESH_BOUND, XTREE
+from synth_models.xtree.paper.page import printed_ring
 
 ALPHA, RATE = 20e-9, 128e9
 

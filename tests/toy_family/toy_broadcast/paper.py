@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import synth
-from synth.reproduction import Reproduction
+from synth.reproduction.collect import Reproduction
 
 
 def reproduce(page: Reproduction) -> None:

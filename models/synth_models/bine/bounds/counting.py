@@ -1,0 +1,38 @@
+"""Lower bounds on bytes over global links (method ``bound``), re-verified by the check from the instance alone.
+
+* **receive** (any schedule): a byte that exists on one side of a group's border and is wanted on the other must cross,
+  and a message enters exactly one group. Broadcast: every group but the root's receives m. Scatter: every rank outside
+  the root's group receives its block. Allgather: group g receives p - n_g blocks from outside. Alltoall: n_g(p - n_g)
+  blocks enter g. Reduce, gather and reduce-scatter are these backwards. Allreduce: shrink groups to points; for
+  each byte position G - 1 transfers happen before a group first has the sum (they connect all groups), and every other
+  group is completed by a later transfer into it: 2(G-1)m. On a torus every rank is a group of its own.
+* **isoperimetric** (problem butterfly): order the dimensions of the hypercube by falling weight w_0 >= w_1 >= … and put
+  f(k) = sum_{i<k} sum_{bits b of i} w_b. A set of k vertices holds at most f(k) internal weight: with
+  d_t = w_t - w_(t+1) >= 0 (w_last+1 = 0) the internal weight is sum_t d_t e_t, e_t the internal edges of dimensions
+  0..t. Those dimensions cut the hypercube into cubes of t+1 dimensions. A cube with j chosen vertices has at most
+  h(j) = sum_{i<j} popcount(i) internal edges (Harper 1964, Hart 1976: split along a dimension and use
+  h(a) + h(b) + min(a,b) <= h(a+b)); shifting chosen vertices from one cube to another until all but one are full or
+  empty never lowers sum h(j), since h(a+b) >= h(a) + h(b) while they fit one cube, and by complement
+  (h(2^n - c) = h(2^n) - nc + h(c)) also when they do not. So e_t <= sum_{i<k} popcount(i mod 2^(t+1)); summing over t
+  gives f(k). Groups are disjoint, hence the cut weight is at least the total minus sum_g f(n_g); an edge carries two
+  messages.
+"""
+
+from __future__ import annotations
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts.weights import isoperimetric_bytes, receive_bytes
+
+RECEIVE = "receive count per group"
+ISOPERIMETRIC = "edge-isoperimetric count of the hypercube"
+
+
+def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+    """The strongest of the bounds that hold for the instance's problem, summed over its jobs."""
+    binding, best = "receive", receive_bytes(instance)
+    if instance.problem == "butterfly" and (other := isoperimetric_bytes(instance)) > best:
+        binding, best = "isoperimetric", other
+    words = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC}
+    return Outcome("finished", bound=best, bound_proof=words[binding], certificate={"binding": binding})

@@ -1,0 +1,230 @@
+"""The check of the bine family: replay of the data movement, rules of the problem, bytes on global links.
+
+Blocks are counted in whole numbers without limit and turned into bytes once, so that the value is exact up to the last
+rounding; every number of the plan is compared with its range before it is added to another.
+
+Imports nothing from the methods. Gather-like collectives track who holds which block; reductions track, for every
+rank and block, the exact set of ranks whose contribution its partial sum contains.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Verdict
+from synth.kernels import jit
+from synth.untrusted import exact_dot, exact_sum
+from synth_models.bine.check.baseline import baseline_bytes
+from synth_models.bine.check.links import link_loads
+from synth_models.bine.check.rules import problem_faults
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.solution import MAX_ROUNDS, Ints, Plan
+
+REDUCTIONS = ("reduce", "reduce_scatter", "allreduce")
+_NOT_HELD, _ADDED_TWICE, _INCOMPLETE = 1, 2, 3
+_WORDS = {
+    _NOT_HELD: "sends a block it does not hold", _ADDED_TWICE: "adds a contribution the receiver has already",
+    _INCOMPLETE: "copies a sum that is not complete",
+}  # fmt: skip
+BATCH = 4_000_000  # words of state at a time
+MAX_FAULTS = 20
+
+
+def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
+    """Replay every job; the value is the sum over jobs of bytes on global links.
+
+    Facts: ``messages``, ``pieces`` (contiguous runs of blocks sent), ``rounds`` (most of any job), ``total_bytes``,
+    ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart)
+    and, where there are several jobs, ``global_bytes_by_job``; ``reduction_percent`` is against the named ``baseline``.
+    """
+    allocations = instance.allocations
+    faults = _shape_faults(instance, plan)
+    facts: dict[str, Any] = {"jobs": len(allocations), "messages": 0, "pieces": len(plan)}
+    if faults:
+        return Verdict(None, facts, faults)
+    facts |= {"rounds": 0, "global_messages": 0, "worst_group_pair_bytes": 0.0, "worst_link_bytes": 0.0}
+    sent: list[tuple[int, int]] = []  # ranks of a job, blocks in all its messages; and in those that cross, by link
+    crossing: list[tuple[int, int]] = []
+    for j, groups in enumerate(allocations):
+        rows = plan.rows_of(j)
+        step, src, dst, count = (c[rows] for c in (plan.round, plan.src, plan.dst, plan.count))
+        where = f"job {instance.job_names[j]}: " if len(allocations) > 1 else ""
+        found = _replay(instance, plan, j, len(groups)) or problem_faults(instance, j, step, src, dst, count)
+        faults += [where + text for text in found]
+        unit = instance.bytes_of([(len(groups), 1)], plan.shares)
+        crossed = instance.crossings(j, src, dst)
+        key = (step * len(groups) + src) * len(groups) + dst
+        distinct, at = np.unique(key, return_index=True)
+        facts["messages"] += len(distinct)
+        facts["global_messages"] += int(np.sum(crossed[at] > 0))
+        facts["rounds"] = max(facts["rounds"], int(step.max(initial=-1)) + 1)
+        sent.append((len(groups), exact_sum(count)))
+        crossing.append((len(groups), exact_dot(count, crossed)))
+        loads = link_loads(instance, j, src, dst, count * unit)
+        if math.isinf(loads["worst_link_bytes"]):
+            faults.append(f"{where}no route over the fabric's pairs joins two groups that exchange messages")
+            continue
+        for name, value in loads.items():
+            facts[name] = max(facts[name], value)
+        if len(faults) >= MAX_FAULTS:
+            break
+    total = instance.bytes_of(crossing, plan.shares)
+    facts["total_bytes"] = instance.bytes_of(sent, plan.shares)
+    if 1 < len(crossing) <= 100:
+        facts["global_bytes_by_job"] = [instance.bytes_of([row], plan.shares) for row in crossing]
+    base = baseline_bytes(instance)
+    if base is not None and base[1] > 0:
+        facts |= {"baseline": base[0], "reduction_percent": round(100 * (1 - total / base[1]), 4)}
+    return Verdict(None if faults else total, facts, faults[:MAX_FAULTS])
+
+
+def _shape_faults(instance: BineInstance, plan: Plan) -> list[str]:
+    """What is wrong with the arrays themselves."""
+    jobs = len(instance.allocations)
+    columns = (plan.job, plan.round, plan.src, plan.dst, plan.first, plan.count, plan.adds)
+    if len({len(column) for column in columns}) != 1:
+        return ["the columns differ in length"]
+    if plan.shares < 1:
+        return ["there must be at least one share"]
+    sizes = [instance.blocks(len(groups)) * plan.shares for groups in instance.allocations]
+    if plan.starts.tolist() != [0, *accumulate(sizes)] or len(plan.layout) != sum(sizes):
+        return ["the layout does not hold one part for every job"]
+    if _outside(plan.job, 0, jobs - 1) or np.any(np.diff(plan.job) < 0):
+        return ["the rows are not ordered by job, or name a job that is not there"]
+    for j, groups in enumerate(instance.allocations):
+        ranks, blocks = len(groups), sizes[j]
+        layout, rows = plan.layout_of(j), plan.rows_of(j)
+        if not np.array_equal(np.sort(layout), np.arange(blocks)):
+            return [f"job {j}: the layout is no permutation of its {blocks} blocks"]
+        step, src, dst, first, count = (c[rows] for c in columns[1:6])
+        if _outside(step, 0, MAX_ROUNDS - 1) or np.any(np.diff(step) < 0):
+            return [f"job {j}: the rows are not ordered by round, or name one outside 0..{MAX_ROUNDS - 1}"]
+        if _outside(src, 0, ranks - 1) or _outside(dst, 0, ranks - 1):
+            return [f"job {j}: a message names a rank outside 0..{ranks - 1}"]
+        if np.any(src == dst):
+            return [f"job {j}: rank {int(src[np.argmax(src == dst)])} sends to itself"]
+        if _outside(first, 0, blocks - 1) or _outside(count, 1, blocks) or np.any(first > blocks - count):
+            return [f"job {j}: a row names a block outside 0..{blocks - 1}"]
+    return []
+
+
+def _outside(values: Ints, least: int, most: int) -> bool:
+    """Whether some value is less than ``least`` or more than ``most``."""
+    return bool(len(values)) and (int(values.min()) < least or int(values.max()) > most)
+
+
+def _replay(instance: BineInstance, plan: Plan, job: int, ranks: int) -> list[str]:
+    """Faults of the data movement of one job."""
+    layout, rows = plan.layout_of(job), plan.rows_of(job)
+    step, src, dst, first, count = (
+        np.ascontiguousarray(c[rows]) for c in (plan.round, plan.src, plan.dst, plan.first, plan.count)
+    )
+    adds = np.ascontiguousarray(plan.adds[rows])
+    reduces = instance.collective in REDUCTIONS
+    if adds.any() and not reduces:
+        return ["adds partial sums in a collective without reduction"]
+    words = (ranks + 63) // 64 if reduces else 1
+    batch = max(1, BATCH // (ranks * words))
+    faults = []
+    for low in range(0, len(layout), batch):
+        blocks = layout[low : low + batch]
+        begin, end = _states(instance, ranks, blocks, words)
+        inside = (first < low + len(blocks)) & (first + count > low)
+        problem = _run(
+            begin, step[inside], src[inside], dst[inside], np.maximum(first[inside] - low, 0),
+            np.minimum(first[inside] + count[inside] - low, len(blocks)), adds[inside], reduces, end,
+        )  # fmt: skip
+        if problem[0]:
+            code, row, position = problem
+            r = np.flatnonzero(inside)[row]
+            what = f"round {step[r]}: rank {src[r]} -> {dst[r]}, block {blocks[position]}: {_WORDS[code]}"
+            faults.append(what)
+            continue
+        wanted = _wanted(instance.collective, instance.root, ranks, blocks)
+        missing = np.argwhere(wanted & (begin != end).any(axis=2))
+        if len(missing):
+            rank, position = missing[0]
+            what = "the complete sum of block" if reduces else "block"
+            faults.append(f"rank {rank} ends without {what} {blocks[position]} ({len(missing)} such)")
+        if len(faults) >= MAX_FAULTS:
+            break
+    return faults
+
+
+def _states(instance: BineInstance, ranks: int, blocks: Ints, words: int) -> tuple[Any, npt.NDArray[np.uint64]]:
+    """What ranks hold at the beginning, shape (ranks, blocks, words), and the complete set, shape (words,)."""
+    state = np.zeros((ranks, len(blocks), words), dtype=np.uint64)
+    at = np.arange(len(blocks))
+    full = np.zeros(words, dtype=np.uint64)
+    if instance.collective in REDUCTIONS:
+        r = np.arange(ranks)
+        bit = np.uint64(1) << (r % 64).astype(np.uint64)
+        state[r[:, None], at[None, :], (r // 64)[:, None]] = bit[:, None]
+        np.bitwise_or.at(full, r // 64, bit)
+        return state, full
+    full[0] = 1
+    match instance.collective:
+        case "broadcast" | "scatter":
+            state[instance.root, :, 0] = 1
+        case "gather" | "allgather":
+            state[blocks % ranks, at, 0] = 1
+        case _:
+            state[blocks // ranks % ranks, at, 0] = 1
+    return state, full
+
+
+def _wanted(collective: str, root: int, ranks: int, blocks: Ints) -> npt.NDArray[np.bool_]:
+    """Whether a rank must end with a block, shape (ranks, blocks)."""
+    wanted = np.zeros((ranks, len(blocks)), dtype=bool)
+    match collective:
+        case "broadcast" | "allgather" | "allreduce":
+            wanted[:] = True
+        case "reduce" | "gather":
+            wanted[root] = True
+        case _:  # scatter and reduce_scatter: its own block; alltoall: the blocks meant for it
+            wanted[blocks % ranks, np.arange(len(blocks))] = True
+    return wanted
+
+
+@jit
+def _run(
+    state: Any, step: Any, src: Any, dst: Any, low: Any, high: Any, adds: Any, reduces: bool, full: Any
+) -> tuple[int, int, int]:
+    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none.
+
+    What moves is put aside first, or the whole state where that is less: rows may send a block again and again."""
+    words = state.shape[2]
+    begin = 0
+    while begin < len(step):
+        end, size = begin, 0
+        while end < len(step) and step[end] == step[begin]:
+            size += high[end] - low[end]
+            end += 1
+        crowded = size > state.shape[0] * state.shape[1]
+        before = state.copy() if crowded else state
+        moved = np.empty((0 if crowded else size, words), dtype=np.uint64)
+        at = 0
+        for i in range(begin, end):
+            for b in range(low[i], high[i]):
+                for w in range(words):
+                    if not crowded:
+                        moved[at, w] = state[src[i], b, w]
+                    if not adds[i] and state[src[i], b, w] != full[w]:
+                        return (_INCOMPLETE if reduces else _NOT_HELD), i, b
+                at += 1
+        at = 0
+        for i in range(begin, end):
+            for b in range(low[i], high[i]):
+                for w in range(words):
+                    came = before[src[i], b, w] if crowded else moved[at, w]
+                    if adds[i] and state[dst[i], b, w] & came:
+                        return _ADDED_TWICE, i, b
+                    state[dst[i], b, w] |= came
+                at += 1
+        begin = end
+    return 0, 0, 0

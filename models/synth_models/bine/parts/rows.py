@@ -1,0 +1,55 @@
+"""Collecting the rows of a pattern, and the pieces that blocks make when they are not moved together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth_models.bine.solution import Ints, Steps
+
+
+class Rows:
+    """Rows of one job, added a batch at a time; scalars are spread over the batch."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Any, ...]] = []
+
+    def add(self, step: Any, src: Any, dst: Any, first: Any, count: Any, adds: bool = False) -> None:
+        """Append one row per entry of the longest argument."""
+        columns = np.broadcast_arrays(*(np.asarray(c, dtype=np.int64) for c in (step, src, dst, first, count)))
+        self.parts.append((*(np.atleast_1d(c) for c in columns), np.full(max(1, columns[0].size), adds)))
+
+    def finish(self, layout: Ints, shares: int = 1) -> Steps:
+        """All rows with something to carry, ordered by round."""
+        columns = [np.concatenate([part[i] for part in self.parts]) for i in range(6)]
+        order = np.argsort(columns[0], kind="stable")
+        order = order[columns[4][order] > 0]
+        step, src, dst, first, count, adds = (c[order] for c in columns)
+        return Steps(step, src, dst, first, count, adds, np.asarray(layout, dtype=np.int64), shares)
+
+
+def in_pieces(steps: Steps) -> Steps:
+    """The same messages with blocks left in the order of their ids: one row per run of neighbouring ids."""
+    owner = np.repeat(np.arange(len(steps.round)), steps.count)
+    offset = np.arange(len(owner)) - np.repeat(np.cumsum(steps.count) - steps.count, steps.count)
+    ids = steps.layout[steps.first[owner] + offset]
+    order = np.lexsort((ids, owner))
+    ids, owner = ids[order], owner[order]
+    begin = np.ones(len(ids), dtype=bool)
+    begin[1:] = (owner[1:] != owner[:-1]) | (ids[1:] != ids[:-1] + 1)
+    at = np.flatnonzero(begin)
+    rows = owner[at]
+    return Steps(
+        steps.round[rows], steps.src[rows], steps.dst[rows], ids[at], np.diff(np.append(at, len(ids))),
+        steps.adds[rows], np.arange(len(steps.layout), dtype=np.int64), steps.shares,
+    )  # fmt: skip
+
+
+def whole(steps: Steps) -> Steps:
+    """The same messages of one block each (whole vectors), whatever blocks they carried."""
+    n = len(steps.round)
+    return Steps(
+        steps.round, steps.src, steps.dst, np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64), steps.adds,
+        np.zeros(1, dtype=np.int64), steps.shares,
+    )  # fmt: skip

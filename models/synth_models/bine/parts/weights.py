@@ -1,0 +1,60 @@
+"""Weights of a butterfly's dimensions, for methods (the check of bounds derives its own)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.solution import Ints
+
+
+def dimension_weights(instance: BineInstance, ranks: int) -> list[int]:
+    """Blocks one message carries along every dimension, heaviest first: p/2, p/4, … of reduce-scatter or
+    allgather, twice that for a large allreduce, one for a small one, p/2 each for alltoall."""
+    bits = ranks.bit_length() - 1
+    if instance.collective == "alltoall":
+        return [ranks // 2] * bits
+    if instance.collective == "allreduce" and instance.vector == "small":
+        return [1] * bits
+    twice = 2 if instance.collective == "allreduce" else 1
+    return [twice * 2**b for b in reversed(range(bits))]
+
+
+def most_inside(weights: Any, most: int) -> Ints:
+    """f(k) = sum_{i<k} sum_{bits b of i} w_b for k = 0..most, shape (most+1,).
+
+    Built up by f(k + 2^b) = f(k) + f(2^b) + k w_b."""
+    f = np.zeros(most + 1, dtype=np.int64)
+    for b, w in enumerate(weights):
+        width = 1 << b
+        k = np.arange(1, min(width, most - width) + 1)
+        f[width + k] = f[width] + f[k] + k * int(w)
+    return f
+
+
+def receive_bytes(instance: BineInstance) -> float:
+    """The receive bound of :mod:`bound`: bytes wanted in a group and not there at the beginning."""
+    return instance.bytes_of((len(groups), receive_blocks(instance, groups)) for groups in instance.allocations)
+
+
+def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]]) -> int:
+    """The same in blocks of one job."""
+    ranks, count = len(groups), int(groups.max()) + 1
+    if instance.collective in ("scatter", "gather"):
+        return int(np.sum(groups != groups[instance.root]))
+    if instance.collective == "alltoall":
+        return ranks * ranks - sum(int(np.sum(groups == g)) ** 2 for g in range(count))
+    return (count - 1) * instance.blocks(ranks) * (2 if instance.collective == "allreduce" else 1)
+
+
+def isoperimetric_bytes(instance: BineInstance) -> float:
+    """The isoperimetric bound of :mod:`bound`."""
+    rows = []
+    for groups in instance.allocations:
+        ranks = len(groups)
+        f = most_inside(dimension_weights(instance, ranks), ranks)
+        rows.append((ranks, 2 * int(f[ranks] - f[np.bincount(groups)].sum())))
+    return instance.bytes_of(rows)

@@ -1,0 +1,1 @@
+"""Hypercube placement as a quadratic assignment."""

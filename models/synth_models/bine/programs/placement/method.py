@@ -1,0 +1,100 @@
+"""Method ``placement`` (program): optimal hypercube positions by CP-SAT or a linearised ILP; exact for small p.
+
+The bound is the solver's (rounded up: cuts are whole blocks), at least the edge-isoperimetric one; a job whose greedy
+placement meets the latter needs no solver. Jobs beyond ``LARGEST`` ranks keep the greedy placement and that bound.
+Where it is the isoperimetric one for every job, its certificate goes with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome, Termination
+from synth.options import RunOptions
+from synth.solvers import cpsat, mathprog
+from synth_models.bine.bounds.counting import ISOPERIMETRIC
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts.weights import dimension_weights, most_inside
+from synth_models.bine.programs.placement import model as placement_model
+from synth_models.bine.references.placement_greedy import best_placement, plan_of
+
+LARGEST = 256  # ranks for which a program is built
+
+
+def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+    """Method ``placement``; needs the problem butterfly."""
+    if instance.problem != "butterfly":
+        raise UnsupportedError("placements are for the problem butterfly")
+    placements, bound, optimal, counted = [], [], True, True
+    known: dict[tuple[int, ...], tuple[Any, int, int]] = {}
+    for groups in instance.allocations:
+        weights = dimension_weights(instance, len(groups))
+        key = tuple(int(n) for n in np.bincount(groups))
+        if key not in known:
+            alone = 2 * instance.block_bytes(len(groups)) if len(instance.allocations) == 1 else None
+            known[key] = place(groups, weights, options, alone)
+        placed, value, least = known[key]
+        placements.append(placed)
+        optimal &= least >= value
+        counted &= least <= isoperimetric(weights, groups)
+        bound.append((len(groups), 2 * least))
+    proof, certificate = f"quadratic assignment, {options.solver or 'cpsat'}", None
+    if counted:
+        proof, certificate = ISOPERIMETRIC, {"binding": "isoperimetric"}
+    ended: Termination = "optimal" if optimal else "time_limit"
+    return Outcome(ended, plan_of(instance, placements), instance.bytes_of(bound), proof, certificate)
+
+
+def isoperimetric(weights: list[int], groups: Any) -> int:
+    """The least cut of groups of these sizes by the edge-isoperimetric count, in blocks each way."""
+    held = most_inside(weights, len(groups))
+    return int(held[len(groups)] - held[np.bincount(groups)].sum())
+
+
+def place(groups: Any, weights: list[int], options: RunOptions, track: float | None = None) -> tuple[Any, int, int]:
+    """Best placement found, its cut and a proven bound, both in blocks each way; ``track`` is what a block counts in
+    the objective where this placement alone makes it."""
+    sizes = [int(n) for n in np.bincount(groups)]
+    ranks = len(groups)
+    held = most_inside(weights, ranks)
+    most = [int(held[n]) for n in sizes]
+    least = isoperimetric(weights, groups)
+    start = best_placement(groups, np.array(weights), options.seed, 8)
+    value = cut(start, weights)
+    if track is not None:
+        options.progress.note(value * track, least * track)
+    if value <= least or ranks > LARGEST or options.out_of_time():
+        return start, value, least
+    best = start
+    if (options.solver or "cpsat") == "cpsat":
+        origin = int(np.argmax(start == np.argmax(sizes)))  # moved to position 0, where the model wants the largest
+        hint = start[np.arange(ranks) ^ origin]
+        model, at = placement_model.build_cpsat(sizes, weights, most, hint)
+        result, solver = cpsat.solve(model, replace(options, relative_gap=0.0), track=track)
+        if result.has_point:
+            best = np.array([[solver.value(x) for x in row] for row in at]).argmax(axis=1)
+    else:
+        with mathprog.building():
+            model = placement_model.build(sizes, weights, most)
+        result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
+        if result.has_point:
+            best = np.array([[model.at[v, g].value for g in range(len(sizes))] for v in range(ranks)]).argmax(axis=1)
+    if result.termination not in ("optimal", "limit"):  # there always is a placement
+        raise RuntimeError(result.message or f"the solver says that placements are {result.termination}")
+    found = cut(best, weights)
+    if found > value:
+        best, found = start, value
+    if result.bound is not None:
+        least = max(least, math.ceil(result.bound - 1e-6))
+    return best, found, min(least, found)
+
+
+def cut(placed: Any, weights: list[int]) -> int:
+    """Weight of the hypercube's edges between positions of different groups."""
+    v = np.arange(len(placed))
+    return sum(int(w) * int(np.sum(placed != placed[v ^ (1 << b)])) for b, w in enumerate(weights)) // 2

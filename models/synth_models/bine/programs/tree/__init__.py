@@ -1,0 +1,1 @@
+"""The least-crossing tree as an integer flow."""

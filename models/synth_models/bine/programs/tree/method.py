@@ -1,0 +1,186 @@
+"""Method ``tree_ilp`` (program): least-crossing broadcast/reduce and least-volume scatter/gather trees, proven.
+
+Solves :mod:`flow_model` for every job (once per multiset of group sizes and root group) and turns the flow into an
+explicit tree of ranks. Scatter and gather cap the depth at D: a tree with a rank deeper than D has ranks of depths
+2..D on the way to it, so beyond one crossing for every rank outside the root's group it costs at least D(D+1)/2 more;
+D grows until that exceeds the best tree found. A job the time does not suffice for gets the best published tree and
+the receive bound; where that is what binds in every job, its certificate goes with it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.solvers import mathprog
+from synth_models.bine.bounds.counting import RECEIVE
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts import trees
+from synth_models.bine.parts.trees import Tree
+from synth_models.bine.parts.weights import receive_blocks
+from synth_models.bine.programs.tree import model as flow_model
+from synth_models.bine.solution import join
+
+
+@dataclass
+class Flow:
+    """A tree in numbers: ``inside, leaving, entering`` have shape (groups, levels, rounds); crossings (of blocks)
+    ``value`` (None: no point), proven ``bound``."""
+
+    value: int | None
+    bound: int
+    inside: Any = None
+    leaving: Any = None
+    entering: Any = None
+    build_s: float = 0.0
+    message: str | None = None
+
+
+def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+    """Method ``tree_ilp``; parameter ``rounds`` asks for a faster tree than the problem allows (then without bound)."""
+    if instance.problem != "tree":
+        raise UnsupportedError("tree_ilp is for the problem tree")
+    asked = options.method.get("rounds")
+    volumes = instance.collective in ("scatter", "gather")
+    known: dict[tuple[Any, ...], Flow] = {}
+    parts, bound, optimal, counted, build_s, messages = [], [], True, True, 0.0, set()
+    for groups in instance.allocations:
+        limit = instance.round_limit(len(groups))
+        rounds = min(asked or limit, limit)
+        if rounds < (len(groups) - 1).bit_length():
+            raise UnsupportedError(f"{len(groups)} ranks cannot be reached in {rounds} rounds")
+        ordered, sizes = canonical(groups, instance.root)
+        key = (*sizes, rounds)
+        if key not in known:
+            alone = instance.block_bytes(len(groups)) if len(instance.allocations) == 1 and not volumes else None
+            known[key] = best_flow(sizes, rounds, volumes, options, alone)
+        flow = known[key]
+        build_s += flow.build_s
+        messages |= {flow.message} - {None}
+        tree = decode(groups, ordered, flow, instance.root) if flow.value is not None else _fallback(instance, groups)
+        parts.append(trees.on_tree(tree, instance.collective))
+        optimal &= flow.value is not None and flow.bound >= flow.value
+        counted &= flow.bound <= receive_blocks(instance, groups)
+        bound.append((len(groups), flow.bound))
+    narrower = asked is not None and any(asked < instance.round_limit(len(g)) for g in instance.allocations)
+    if narrower:
+        return Outcome("finished", join(parts), message=f"least for {asked} rounds" if optimal else None)
+    proof, certificate = f"integer flow over (group, round), {options.solver or 'highs'}", None
+    if counted:
+        proof, certificate = RECEIVE, {"binding": "receive"}
+    message = "; ".join(sorted(m for m in messages if m)) or None
+    return Outcome(
+        "optimal" if optimal else "time_limit", join(parts), instance.bytes_of(bound), proof, certificate, message,
+        build_s,
+    )  # fmt: skip
+
+
+def canonical(groups: npt.NDArray[Any], root: int) -> tuple[list[int], list[int]]:
+    """Groups and their sizes, the root's group first and the others by falling size."""
+    labels, counts = np.unique(groups, return_counts=True)
+    own = int(groups[root])
+    order = sorted(range(len(labels)), key=lambda i: (labels[i] != own, -counts[i], labels[i]))
+    return [int(labels[i]) for i in order], [int(counts[i]) for i in order]
+
+
+def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions, track: float | None = None) -> Flow:
+    """The cheapest tree for groups of these sizes, the root in the first one, in at most ``rounds`` rounds; ``track``
+    as in :func:`synth.solvers.mathprog.solve`, where the flow alone makes the objective."""
+    floor = sum(sizes[1:]) if volumes else len(sizes) - 1
+    if len(sizes) == 1:
+        return _solve_depth(sizes, rounds, volumes, 0, options, 0)
+    if not volumes:
+        return _solve_depth(sizes, rounds, False, 0, options, floor, track)
+    depth, best = 2, Flow(None, floor)
+    while True:
+        depth = min(depth, rounds)
+        found = _solve_depth(sizes, rounds, True, depth, options, floor)
+        deeper = math.inf if depth >= rounds else floor + depth * (depth + 1) // 2
+        if found.value is not None and (best.value is None or found.value < best.value):
+            best = replace(found, bound=best.bound)
+        best.bound = int(max(best.bound, min(found.bound, deeper)))
+        if depth >= rounds or (best.value is not None and best.bound >= best.value) or options.out_of_time():
+            return best
+        depth += 2
+
+
+def _solve_depth(
+    sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int,
+    track: float | None = None,
+) -> Flow:  # fmt: skip
+    started = time.monotonic()
+    with mathprog.building():
+        model = flow_model.build(sizes, 0, rounds, depth if volumes else None)
+    built = time.monotonic() - started
+    result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
+    if result.termination == "infeasible" and volumes and depth < rounds:  # the depth's limit may forbid every tree
+        return Flow(None, 2**62, build_s=built)
+    if result.termination not in ("optimal", "limit"):  # without one there always is a tree
+        raise RuntimeError(result.message or f"the solver says that the flow is {result.termination}")
+    bound = max(floor, math.ceil(result.bound - 1e-6)) if result.bound is not None else floor
+    if not result.has_point:
+        return Flow(None, bound, build_s=built, message="no tree within the time limit; the best published one instead")
+    shape = (len(sizes), model.levels, rounds)
+    tables = [np.array([round(v.value or 0) for v in block.values()]).reshape(shape)
+              for block in (model.inside, model.leaving, model.entering)]  # fmt: skip
+    value = round(result.objective or 0.0)
+    inside, leaving, entering = tables
+    return Flow(value, min(bound, value), inside, leaving, entering, built)
+
+
+def decode(groups: npt.NDArray[Any], ordered: list[int], flow: Flow, root: int) -> Tree:
+    """The flow as an explicit tree: senders and receivers in rank order, departures matched to other groups."""
+    size, levels, rounds = len(groups), flow.inside.shape[1], flow.inside.shape[2]
+    step = 1 if levels > 1 else 0
+    parent, when = np.full(size, -1), np.full(size, -1)
+    waiting = [[int(r) for r in np.flatnonzero(groups == g)[::-1] if r != root] for g in ordered]
+    holds: dict[tuple[int, int], list[int]] = {(g, d): [] for g in range(len(ordered)) for d in range(levels)}
+    holds[0, 0].append(root)
+    for t in range(rounds):
+        free = {cell: list(ranks) for cell, ranks in holds.items()}
+        for d in range(levels):
+            pairs = [(g, g, d) for g in range(len(ordered)) for _ in range(flow.inside[g, d, t])]
+            if d + step < levels:
+                arrive = flow.entering[:, d + step, t]
+                pairs += [(g, h, d + step) for g, h in _matched(list(flow.leaving[:, d, t]), list(arrive))]
+            for g, h, below in pairs:
+                sender, receiver = free[g, d].pop(), waiting[h].pop()
+                parent[receiver], when[receiver] = sender, t
+                holds[h, below].append(receiver)
+    return Tree(root, parent, when)
+
+
+def _matched(leave: list[int], arrive: list[int]) -> list[tuple[int, int]]:
+    """Pairs of different groups using up all departures and arrivals.
+
+    Taking the group with most left to do and its busiest possible partner keeps ``leave + arrive <= total`` for every
+    group (two groups can be tight at once, and then they are each other's partners), so it never gets stuck.
+    """
+    pairs = []
+    groups = range(len(leave))
+    while sum(leave):
+        a = max(groups, key=lambda g: leave[g] + arrive[g])
+        out = leave[a] > 0
+        left = arrive if out else leave
+        b = max((g for g in groups if g != a and left[g] > 0), key=lambda g: leave[g] + arrive[g])
+        source, target = (a, b) if out else (b, a)
+        leave[source] -= 1
+        arrive[target] -= 1
+        pairs.append((source, target))
+    return pairs
+
+
+def _fallback(instance: BineInstance, groups: npt.NDArray[Any]) -> Tree:
+    """The published tree with fewest crossings on this job."""
+    candidates = [make(len(groups), instance.root, order)
+                  for make in (trees.bine, trees.binomial) for order in ("halving", "doubling")]  # fmt: skip
+    child = np.arange(len(groups)) != instance.root
+    return min(candidates, key=lambda tree: int(np.sum(groups[child] != groups[tree.parent[child]])))

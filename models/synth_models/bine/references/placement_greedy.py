@@ -1,0 +1,171 @@
+"""Method ``placement_greedy`` (reference, ours): which rank takes which position of a hypercube butterfly.
+
+Only groups matter, so a placement is a group for every position (bit 0 is the heaviest dimension). Starts: groups cut
+into aligned powers of two by falling size; groups one after the other in rank order, by falling or rising size; then
+shuffled. From each, swaps of two aligned subcubes of 2^j positions, large ones first, while one helps (first
+improvement, in order), O(p^2 log p) a pass. If the best misses the isoperimetric bound: simulated annealing by random
+swaps (``MOVES`` per position) from it, and swaps again. No guarantee; ranks of a group take its positions in rank
+order. Seeded; ties keep the earlier start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts.butterfly import partners
+from synth_models.bine.parts.weights import dimension_weights, most_inside
+from synth_models.bine.references import exchanges
+from synth_models.bine.solution import Ints, Steps, join
+
+MOVES = 4000  # random swaps tried per position
+SWAPS_LIMIT = 4096  # ranks above which pairs of positions are not searched
+
+
+def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+    """Method ``placement_greedy``; needs the problem butterfly."""
+    if instance.problem != "butterfly":
+        raise UnsupportedError("placements are for the problem butterfly")
+    placements = [
+        best_placement(groups, np.array(dimension_weights(instance, len(groups))), options.seed,
+                       int(options.method.get("restarts", 4)), options)
+        for groups in instance.allocations
+    ]  # fmt: skip
+    return Outcome("finished", plan_of(instance, placements))
+
+
+def best_placement(groups: Any, weights: Any, seed: int, restarts: int, options: RunOptions | None = None) -> Ints:
+    """Group of every position, shape (p,), of the best local optimum found."""
+    ranks = len(groups)
+    sizes = np.bincount(groups)
+    chooser = np.random.default_rng(seed)
+    orders = [np.arange(len(sizes)), np.argsort(-sizes, kind="stable"), np.argsort(sizes, kind="stable")]
+    least = weights.sum() * ranks / 2 - most_inside(weights, ranks)[sizes].sum()
+    best, best_cut = np.asarray(groups, dtype=np.int64), _cut(np.asarray(groups, dtype=np.int64), weights)
+    for restart in range(max(restarts, 1)):
+        order = orders[restart - 1] if 1 <= restart <= len(orders) else chooser.permutation(len(sizes))
+        place = np.repeat(order, sizes[order]).astype(np.int64) if restart else _aligned(sizes)
+        if ranks <= SWAPS_LIMIT:
+            _improve(place, weights)
+        cut = _cut(place, weights)
+        if cut < best_cut:
+            best, best_cut = place, cut
+        if best_cut <= least or (options is not None and options.out_of_time()):
+            return best
+    if ranks <= SWAPS_LIMIT:
+        place = best.copy()
+        _anneal(place, np.asarray(weights, dtype=np.int64), MOVES * ranks, float(max(weights)), seed)
+        _improve(place, weights)
+        if _cut(place, weights) < best_cut:
+            best = place
+    return best
+
+
+def _aligned(sizes: Ints) -> Ints:
+    """Groups cut into powers of two, laid out by falling size: every piece is an aligned subcube."""
+    pieces = [(1 << b, g) for g, n in enumerate(sizes.tolist()) for b in range(n.bit_length()) if n >> b & 1]
+    pieces.sort(key=lambda piece: -piece[0])
+    return np.repeat([g for _, g in pieces], [n for n, _ in pieces]).astype(np.int64)
+
+
+def plan_of(instance: BineInstance, placements: list[Ints]) -> Any:
+    """The recursive butterfly of every job with its ranks on the positions: position v is taken by the next rank of its
+    group. Position bits run from the heaviest dimension (the first of the reduce-scatter) upwards."""
+    parts = []
+    for groups, place in zip(instance.allocations, placements, strict=True):
+        ranks = len(groups)
+        rank_at = np.empty(ranks, dtype=np.int64)
+        rank_at[np.argsort(place, kind="stable")] = np.argsort(groups, kind="stable")
+        steps = exchanges.run(
+            lambda bits: partners("recursive", "doubling", bits), ranks, instance.collective, instance.vector
+        )
+        parts.append(_renamed(steps, rank_at, ranks, instance.collective))
+    return join(parts)
+
+
+def _renamed(steps: Steps, rank_at: Ints, ranks: int, collective: str) -> Steps:
+    layout = steps.layout
+    if collective == "alltoall":
+        layout = rank_at[layout // ranks] * ranks + rank_at[layout % ranks]
+    elif len(layout) == ranks:
+        layout = rank_at[layout]
+    return Steps(steps.round, rank_at[steps.src], rank_at[steps.dst], steps.first, steps.count, steps.adds, layout)
+
+
+@jit
+def _cut(place: Any, weights: Any) -> int:
+    total = 0
+    for v in range(len(place)):
+        for b in range(len(weights)):
+            if place[v] != place[v ^ (1 << b)]:
+                total += weights[b]
+    return total // 2
+
+
+@jit
+def _gain(place: Any, weights: Any, u: int, v: int) -> int:
+    """By how much swapping positions u and v lowers the cut."""
+    gain = 0
+    for b in range(len(weights)):
+        x, y = u ^ (1 << b), v ^ (1 << b)
+        if x == v:
+            continue
+        kept = (place[x] == place[v]) - (place[x] == place[u]) + (place[y] == place[u]) - (place[y] == place[v])
+        gain += weights[b] * kept
+    return gain
+
+
+@jit
+def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int) -> None:
+    """Random swaps, worsening ones with probability exp(-loss/temperature), cooling geometrically to 1/50 of
+    the heaviest weight; ends at the best placement seen."""
+    np.random.seed(seed % 2**31)
+    best, now, least = place.copy(), 0, 0
+    cool = 0.02 ** (1.0 / moves)
+    temperature = warmest
+    for _ in range(moves):
+        temperature *= cool
+        u, v = np.random.randint(len(place)), np.random.randint(len(place))
+        if place[u] == place[v]:
+            continue
+        gain = _gain(place, weights, u, v)
+        if gain >= 0 or np.random.random() < np.exp(gain / temperature):
+            place[u], place[v] = place[v], place[u]
+            now -= gain
+            if now < least:
+                least = now
+                best[:] = place
+    place[:] = best
+
+
+@jit
+def _improve(place: Any, weights: Any) -> None:
+    """Swap pairs of equal aligned subcubes (of 2^j positions, large ones first) while that lowers the cut."""
+    n, bits = len(place), len(weights)
+    better = True
+    while better:
+        better = False
+        for j in range(bits - 1, -1, -1):
+            width = 1 << j
+            for u in range(0, n, width):
+                for v in range(u + width, n, width):
+                    gain = 0
+                    for o in range(width):
+                        gu, gv = place[u + o], place[v + o]
+                        if gu == gv:
+                            continue
+                        for b in range(j, bits):
+                            x, y = (u + o) ^ (1 << b), (v + o) ^ (1 << b)
+                            if x != v + o:
+                                gain += weights[b] * ((place[x] == gv) - (place[x] == gu))
+                                gain += weights[b] * ((place[y] == gu) - (place[y] == gv))
+                    if gain > 0:
+                        for o in range(width):
+                            place[u + o], place[v + o] = place[v + o], place[u + o]
+                        better = True

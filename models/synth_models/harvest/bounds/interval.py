@@ -1,0 +1,306 @@
+"""A lower bound on the cost of consecutive steps on one common topology, by a linear program with rows made on demand.
+
+    minimise  sum over patterns k of  N[k]*hop_delay*L[k] + W[k]*u[k]
+
+over the rows of :mod:`relaxation_rows`; N[k] steps of the interval have pattern k, W[k] is the sum of their
+bytes / port_bandwidth. The multipliers of the rows, as the solver's floats, are the certificate: they are dyadic
+rationals, made feasible exactly (:func:`_exact`), so accuracy of the solver costs strength, never validity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from synth_models.harvest.bounds import rows as make
+from synth_models.harvest.bounds.rate_prices import RatePrices
+from synth_models.harvest.bounds.rows import RATE_SCALE, Row
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.automorphisms import generators, orbits
+from synth_models.harvest.parts.small_lp import minimise
+from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
+from synth_models.harvest.solution import FloatArray, IntArray
+
+ROUNDS = 80
+QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
+FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
+Variable = tuple[str, int]
+
+
+class Patterns:
+    """The distinct patterns of an instance, their orbits of pairs, and what all intervals share."""
+
+    def __init__(self, instance: HarvestInstance) -> None:
+        self.instance, self.gpus, self.ports = instance, instance.gpus, instance.ports
+        numbers: dict[bytes, int] = {}
+        self.of_step = [numbers.setdefault(_set_key(pairs, self.gpus), len(numbers)) for pairs in instance.pairs]
+        self.pairs = [instance.pairs[self.of_step.index(k)] for k in range(len(numbers))]
+        self.group = generators(self.pairs, self.gpus)
+        stacked = np.unique(np.concatenate(self.pairs), axis=0)
+        labels = orbits(stacked, self.group, self.gpus)
+        self.orbit = dict(zip((stacked[:, 0] * self.gpus + stacked[:, 1]).tolist(), labels.tolist(), strict=True))
+        self.sizes: list[dict[int, int]] = []
+        for pairs in self.pairs:
+            of_pair = [self.orbit[int(u * self.gpus + v)] for u, v in pairs.tolist()]
+            values, counts = np.unique(of_pair, return_counts=True)
+            self.sizes.append(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
+        self.roots = np.unique(at, return_index=True)[1].tolist()
+        self.places = make.moore_places(self.ports, self.gpus)
+        self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
+
+    def weights(self, first: int, last: int) -> tuple[dict[int, int], dict[int, Fraction]]:
+        """N and W (seconds) of the patterns of steps first..last."""
+        count: dict[int, int] = {}
+        seconds: dict[int, Fraction] = {}
+        for step in range(first, last + 1):
+            k = self.of_step[step]
+            size = Fraction(float(self.instance.bytes_per_pair[step])) / Fraction(self.instance.port_bandwidth)
+            count[k], seconds[k] = count.get(k, 0) + 1, seconds.get(k, Fraction(0)) + size
+        return count, seconds
+
+    def degree(self, pattern: int) -> int:
+        return pattern_degree(self.pairs[pattern])
+
+    def hops(self, pattern: int) -> int:
+        return fewest_hops(self.pairs[pattern], self.ports)
+
+
+@dataclass(frozen=True)
+class IntervalBound:
+    """``seconds`` is exact and includes the steps' alpha; ``rows`` and ``multipliers`` prove it."""
+
+    first: int
+    last: int
+    seconds: Fraction
+    rows: list[Row]
+    multipliers: list[float]
+    finished: bool
+
+    def as_certificate(self) -> dict[str, Any]:
+        rows = [{**row.words, "multiplier": m} for row, m in zip(self.rows, self.multipliers, strict=True)]
+        return {"first": self.first, "last": self.last, "rows": rows}
+
+
+class Relaxation:
+    """The linear program of one interval."""
+
+    def __init__(self, shared: Patterns, first: int, last: int) -> None:
+        self.shared, self.first, self.last = shared, first, last
+        count, seconds = shared.weights(first, last)
+        self.patterns = sorted(count)
+        delay = Fraction(shared.instance.hop_delay)
+        self.cost: dict[Variable, Fraction] = {}
+        self.least: dict[Variable, Fraction] = {}
+        for k in self.patterns:
+            self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(shared.hops(k))
+            self.cost[("u", k)], self.least[("u", k)] = seconds[k], Fraction(shared.degree(k), shared.ports)
+        for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
+            self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
+        self.constant = (last - first + 1) * Fraction(shared.instance.alpha)
+        self.column = {variable: number for number, variable in enumerate(self.cost)}
+        self.rows: list[Row] = []
+        for k in self.patterns:
+            self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
+            self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
+        pairs = np.unique(np.concatenate([shared.pairs[k] for k in self.patterns]), axis=0)
+        self.src, self.dst = pairs[:, 0], pairs[:, 1]
+        self.arc_orbit = [shared.orbit[key] for key in (self.src * shared.gpus + self.dst).tolist()]
+        self.arc_column = np.array([self.column[("a", orbit)] for orbit in self.arc_orbit])
+        self.at_arc = {(u, v): o for (u, v), o in zip(pairs.tolist(), self.arc_orbit, strict=True)}
+        graph = csr_array((np.ones(len(pairs)), (self.src, self.dst)), shape=(shared.gpus, shared.gpus))
+        labels = connected_components(graph, directed=False)[1]
+        self.component = np.bincount(labels)[labels]
+        self.close = FINE if len(self.patterns) <= FEW else COARSE
+
+    def _stars(self) -> list[Row]:
+        """Trees of one hop from every kind of GPU to all its partners: what distinct places alone prove."""
+        found = []
+        for root in self.shared.roots:
+            partners = self.dst[self.src == root].tolist()
+            uses: dict[int, int] = {}
+            for v in partners:
+                uses[self.at_arc[(root, v)]] = uses.get(self.at_arc[(root, v)], 0) + 1
+            if partners:
+                right = self.shared.places[len(partners)]
+                found.append(make.tree(uses, right, False, [root, *partners], [-1] + [0] * len(partners)))
+        return found
+
+    def solve(self, deadline_passed: Callable[[], bool], effort: int) -> IntervalBound:
+        """Add violated rows until there are none (or time is up), then make the multipliers exact."""
+        if len(self.patterns) > FEW:
+            self.rows += self._stars()
+        seen = {_row_key(row) for row in self.rows}
+        multipliers, finished = np.zeros(len(self.rows)), False
+        for _ in range(ROUNDS):
+            point, multipliers = self._optimise()
+            if deadline_passed() or effort == QUICK:
+                finished = effort == QUICK
+                break
+            new = [row for row in self._separate(point) if _row_key(row) not in seen]
+            if not new and effort == RATES:
+                new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
+            if not new:
+                finished = True
+                break
+            seen.update(_row_key(row) for row in new)
+            self.rows += new
+        multipliers = np.concatenate([multipliers, np.zeros(len(self.rows) - len(multipliers))])
+        return self._exact(multipliers, finished)
+
+    def _optimise(self) -> tuple[FloatArray, FloatArray]:
+        """A point of least cost over the present rows, and their multipliers (of the unscaled rows, unscaled cost)."""
+        scale = [float(max(abs(c) for c in row.coefficient.values())) for row in self.rows]
+        entries = [
+            (number, self.column[variable], float(c) / scale[number])
+            for number, row in enumerate(self.rows)
+            for variable, c in row.coefficient.items()
+        ]
+        at, columns, values = zip(*entries, strict=True)
+        matrix = csr_array((values, (at, columns)), shape=(len(self.rows), len(self.column)))
+        right = np.array([float(row.right) / s for row, s in zip(self.rows, scale, strict=True)])
+        cost = np.array([float(c) for c in self.cost.values()])
+        unit = cost.max() or 1.0
+        least = np.array([float(low) for low in self.least.values()])
+        found = minimise(cost / unit, matrix, right, least)
+        if found is None:
+            return least, np.zeros(len(self.rows))
+        return found.point, np.maximum(found.multipliers, 0.0) * unit / np.array(scale)
+
+    def _separate(self, point: FloatArray) -> list[Row]:
+        shared, rows = self.shared, []
+        length = point[self.arc_column]
+        for inwards in (False, True):
+            src, dst = (self.dst, self.src) if inwards else (self.src, self.dst)
+            graph = csr_array((length, (src, dst)), shape=(shared.gpus, shared.gpus))
+            distance, before = dijkstra(graph, indices=shared.roots, return_predecessors=True)
+            for root, far, parent in zip(shared.roots, distance, before.astype(np.int64), strict=True):
+                rows += self._trees(root, far, parent, inwards)
+                if shared.ports == 1 and not inwards:
+                    rows += self._cycle(root, far, parent, length)
+        return rows
+
+    def _trees(self, root: int, far: FloatArray, parent: IntArray, inwards: bool) -> list[Row]:
+        """The two prefixes of the nearest GPUs that break the Moore sum most, by ratio and by difference."""
+        order = [int(v) for v in np.argsort(far, kind="stable") if np.isfinite(far[v]) and v != root]
+        if not order:
+            return []
+        sums = np.cumsum(far[order])
+        needed = np.array(self.shared.places[1 : len(order) + 1], dtype=float)
+        found = []
+        for prefix in {int(np.argmax(needed / sums)), int(np.argmax(needed - sums))}:
+            if needed[prefix] <= sums[prefix] * (1 + self.close):
+                continue
+            nodes = [root, *order[: prefix + 1]]
+            place = {v: number for number, v in enumerate(nodes)}
+            parents = [-1] + [place[int(parent[v])] for v in nodes[1:]]
+            weight = np.ones(len(nodes), dtype=np.int64)
+            uses: dict[int, int] = {}
+            for number in range(len(nodes) - 1, 0, -1):
+                u, v = nodes[parents[number]], nodes[number]
+                orbit = self.at_arc[(v, u) if inwards else (u, v)]
+                uses[orbit] = uses.get(orbit, 0) + int(weight[number])
+                weight[parents[number]] += weight[number]
+            found.append(make.tree(uses, self.shared.places[prefix + 1], inwards, nodes, parents))
+        return found
+
+    def _cycle(self, root: int, far: FloatArray, parent: IntArray, length: FloatArray) -> list[Row]:
+        """The shortest closed walk through the root, when it is shorter than its cycle must be."""
+        back = np.flatnonzero((self.dst == root) & np.isfinite(far[self.src]))
+        if not len(back):
+            return []
+        total = far[self.src[back]] + length[back]
+        best = int(total.argmin())
+        if total[best] >= self.component[root] * (1 - 1e-7):
+            return []
+        nodes = [int(self.src[back[best]])]
+        while nodes[-1] != root:
+            nodes.append(int(parent[nodes[-1]]))
+        nodes = nodes[::-1]
+        uses: dict[int, int] = {}
+        for u, v in zip(nodes, [*nodes[1:], root], strict=True):
+            uses[self.at_arc[(u, v)]] = uses.get(self.at_arc[(u, v)], 0) + 1
+        return [make.cycle(uses, int(self.component[root]), nodes)]
+
+    def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool]) -> list[Row]:
+        load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
+        return [
+            make.rate(cheapest, budget, {k: max(1, round(RATE_SCALE / load[k])) for k in cheapest}, number)
+            for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed)
+        ]
+
+    def _exact(self, multipliers: Sequence[float] | FloatArray, finished: bool) -> IntervalBound:
+        """Multipliers that are feasible in exact arithmetic, and the value they prove.
+
+        What a distance's column has too much goes to ``longest`` or ``volume``; then all are scaled down until the
+        columns of L and u fit their costs.
+        """
+        exact = [Fraction(float(m)) for m in multipliers]
+        total: dict[Variable, Fraction] = dict.fromkeys(self.cost, Fraction(0))
+        for row, m in zip(self.rows, exact, strict=True):
+            if m:
+                for variable, c in row.coefficient.items():
+                    total[variable] += m * c
+        for number, row in enumerate(self.rows):
+            kind = row.words["row"]
+            if kind == "longest" and self.cost[("L", row.words["pattern"])] > 0:
+                orbit, share = row.words["orbit"], 1
+            elif kind == "volume":
+                sizes = self.shared.sizes[row.words["pattern"]]
+                orbit = max(sizes, key=lambda o: total[("a", o)] / sizes[o])
+                share = sizes[orbit]
+            else:
+                continue
+            if (excess := total[("a", orbit)]) > 0:
+                exact[number] += excess / share
+                for variable, c in row.coefficient.items():
+                    total[variable] += excess / share * c
+        factor = Fraction(1)
+        for variable, cost in self.cost.items():
+            if total[variable] > cost:
+                factor = min(factor, cost / total[variable]) if total[variable] > 0 else Fraction(0)
+            if variable[0] == "a" and total[variable] > 0:
+                factor = Fraction(0)
+        return self._rounded([m * factor for m in exact], finished)
+
+    def _rounded(self, exact: list[Fraction], finished: bool) -> IntervalBound:
+        """Multipliers as floats whose sums are feasible exactly; those of distances rounded with a margin."""
+        kept, floats = [], []
+        for row, m in zip(self.rows, exact, strict=True):
+            if m == 0:
+                continue
+            supports = row.words["row"] in ("longest", "volume")
+            down = float(m) * (1 - 2e-13 if supports else 1 - 1e-12)
+            kept.append(row)
+            floats.append(down)
+        value = self.value(kept, floats)
+        if value is None:
+            kept, floats, finished = [], [], False
+            value = self.value(kept, floats)
+            assert value is not None
+        return IntervalBound(self.first, self.last, value, kept, floats, finished)
+
+    def value(self, rows: Sequence[Row], multipliers: Sequence[float]) -> Fraction | None:
+        """What the multipliers prove, exactly; None when a column does not fit its cost."""
+        total, proven = dict(self.cost), self.constant
+        for row, m in zip(rows, multipliers, strict=True):
+            proven += Fraction(m) * row.right
+            for variable, c in row.coefficient.items():
+                total[variable] -= Fraction(m) * c
+        if any(left < 0 for left in total.values()):
+            return None
+        return proven + sum((left * self.least[variable] for variable, left in total.items()), Fraction(0))
+
+
+def _set_key(pairs: IntArray, gpus: int) -> bytes:
+    return np.sort(pairs[:, 0] * gpus + pairs[:, 1]).tobytes()
+
+
+def _row_key(row: Row) -> tuple[Any, ...]:
+    return (*sorted(row.coefficient.items()), row.right)

@@ -1,0 +1,236 @@
+"""Prices on ordered pairs of GPUs that limit the rates of several patterns on one topology (the ``rate`` rows).
+
+For rates ``rho[k] = 1/u[k]`` the prices of the most broken row solve a linear program: maximise ``sum rho[k]*D[k]``
+subject to ``sum over k of p[k][u,v] <= r[u] + c[v]``, ``sum of r and c = n``, where D[k] is at most the price of any
+choice of paths; paths are added as they turn out to be cheap. It is the dual of routing all patterns at these rates on
+the fractional topology of least degree. Prices are constant on orbits of the renumberings that keep all patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from synth_models.harvest.parts.automorphisms import orbits
+from synth_models.harvest.parts.small_lp import minimise
+from synth_models.harvest.solution import FloatArray, IntArray
+
+GPUS_UP_TO = 128
+LARGEST = 3000  # prices of one bundle
+PATH_ROUNDS = 400
+CLOSE = 1e-3  # relative, between the best prices found and the program's
+CENTRE = 0.7
+BROKEN = 2e-4  # rows broken by less are not added
+SCALE = 10**6  # prices are stored as whole multiples of 1/SCALE
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Whole-number prices of shape (patterns, orbits of ordered pairs), r and c of shape (gpus,), and D by pattern."""
+
+    patterns: list[int]
+    prices: IntArray
+    of_source: IntArray
+    of_destination: IntArray
+    cheapest: dict[int, int]
+    budget: int
+
+    def as_certificate(self) -> dict[str, Any]:
+        return {
+            "patterns": self.patterns, "prices": self.prices.tolist(), "of_source": self.of_source.tolist(),
+            "of_destination": self.of_destination.tolist(),
+        }  # fmt: skip
+
+
+class RatePrices:
+    """A pool of bundles; new ones are made for loads that the pool does not refute."""
+
+    def __init__(self, patterns: Sequence[IntArray], group: Sequence[IntArray], gpus: int, ports: int) -> None:
+        self.patterns, self.gpus, self.ports = patterns, gpus, ports
+        self.pool: list[Bundle] = []
+        self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
+        self.usable = gpus <= GPUS_UP_TO
+        if not self.usable:
+            return
+        grid = np.stack(np.meshgrid(np.arange(gpus), np.arange(gpus), indexing="ij"), axis=-1).reshape(-1, 2)
+        self.label = orbits(grid, group, gpus).reshape(gpus, gpus)
+        self.count = int(self.label.max()) + 1
+        self.node = orbits(np.arange(gpus)[:, None], group, gpus)
+        first = np.unique(self.label, return_index=True)[1]
+        self.ends = np.stack([self.node[first // gpus], self.node[first % gpus]], axis=1)
+        off = ~np.eye(gpus, dtype=bool)
+        self.src, self.dst = np.nonzero(off)
+        self.of_arc = self.label[off]
+        self.picks = [self._pick(pairs) for pairs in patterns]
+
+    def _pick(self, pairs: IntArray) -> list[tuple[int, int, int]]:
+        """One pair of every orbit of a pattern, with the orbit's number of pairs in it."""
+        labels = self.label[pairs[:, 0], pairs[:, 1]]
+        _, first, size = np.unique(labels, return_index=True, return_counts=True)
+        return [(int(pairs[i, 0]), int(pairs[i, 1]), int(s)) for i, s in zip(first, size, strict=True)]
+
+    def broken_by(
+        self, load: dict[int, float], deadline_passed: Callable[[], bool]
+    ) -> Iterator[tuple[int, dict[int, int], int]]:
+        """(bundle number, D of the patterns, budget) of rows that these loads break; makes a bundle if none does."""
+        if not self.usable or len(load) < 2:
+            return
+        broken = [
+            (worth, number)
+            for number, bundle in enumerate(self.pool)
+            if (worth := sum(d / load[k] for k, d in bundle.cheapest.items() if k in load) / bundle.budget) > 1 + BROKEN
+        ]
+        if broken:
+            number = max(broken)[1]
+        elif len(load) * self.count <= LARGEST and (
+            made := self._make({k: 1 / u for k, u in load.items()}, deadline_passed)
+        ):
+            number = len(self.pool)
+            self.pool.append(made)
+        else:
+            return
+        bundle = self.pool[number]
+        yield number, {k: d for k, d in bundle.cheapest.items() if k in load}, bundle.budget
+
+    def _make(self, rates: dict[int, float], deadline_passed: Callable[[], bool]) -> Bundle | None:
+        """A bundle that these rates break, or None when none is found.
+
+        Paths are sought at prices between the best so far and the program's, which swing less from round to round.
+        """
+        patterns = sorted(rates)
+        master = _Master(self, patterns, rates)
+        best = np.full((len(patterns), self.count), 1 / len(patterns))
+        worth, needed = master.add_cheapest(best), self.ports * self.gpus * (1 + BROKEN)
+        for _ in range(PATH_ROUNDS):
+            prices, above = master.solve()
+            if worth >= above * (1 - CLOSE) or above <= needed or deadline_passed():
+                break
+            known = master.size()
+            for trial in (CENTRE * best + (1 - CENTRE) * prices, prices):
+                found = master.add_cheapest(trial)
+                if found > worth:
+                    worth, best = found, trial
+                if master.size() > known:
+                    break
+            else:
+                break
+        if worth <= needed:
+            return None
+        bundle = self._whole(patterns, best)
+        exact = sum(d * rates[k] for k, d in bundle.cheapest.items())
+        return bundle if exact > bundle.budget * (1 + BROKEN) else None
+
+    def _whole(self, patterns: list[int], prices: FloatArray) -> Bundle:
+        whole = np.floor(prices * SCALE).astype(np.int64) + 1
+        total = whole.sum(axis=0)
+        total[self.label[0, 0]] = 0
+        total[np.diag(self.label)] = 0
+        at_source = np.zeros(self.node.max() + 1, dtype=np.int64)
+        at_destination = at_source.copy()
+        # least r and c by linear program, then rounded up to cover the whole prices
+        if len(at_source) == 1:
+            at_source[0] = total.max()
+        else:
+            at_source, at_destination = self._cover(total)
+        of_source, of_destination = at_source[self.node], at_destination[self.node]
+        cheapest = {
+            k: sum(size * int(self.distances(row, u)[v]) for u, v, size in self.picks[k])
+            for k, row in zip(patterns, whole, strict=True)
+        }
+        budget = self.ports * int(of_source.sum() + of_destination.sum())
+        return Bundle(patterns, whole, of_source, of_destination, cheapest, budget)
+
+    def _cover(self, total: IntArray) -> tuple[IntArray, IntArray]:
+        nodes = int(self.node.max()) + 1
+        rows = np.repeat(np.arange(self.count), 2)
+        columns = np.stack([self.ends[:, 0], nodes + self.ends[:, 1]], axis=1).ravel()
+        matrix = csr_array((np.ones(len(rows)), (rows, columns)), shape=(self.count, 2 * nodes))
+        sizes = np.bincount(self.node).astype(float)
+        found = minimise(np.concatenate([sizes, sizes]), matrix, total.astype(float), np.zeros(2 * nodes))
+        cover = np.ceil(found.point).astype(np.int64) if found else np.zeros(2 * nodes, dtype=np.int64)
+        out, into = cover[:nodes], cover[nodes:]
+        np.maximum.at(out, self.ends[:, 0], total - into[self.ends[:, 1]])
+        return out, into
+
+    def distances(self, prices: FloatArray | IntArray, source: int) -> FloatArray:
+        """Prices of the cheapest paths from a GPU; whole prices stay exact."""
+        return np.asarray(self._tree(prices, source)[0])
+
+    def _tree(self, prices: FloatArray | IntArray, source: int) -> tuple[FloatArray, IntArray]:
+        graph = csr_array((prices[self.of_arc].astype(float), (self.src, self.dst)), shape=(self.gpus, self.gpus))
+        distance, before = dijkstra(graph, indices=[source], return_predecessors=True)
+        return distance[0], before[0].astype(np.int64)
+
+    def path(self, prices: FloatArray, source: int) -> tuple[FloatArray, IntArray]:
+        """Cheapest paths from a GPU under prices that are kept positive: distances and predecessors."""
+        return self._tree(prices + 1e-9, source)
+
+
+class _Master:
+    """The program over the paths known so far. Columns: prices by (pattern, orbit), D by (pattern, pick), r, c."""
+
+    def __init__(self, pool: RatePrices, patterns: list[int], rates: dict[int, float]) -> None:
+        self.pool, self.patterns = pool, patterns
+        self.prices = len(patterns) * pool.count
+        self.picks = [(row, pick) for row, k in enumerate(patterns) for pick in pool.picks[k]]
+        self.nodes = int(pool.node.max()) + 1
+        self.columns = self.prices + len(self.picks) + 2 * self.nodes
+        self.worth = np.array([rates[patterns[row]] * size for row, (_, _, size) in self.picks])
+        self.keys = [(patterns[row], pool.picks[patterns[row]].index(pick)) for row, pick in self.picks]
+        for (_row, (u, v, _)), key in zip(self.picks, self.keys, strict=True):
+            if key not in pool.paths:
+                pool.paths[key] = {(int(pool.label[u, v]),)}
+        for k in patterns:
+            prices = np.full(pool.count, 1.0)
+            prices[[pool.label[u, v] for u, v, _ in pool.picks[k]]] = 0.01
+            self.add_cheapest(np.tile(prices, (len(patterns), 1)))
+
+    def size(self) -> int:
+        """Paths known for these patterns."""
+        return sum(len(self.pool.paths[key]) for key in self.keys)
+
+    def solve(self) -> tuple[FloatArray, float]:
+        """Prices, and the value of the program, which is at least that of any bundle."""
+        pool, first_pick, first_node = self.pool, self.prices, self.prices + len(self.picks)
+        rows, columns, values = [], [], []
+        ordered = [(pick, steps) for pick, key in enumerate(self.keys) for steps in sorted(pool.paths[key])]
+        for number, (pick, steps) in enumerate(ordered):
+            at = self.picks[pick][0] * pool.count
+            rows += [number] * (len(steps) + 1)
+            columns += [first_pick + pick, *(at + step for step in steps)]
+            values += [1.0] + [-1.0] * len(steps)
+        for orbit, (u, v) in enumerate(pool.ends.tolist()):
+            number = len(ordered) + orbit
+            at_orbit = [row * pool.count + orbit for row in range(len(self.patterns))]
+            rows += [number] * (len(at_orbit) + 2)
+            columns += [*at_orbit, first_node + u, first_node + self.nodes + v]
+            values += [1.0] * len(at_orbit) + [-1.0, -1.0]
+        matrix = csr_array((values, (rows, columns)), shape=(len(ordered) + pool.count, self.columns))
+        sizes = np.bincount(pool.node).astype(float)
+        equal, objective = np.zeros(self.columns), np.zeros(self.columns)
+        equal[first_node:] = np.concatenate([sizes, sizes])
+        objective[first_pick:first_node] = -self.worth
+        found = minimise(objective, -matrix, np.zeros(matrix.shape[0]), np.zeros(self.columns), equal, pool.gpus)
+        if found is None:
+            return np.zeros((len(self.patterns), pool.count)), 0.0
+        return np.maximum(found.point[: self.prices], 0).reshape(len(self.patterns), pool.count), -found.value
+
+    def add_cheapest(self, prices: FloatArray) -> float:
+        """Add the cheapest paths under the prices; what the prices prove as sum of rate * D."""
+        total, trees = 0.0, dict[tuple[int, int], tuple[FloatArray, IntArray]]()
+        for number, (row, (u, v, _)) in enumerate(self.picks):
+            if (row, u) not in trees:
+                trees[(row, u)] = self.pool.path(prices[row], u)
+            distance, before = trees[(row, u)]
+            total += self.worth[number] * distance[v]
+            steps, at = [], v
+            while at != u:
+                steps.append(int(self.pool.label[before[at], at]))
+                at = int(before[at])
+            self.pool.paths[self.keys[number]].add(tuple(sorted(steps)))
+        return float(total)

@@ -1,0 +1,202 @@
+"""A lower bound on the completion time over every sequence of topologies (method ``bound``).
+
+A schedule cuts the steps into intervals on one topology each, hence
+
+    T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
+
+where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
+(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth); where a GPU
+has more partners than ports the fewest hops that reach them, and the relaxation too). An interval costs at least what
+its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
+Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
+the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
+multiples of a small unit, rounded down.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
+
+PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
+STEPS_UP_TO = 400
+USUAL_SECONDS = 60.0
+SHARE = 0.8  # of the time limit; the certificate is verified in the rest
+AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
+UNITS = 1 << 61  # units that an upper bound on T is divided into
+FINEST = 992  # no unit is smaller than 2^-FINEST
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """The bound with its certificate: the examined intervals with multipliers, and the price bundles they use."""
+    limit = options.time_limit_s if options.time_limit_s is not None else USUAL_SECONDS
+    use_rates = options.method.get("rates", "on") == "on"
+
+    def out_of_time() -> bool:
+        return time.monotonic() - options.started > limit * SHARE
+
+    distinct = {pairs.tobytes(): len(pairs) for pairs in instance.pairs}
+    if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
+        return single_steps(instance)
+    shared = Patterns(instance)
+    ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
+    complete = True
+    effort = (QUICK, TREES, RATES) if use_rates and instance.ports > 1 else (QUICK, TREES)
+    for level in effort if len(shared.pairs) > FEW else effort[1:]:
+        done: set[tuple[int, int]] = set()
+        while todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]:
+            for first, last in sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]:
+                complete = complete and not (known and out_of_time())
+                if not complete:
+                    break
+                found = Relaxation(shared, first, last).solve(out_of_time, level)
+                done.add((first, last))
+                if (first, last) not in known or found.seconds > known[(first, last)].seconds:
+                    known[(first, last)] = found
+                    ladder.examine(found)
+            if not complete:
+                break
+    number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
+    message = f"{len(known)} of {number} intervals examined"
+    if not complete or not all(one.finished for one in known.values()):
+        message += "; stopped by the limit, more time may prove more"
+    ladder.drop_idle(known)
+    return _outcome(instance, ladder, known, shared, message)
+
+
+def single_steps(instance: HarvestInstance) -> Outcome:
+    """The bound of fewest hops and all ports of the busiest GPU for every step, with its certificate."""
+    return _outcome(instance, _Ladder(instance), {}, None, "single steps: degree of the pattern and fewest hops")
+
+
+def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
+    """The bound on steps ``first`` to ``last`` (both included) on one common topology; seconds include their alpha."""
+    return Relaxation(Patterns(instance), first, last).solve(lambda: False, RATES if use_rates else TREES)
+
+
+class _Ladder:
+    """Bounds of all intervals in whole units: ``lower[a, b]`` for steps a..b (both included)."""
+
+    def __init__(self, instance: HarvestInstance) -> None:
+        self.steps = len(instance.steps)
+        self.crowded = [pattern_degree(pairs) > instance.ports for pairs in instance.pairs]
+        bandwidth = Fraction(instance.port_bandwidth) * instance.ports
+        single = [
+            Fraction(instance.alpha)
+            + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
+            + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
+            for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
+        ]
+        delay = Fraction(instance.reconfiguration_delay)
+        self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + delay * self.steps)
+        self.delay = int(delay // self.unit)
+        self.proven = np.zeros((self.steps, self.steps), dtype=np.int64)
+        self.alone = [int(seconds // self.unit) for seconds in single]
+        self.proven[np.diag_indices(self.steps)] = self.alone
+        sums = np.concatenate([[0], np.cumsum(self.proven.diagonal())])
+        self.lower: npt.NDArray[np.int64] = np.triu(sums[None, 1:] - sums[:-1, None])
+
+    def examinable(self, first: int, last: int) -> bool:
+        """Whether the relaxation can say more about steps first..last than their single bounds do."""
+        return first < last or self.crowded[first]
+
+    def examine(self, one: IntervalBound) -> None:
+        """Take the bound of an interval in."""
+        units = min(int(one.seconds // self.unit), UNITS)
+        self.proven[one.first, one.last] = max(self.proven[one.first, one.last], units)
+        self._close()
+
+    def _close(self) -> None:
+        """lower[a, b] = best sum over disjoint parts of a..b; the last part begins at some c."""
+        before = np.full((self.steps, self.steps + 1), -UNITS, dtype=np.int64)  # [a, c]: steps a..c-1
+        np.fill_diagonal(before, 0)
+        for b in range(self.steps):
+            before[: b + 1, b + 1] = (before[: b + 1, : b + 1] + self.proven[: b + 1, b]).max(axis=1)
+        self.lower = np.maximum(np.triu(before[:, 1:]), 0)
+
+    def _sweep(self) -> tuple[list[int], list[int]]:
+        best, begin = [-self.delay], [0]
+        for end in range(self.steps):
+            costs = [best[a] + self.delay + int(self.lower[a, end]) for a in range(end + 1)]
+            start = min(range(end + 1), key=lambda a: costs[a])
+            best.append(costs[start])
+            begin.append(start)
+        return best, begin
+
+    def partition(self) -> list[tuple[int, int]]:
+        """The intervals of the cheapest partition under the present bounds, first and last step of each."""
+        begin, found, end = self._sweep()[1], [], self.steps
+        while end > 0:
+            found.append((begin[end], end - 1))
+            end = begin[end]
+        return found[::-1]
+
+    def drop_idle(self, known: dict[tuple[int, int], IntervalBound]) -> None:
+        """Remove the intervals without which the total stays the same, the shortest first."""
+        total = self.total()
+        for first, last in sorted(known, key=lambda ends: ends[1] - ends[0]):
+            before = self.proven[first, last]
+            self.proven[first, last] = self.alone[first] if first == last else 0
+            self._close()
+            if self.total() == total:
+                del known[(first, last)]
+            else:
+                self.proven[first, last] = before
+        self._close()
+
+    def total(self) -> Fraction:
+        return self._sweep()[0][-1] * self.unit
+
+
+def _unit(upper: Fraction) -> Fraction:
+    """A power of two of which fewer than UNITS make the upper bound."""
+    if upper == 0:
+        return Fraction(1)
+    exponent = 0
+    while upper * Fraction(2) ** exponent < UNITS // 8 and exponent < FINEST:
+        exponent += 8
+    while upper * Fraction(2) ** exponent >= UNITS // 4:
+        exponent -= 1
+    return Fraction(1, 2) ** exponent if exponent >= 0 else Fraction(2) ** -exponent
+
+
+def _outcome(
+    instance: HarvestInstance, ladder: _Ladder, known: dict[tuple[int, int], IntervalBound], shared: Patterns | None,
+    message: str,
+) -> Outcome:  # fmt: skip
+    total = ladder.total()
+    bound = float(total)
+    if Fraction(bound) > total:
+        bound = float(np.nextafter(bound, 0.0))
+    examined = list(known.values())
+    used = sorted({row.words["bundle"] for one in examined for row in one.rows if "bundle" in row.words})
+    number = {old: new for new, old in enumerate(used)}
+    intervals = [one.as_certificate() for one in examined]
+    for interval in intervals:
+        for row in interval["rows"]:
+            if "bundle" in row:
+                row["bundle"] = number[row["bundle"]]
+    certificate = {
+        "unit_exponent": _exponent(ladder.unit),
+        "generators": [moved.tolist() for moved in shared.group] if shared else [],
+        "bundles": [shared.prices.pool[old].as_certificate() for old in used] if shared else [],
+        "intervals": intervals,
+    }
+    kinds = sorted({row.words["row"] for one in examined for row in one.rows})
+    proof = "partition into intervals, each bounded by linear programming duality"
+    proof += f" over rows {', '.join(kinds)}" if kinds else " (single steps only)"
+    return Outcome("finished", bound=bound, bound_proof=proof, certificate=certificate, message=message)
+
+
+def _exponent(unit: Fraction) -> int:
+    """e of unit = 2^-e."""
+    return unit.denominator.bit_length() - 1 if unit.denominator > 1 else 1 - unit.numerator.bit_length()

@@ -1,0 +1,108 @@
+"""Verify a lower bound on the completion time from its certificate, in exact arithmetic; imports no method.
+
+For every examined interval the rows are derived again (:mod:`check_rows`), the multipliers must be finite, not
+negative, and leave no variable a negative reduced cost; what they prove is a rational number. It is rounded down to
+whole units, intervals that were not examined get the best sum over disjoint parts (single steps are bounded by
+themselves if not examined), and the cheapest partition into intervals with its reconfigurations must reach the stated
+bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth import untrusted
+from synth_models.harvest.check.certificate_rows import Facts, RowReader
+from synth_models.harvest.instance import HarvestInstance
+
+LARGEST_EXPONENT = 1000
+
+
+def check_bound(instance: HarvestInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
+    """The faults of a bound in seconds; none when the certificate proves it."""
+    try:
+        proven = _proven(instance, certificate)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        return [f"the certificate is broken: {error}"]
+    try:
+        stated = untrusted.number({"bound": bound}, "bound")
+    except ValueError as error:
+        return [str(error)]
+    if Fraction(stated) > proven:
+        return [f"the certificate proves {float(proven):.17g} s, not {stated:.17g} s"]
+    return []
+
+
+def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fraction:
+    exponent = untrusted.whole(certificate, "unit_exponent", -LARGEST_EXPONENT, LARGEST_EXPONENT)
+    unit = Fraction(2) ** -exponent
+    steps = len(instance.steps)
+    least = np.zeros((steps, steps), dtype=object)
+    for step in range(steps):
+        least[step, step] = _alone(instance, step) // unit
+    if not certificate["intervals"]:  # only sums of single steps, and one topology for all is the cheapest partition
+        return Fraction(int(sum(least.diagonal()))) * unit
+    facts = Facts(instance, certificate)
+    for entry in certificate["intervals"]:
+        first = untrusted.whole(entry, "first", 0, steps - 1)
+        last = untrusted.whole(entry, "last", first, steps - 1)
+        least[first, last] = max(least[first, last], _interval(instance, facts, first, last, entry["rows"]) // unit)
+    for size in range(1, steps):
+        for a in range(steps - size):
+            b = a + size
+            least[a, b] = max(least[a, b], (least[a, a:b] + least[a + 1 : b + 1, b]).max())
+    delay = Fraction(instance.reconfiguration_delay) // unit
+    best = [-delay]
+    for end in range(steps):
+        best.append(min(best[a] + delay + least[a, end] for a in range(end + 1)))
+    return Fraction(int(best[-1])) * unit
+
+
+def _alone(instance: HarvestInstance, step: int) -> Fraction:
+    """A step on the best topology for it: the fewest hops, and the busiest GPU's ports shared by its pairs."""
+    pairs = instance.pairs[step]
+    degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
+    hops = _fewest_hops(degree, instance.ports)
+    seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
+    return Fraction(instance.alpha) + Fraction(instance.hop_delay) * hops + seconds * degree / instance.ports
+
+
+def _fewest_hops(partners: int, ports: int) -> int:
+    """A GPU reaches, and is reached from, ports + ports^2 + … + ports^h others within h hops (Moore)."""
+    hops, reached = 1, ports
+    while reached < partners:
+        hops += 1
+        reached += ports**hops
+    return hops
+
+
+def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, rows: Any) -> Fraction:
+    """What the multipliers prove for steps first..last on one topology."""
+    left: dict[tuple[str, int], Fraction] = {}
+    least: dict[tuple[str, int], Fraction] = {}
+    for step in range(first, last + 1):
+        k = facts.of_step[step]
+        seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
+        left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
+        left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
+        least[("L", k)] = Fraction(_fewest_hops(facts.degree[k], facts.ports))
+        least[("u", k)] = Fraction(facts.degree[k], facts.ports)
+        for orbit in facts.sizes[k]:
+            left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
+    proven = (last - first + 1) * Fraction(instance.alpha)
+    reader = RowReader(facts, first, last)
+    for entry in rows:
+        exact = Fraction(untrusted.number(entry, "multiplier", 0.0))
+        terms, right = reader.read(entry)
+        proven += exact * right
+        for variable, coefficient in terms.items():
+            left[variable] -= exact * coefficient
+    for variable, rest in left.items():
+        if rest < 0:
+            raise ValueError(f"steps {first}..{last}: the multipliers take more of {variable} than it costs")
+        proven += rest * least[variable]
+    return proven

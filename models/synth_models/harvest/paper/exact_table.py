@@ -1,0 +1,34 @@
+"""Markdown table of the records of ``misocp``: ``python -m synth_models.harvest.paper.exact_table FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from synth import record as records
+
+
+def table(folder: Path) -> str:
+    """One row for every instance and solver with a record ``*/misocp-<solver>.json`` below ``folder``.
+
+    Times in microseconds, seconds on the machine of the record (loaded or not, so compare them with care).
+    """
+    lines = [
+        "| instance | solver | time (us) | proven bound (us) | gap | ended | seconds |",
+        "|---|---|---:|---:|---:|---|---:|",
+    ]
+    for path in sorted(folder.glob("*/misocp-*.json")):
+        record = records.read(path)
+        value, bound = record.value, record.bound
+        gap = f"{100 * (value - bound) / value:.4f} %" if value is not None and bound is not None else "-"
+        shown = ["-" if number is None else f"{number * 1e6:.4f}" for number in (value, bound)]
+        seconds = sum(record["seconds"][part] or 0.0 for part in ("build", "solve"))
+        lines.append(
+            f"| {record['instance']} | {record['solver']} | {shown[0]} | {shown[1]} | {gap} | {record['termination']} "
+            f"| {seconds:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1])))

@@ -1,0 +1,90 @@
+"""Heatmaps of speed-ups over message size and reconfiguration delay, one colour scale per figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synth_models.harvest.solution import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIZE_TICKS = {2.0**10: "1 KiB", 2.0**15: "32 KiB", 2.0**20: "1 MiB", 2.0**25: "32 MiB", 2.0**30: "1 GiB"}
+DELAY_TICKS = {
+    1e-8: "10 ns", 1e-7: "100 ns", 1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms",
+}  # fmt: skip
+GAIN = 1.01  # a speed-up of less than this is drawn as none
+LEVELS = (1.5, 2.0, 4.0, 10.0, 30.0)
+
+
+def draw(
+    panels: Sequence[Sequence[tuple[str, FloatArray]]], sizes: FloatArray, delays: FloatArray, title: str,
+    *, least: float = 1.0, most: float = 32.0,
+) -> Figure:  # fmt: skip
+    """A figure of rows of (title, speed-ups of shape (sizes, delays)).
+
+    Colours are logarithmic from ``least`` to ``most``, the same in all panels; with ``least`` below 1 they diverge
+    at 1. The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the thin ones carry their numbers.
+    """
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure as NewFigure
+
+    rows, columns = len(panels), max(len(row) for row in panels)
+    figure = NewFigure(figsize=(1.2 + 3.6 * columns, 1.0 + 2.7 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    norm = LogNorm(least, most)
+    for row, line in zip(grid, panels, strict=True):
+        for axes in row[len(line) :]:
+            axes.set_visible(False)
+        for axes, (name, values) in zip(row, line, strict=False):
+            mesh = axes.pcolormesh(
+                _edges(sizes), _edges(delays), values.T, norm=norm, cmap="viridis" if least >= 1 else "RdBu_r"
+            )
+            mesh.set_rasterized(True)
+            _lines(axes, sizes, delays, values, diverging=least < 1)
+            axes.set_title(f"{name}\nlargest {_short(values.max())}×", fontsize=9)
+            _ticks(axes)
+    for axes in grid[-1]:
+        axes.set_xlabel("message size")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("reconfiguration delay")
+    bar = figure.colorbar(mesh, ax=grid, extend="max" if least >= 1 else "both", shrink=0.8, label="speed-up")
+    marks = [mark for mark in (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64) if least <= mark <= most]
+    bar.set_ticks(marks, labels=[f"{mark:g}×" if mark >= 1 else f"1/{1 / mark:g}×" for mark in marks])
+    bar.ax.minorticks_off()
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _lines(axes: Axes, sizes: FloatArray, delays: FloatArray, values: FloatArray, *, diverging: bool) -> None:
+    limit = 1.0 if diverging else GAIN
+    if values.min() < limit < values.max():
+        axes.contour(sizes, delays, values.T, levels=[limit], colors="black" if diverging else "white", linewidths=2)
+    inside = [level for level in LEVELS if max(limit, values.min()) < level < values.max()]
+    if inside:
+        colour = "0.25" if diverging else "0.9"
+        drawn = axes.contour(sizes, delays, values.T, levels=inside, colors=colour, linewidths=0.7)
+        axes.clabel(drawn, fmt=lambda level: f"{level:g}×", fontsize=7)
+
+
+def _ticks(axes: Axes) -> None:
+    axes.grid(False)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(list(SIZE_TICKS), labels=list(SIZE_TICKS.values()), fontsize=7)
+    axes.set_yticks(list(DELAY_TICKS), labels=list(DELAY_TICKS.values()), fontsize=8)
+    axes.minorticks_off()
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def _edges(points: FloatArray) -> FloatArray:
+    """Borders of the cells around points that are evenly spaced in the logarithm."""
+    half = (points[1] / points[0]) ** 0.5
+    return np.concatenate([points / half, points[-1:] * half])

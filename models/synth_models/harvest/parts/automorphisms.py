@@ -1,0 +1,72 @@
+"""Renumberings of the GPUs that map every pattern of an instance onto itself.
+
+A topology may be replaced by the average of its images under them wherever a bound is linear, so that one number per
+orbit is enough. Tried: shifts of 1-D, 2-D and 3-D numberings, reflections ``u -> c - u`` and exclusive or with a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from synth_models.harvest.parts.topologies import torus_sides
+from synth_models.harvest.solution import IntArray
+
+REFLECTIONS_UP_TO = 256  # GPUs
+
+
+def generators(patterns: Sequence[IntArray], gpus: int) -> list[IntArray]:
+    """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 2) are invariant."""
+    keys = [np.sort(pairs[:, 0] * gpus + pairs[:, 1]) for pairs in patterns]
+    sources = [(pairs[:, 0], pairs[:, 1]) for pairs in patterns]
+
+    def keeps(moved: IntArray) -> bool:
+        return all(
+            np.array_equal(np.sort(moved[src] * gpus + moved[dst]), key)
+            for (src, dst), key in zip(sources, keys, strict=True)
+        )
+
+    return [moved for family in _families(gpus) for moved in _first(family, keeps)]
+
+
+def orbits(rows: IntArray, group: Sequence[IntArray], gpus: int) -> IntArray:
+    """Orbit number of every row, shape (rows,), numbered by first appearance; rows (rows, columns) of GPUs form a set
+    that the group maps onto itself."""
+    weights = gpus ** np.arange(rows.shape[1] - 1, -1, -1)
+    keys = rows @ weights
+    order = np.argsort(keys)
+    count = len(rows)
+    at = [order[np.searchsorted(keys[order], moved[rows] @ weights)] for moved in group]
+    src = np.tile(np.arange(count), len(at) + 1)
+    graph = csr_array((np.ones(len(src)), (src, np.concatenate([np.arange(count), *at]))), shape=(count, count))
+    labels = connected_components(graph, directed=False)[1]
+    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
+
+
+def _first(family: Iterator[IntArray], keeps: object) -> Iterator[IntArray]:
+    """The first member that all patterns are invariant under, if any."""
+    assert callable(keeps)
+    for moved in family:
+        if keeps(moved):
+            yield moved
+            return
+
+
+def _families(gpus: int) -> Iterator[Iterator[IntArray]]:
+    """Families of permutations; in each, the first that fits makes the others redundant."""
+    for sides in {(gpus,), torus_sides(gpus, 2), torus_sides(gpus, 3)} - {None}:
+        assert sides is not None
+        ids = np.arange(gpus, dtype=np.int64).reshape(sides)
+        for axis, side in enumerate(sides):
+            yield (np.roll(ids, -by, axis).ravel() for by in range(1, side) if side % by == 0)
+    if gpus <= REFLECTIONS_UP_TO:
+        yield ((c - np.arange(gpus, dtype=np.int64)) % gpus for c in range(gpus))
+    if gpus & (gpus - 1) == 0:
+        for bit in range(gpus.bit_length() - 1):
+            yield iter([np.arange(gpus, dtype=np.int64) ^ (1 << bit)])

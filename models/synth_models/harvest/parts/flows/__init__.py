@@ -1,0 +1,1 @@
+"""How much of a step a topology carries: routes and rates."""

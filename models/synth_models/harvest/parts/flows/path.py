@@ -1,0 +1,112 @@
+"""Hop-limited concurrent flow as a linear program over simple routes, for one pair of each orbit of a symmetry group.
+
+    minimise u   subject to   sum of the shares of a pair's routes = 1,
+                              load of a link <= u * its parallel links,      shares >= 0.
+
+One row per orbit of links: by symmetry the load of a link is the sum, over the chosen pairs, of how often their routes
+cross its orbit. Exact when all simple routes of at most ``hop_limit`` hops are listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from synth.kernels import jit
+from synth_models.harvest.solution import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Simple routes: ``pair`` (routes,) is an index into the chosen pairs; the links of route r, in order, are
+    ``link[start[r]:start[r + 1]]`` (indices into the topology's rows)."""
+
+    pair: IntArray
+    start: IntArray
+    link: IntArray
+
+
+@jit
+def _search(
+    pairs: IntArray, first: IntArray, heads: IntArray, distance: IntArray, hop_limit: int, most: int, room: int
+) -> tuple[int, IntArray, IntArray, IntArray]:
+    """Depth-first listing of all simple routes; the count is -1 when there are more than ``most`` of them."""
+    of_pair, start = np.empty(most, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
+    link = np.empty(room, dtype=np.int64)
+    seen = np.zeros(distance.shape[0], dtype=np.bool_)
+    stack, edge, count, used = np.empty(hop_limit + 1, np.int64), np.empty(hop_limit + 1, np.int64), 0, 0
+    for index in range(len(pairs)):
+        source, end = pairs[index, 0], pairs[index, 1]
+        depth = 0
+        stack[0], edge[0] = source, first[source]
+        seen[source] = True
+        while depth >= 0:
+            at = stack[depth]
+            if edge[depth] == first[at + 1]:
+                seen[at] = False
+                depth -= 1
+                continue
+            chosen = edge[depth]
+            edge[depth] += 1
+            head = heads[chosen]
+            if head == end:
+                if count == most or used + depth + 1 > room:
+                    return -1, of_pair, start, link
+                for hop in range(depth + 1):
+                    link[used + hop] = edge[hop] - 1
+                used += depth + 1
+                of_pair[count] = index
+                count += 1
+                start[count] = used
+            elif not seen[head] and distance[head, end] <= hop_limit - depth - 1:
+                depth += 1
+                stack[depth], edge[depth] = head, first[head]
+                seen[head] = True
+    return count, of_pair, start, link
+
+
+def list_routes(
+    pairs: IntArray, links: IntArray, distance: IntArray, hop_limit: int, most: int = 20_000
+) -> Routes | None:
+    """All simple routes of at most ``hop_limit`` hops of the given pairs; None when there are more than ``most``.
+
+    ``links`` are sorted by source; ``distance`` (gpus, gpus) in hops, large where there is no route.
+    """
+    gpus = len(distance)
+    first = np.searchsorted(links[:, 0], np.arange(gpus + 1))
+    count, pair, start, link = _search(
+        pairs, first, np.ascontiguousarray(links[:, 1]), distance, hop_limit, most, most * min(hop_limit, 64)
+    )
+    return None if count < 0 else Routes(pair[:count], start[: count + 1], link[: start[count]])
+
+
+def solve(routes: Routes, pairs: int, link_orbit: IntArray, count: IntArray) -> FloatArray:
+    """Shares of the routes of smallest largest load; each pair's sum to 1 but for rounding.
+
+    ``link_orbit`` (links,) numbers the orbits 0, 1, …; ``count`` (orbits,) are the parallel links.
+    """
+    number = len(routes.pair)
+    of_entry = np.repeat(np.arange(number), np.diff(routes.start))
+    ones = np.ones(len(of_entry))
+    use: Any = csr_array((ones, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
+    use = use + csr_array((-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape)
+    once = csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
+    share = np.maximum(least_load(use, once, np.ones(pairs))[:number], 0.0)
+    share[share < 1e-12] = 0.0
+    share /= np.bincount(routes.pair, share, pairs)[routes.pair]
+    return share
+
+
+def least_load(load: Any, equal: Any, right: FloatArray) -> FloatArray:
+    """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS."""
+    cost = np.zeros(load.shape[1])
+    cost[-1] = 1.0
+    found: Any = linprog(cost, A_ub=load, b_ub=np.zeros(load.shape[0]), A_eq=equal, b_eq=right, method="highs")
+    if found.status != 0:
+        raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")
+    values: FloatArray = found.x
+    return values

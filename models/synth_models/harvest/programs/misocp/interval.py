@@ -1,0 +1,255 @@
+"""Solving one interval: how good can one topology be for its steps? Bounds stay valid, whatever ends the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import pyomo.environ as pyo
+
+from synth.errors import SizeLimitError
+from synth.options import RunOptions
+from synth.solvers import mathprog
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.profiles import profile
+from synth_models.harvest.parts.flows.rows import Profile
+from synth_models.harvest.programs.misocp import model as misocp_model
+from synth_models.harvest.programs.misocp import one_port as misocp_one_port
+from synth_models.harvest.programs.misocp import strengthening as misocp_strengthening
+from synth_models.harvest.programs.misocp.blocks import Block
+from synth_models.harvest.solution import IntArray
+
+SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
+WIDER = 1e-5  # relative: narrowed ranges of rates are taken this much wider
+GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
+LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
+MOST_FLOWS = 200_000
+FEWEST_LAYERS = 2
+CLOSE = 1.12  # a topology within this ratio of the bound is likely to be the best
+
+
+@dataclass
+class Answer:
+    """Proven: no topology serves the interval in less than ``bound`` seconds. ``topologies`` were met on the way (rows
+    source, destination, links); ``ended`` is settled (within the gap, or the cutoff is refuted), stuck (no progress at
+    the solver's precision) or time_limit."""
+
+    bound: float
+    topologies: list[IntArray] = field(default_factory=list)
+    ended: Literal["settled", "stuck", "time_limit"] = "settled"
+
+
+class IntervalProgram:
+    """The program of intervals of one instance with the method's switches; counts its runs and their seconds."""
+
+    def __init__(self, instance: HarvestInstance, options: RunOptions) -> None:
+        self.instance, self.options = instance, options
+        self.symmetry = bool(options.method.get("symmetry", True))
+        self.strengthening = bool(options.method.get("strengthening", True))
+        wanted = options.method.get("cone", "auto")
+        self.cone = wanted == "cone" or (wanted == "auto" and options.solver == "scip")
+        self.one_port = instance.ports == 1 and self.strengthening
+        self.programs, self.build_s, self.solve_s = 0, 0.0, 0.0
+        self._profiles: dict[tuple[Any, bytes], Profile] = {}
+
+    def profile(self, block: Block, links: IntArray) -> Profile:
+        """The block's profile on a topology, computed once."""
+        key = (block.pairs, links.tobytes())
+        if key not in self._profiles:
+            self._profiles[key] = profile(np.array(block.pairs), links, self.instance.gpus)
+        return self._profiles[key]
+
+    def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[tuple[float, int, float]]:
+        """For every block: seconds of one such step on the topology, the hop limit and load behind them."""
+        found = []
+        for block in blocks:
+            hops, load = self.profile(block, links)
+            if not len(hops):
+                return []
+            seconds = self.instance.alpha + self.instance.hop_delay * hops + block.seconds * load
+            best = int(seconds.argmin())
+            found.append((float(seconds[best]), int(hops[best]), float(load[best])))
+        return found
+
+    def seconds(self, blocks: Sequence[Block], links: IntArray) -> float:
+        """The interval's time on a topology; infinite where a pair cannot be reached."""
+        points = self.best_points(blocks, links)
+        return sum(b.count * p[0] for b, p in zip(blocks, points, strict=True)) if points else float("inf")
+
+    def relaxation(self, blocks: Sequence[Block]) -> float | None:
+        """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
+        model = self._model(
+            blocks, self._layers(blocks, [], 0.0), _first_tangents(self.instance.ports, blocks), cone=False
+        )
+        misocp_model.relax(model)
+        result, _ = mathprog.solve_lp(model, self.options, [])
+        self.solve_s += result.solve_s
+        return _seconds(model, result.objective) if result.termination == "optimal" else None
+
+    def improve(self, blocks: Sequence[Block], floor: float, cutoff: float, known: Sequence[IntArray]) -> Answer:
+        """Raise the bound ``floor`` to ``cutoff`` or to the optimum, whichever is smaller (all in seconds).
+
+        Outer approximation: solve, rate the topology found, add tangents at its rates and, where its routes are
+        longer than the program counts, layers; until the topology's own time meets the bound or the cutoff is refuted.
+        """
+        answer = Answer(floor)
+        tangents = _first_tangents(self.instance.ports, blocks)
+        layers = self._layers(blocks, known, floor)
+        narrow = self.strengthening and not self.one_port
+        ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
+        tolerance = self.options.relative_gap / 2
+        while True:
+            model = self._model(blocks, layers, tangents, self.cone, ranges)
+            misocp_model.cutoff(model, cutoff)
+            result = mathprog.solve(
+                model, replace(self.options, relative_gap=tolerance / 2), bounded=True,
+                quadratic=self.cone and not self.one_port,
+            )  # fmt: skip
+            self.programs += 1
+            self.solve_s += result.solve_s
+            if result.termination in ("error", "unbounded"):
+                raise RuntimeError(result.message or "the solver failed")
+            if result.termination == "infeasible":
+                answer.bound = max(answer.bound, cutoff * (1 - SAFETY))
+                return answer
+            if result.bound is not None:
+                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff))
+            links = _links(model) if result.has_point else None
+            points = self.best_points(blocks, links) if links is not None else []
+            own = float("inf")
+            if links is not None and points:
+                answer.topologies.append(links)
+                own = sum(b.count * p[0] for b, p in zip(blocks, points, strict=True))
+                if own - answer.bound <= tolerance * own:
+                    return answer
+            if result.termination == "limit" or self.options.out_of_time():
+                answer.ended = "time_limit"
+                return answer
+            refined = _refined(tangents, model, points) if not self.one_port else tangents
+            longer = self._longer(layers, points)
+            if refined == tangents and longer == layers:
+                if self.one_port or layers >= self._most_layers():
+                    answer.ended = "stuck"
+                    return answer
+                longer = layers + 1  # the program's routes may be longer than its topology's best ones, late hops free
+            tangents, layers = refined, longer
+            if points and own < cutoff:
+                cutoff = own * (1 - tolerance / 2)
+                ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
+
+    def _longer(self, layers: int, points: Sequence[tuple[float, int, float]]) -> int:
+        needed = max((hops for _, hops, _ in points), default=layers + 1)
+        return layers if self.one_port else min(max(layers, needed), self._most_layers())
+
+    def _most_layers(self) -> int:
+        return self.instance.gpus - 1 if self.instance.hop_delay > 0 else 1
+
+    def _layers(self, blocks: Sequence[Block], known: Sequence[IntArray], floor: float) -> int:
+        """As many hops as the best known topology needs if it is close to the bound, else the fewest: they give a valid
+        bound and a small program, whose topology says how many are needed."""
+        best = min(known, key=lambda links: self.seconds(blocks, links), default=None)
+        near = best is not None and self.seconds(blocks, best) <= CLOSE * floor
+        points = self.best_points(blocks, best) if best is not None and near else []
+        return min(max(FEWEST_LAYERS, *(hops for _, hops, _ in points), 0), self._most_layers())
+
+    def _narrowed(
+        self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], cutoff: float
+    ) -> list[tuple[float, float]]:
+        """Strengthening: the smallest and largest rate of every block in the linear relaxation of topologies that take
+        at most ``cutoff`` seconds, slightly widened. They bound what late routes carry, so the relaxation tightens."""
+        ranges = [misocp_model.rate_range(block, self.instance.ports) for block in blocks]
+        model = self._model(blocks, layers, tangents, cone=False)
+        misocp_model.cutoff(model, cutoff)
+        misocp_model.relax(model)
+        for k, (least, most) in enumerate(ranges):
+            if least == most:
+                continue
+            for sign in (1, -1):
+                del model.objective
+                model.objective = pyo.Objective(expr=sign * model.rate[k])
+                result, _ = mathprog.solve_lp(model, self.options, [])
+                self.solve_s += result.solve_s
+                if result.termination != "optimal" or result.objective is None:
+                    return ranges  # out of time, or nothing is left: the program itself will tell
+                if sign == 1:
+                    least = max(least, result.objective * (1 - WIDER))
+                else:
+                    most = min(most, -result.objective * (1 + WIDER))
+            ranges[k] = (least, most)
+        return ranges
+
+    def _model(
+        self,
+        blocks: Sequence[Block],
+        layers: int,
+        tangents: list[list[float]],
+        cone: bool,
+        ranges: Sequence[tuple[float, float]] | None = None,
+    ) -> Any:
+        started = time.monotonic()
+        pairs = sum(len(block.pairs) for block in blocks)
+        if pairs * (layers + 1) * self.instance.gpus**2 > MOST_FLOWS:
+            raise SizeLimitError(
+                f"{pairs} pairs on {self.instance.gpus} GPUs make more than {MOST_FLOWS} flows; try candidates, bound"
+            )
+        with mathprog.building():
+            model: Any
+            if self.one_port:
+                model = misocp_one_port.build(self.instance, blocks)
+                misocp_one_port.distances_differ(model)
+            else:
+                model = misocp_model.build(self.instance, blocks, layers, None if cone else tangents, ranges)
+                if self.strengthening:
+                    misocp_strengthening.direct_or_late(model)
+                    misocp_strengthening.moore(model)
+            if self.symmetry:
+                misocp_strengthening.symmetry_breaking(model)
+        self.build_s += time.monotonic() - started
+        return model
+
+
+def _seconds(model: Any, value: float | None) -> float:
+    total = float(model.fixed_cost + model.unit * (value or 0.0))
+    return total * (1 - SAFETY)
+
+
+def _links(model: Any) -> IntArray:
+    gpus = range(model.gpus)
+    rows = [(u, v, round(model.links[u, v].value or 0)) for u in gpus for v in gpus if u != v]
+    return np.array([row for row in rows if row[2] > 0], dtype=np.int64).reshape(-1, 3)
+
+
+def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
+    """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
+    found: list[list[float]] = []
+    for block in blocks:
+        if block.seconds == 0:
+            found.append([])
+            continue
+        least, most = misocp_model.rate_range(block, ports)
+        points = {most, least}
+        rate = most
+        while rate > least:
+            points.add(rate)
+            rate /= GRID
+        for q in range(1, LARGEST_DENOMINATOR + 1):
+            points |= {float(Fraction(p, q)) for p in range(1, int(most * q) + 1) if least <= p / q <= most}
+        found.append(sorted(points))
+    return found
+
+
+def _refined(tangents: list[list[float]], model: Any, points: Sequence[tuple[float, int, float]]) -> list[list[float]]:
+    """Tangents also at the rates of the program's point and at those its topology really allows."""
+    refined = []
+    for k, known in enumerate(tangents):
+        if not known:  # no bytes, no time to be cut
+            refined.append(known)
+            continue
+        wanted = [float(model.rate[k].value or 0.0)] + ([1 / points[k][2]] if points else [])
+        new = [r for r in wanted if r > 0 and all(abs(r / old - 1) > 1e-7 for old in known)]
+        refined.append(sorted({*known, *new}))
+    return refined

@@ -1,0 +1,194 @@
+"""Method ``misocp``: globally optimal reconfiguration schedules, proven (Rahman et al., appendix A and Lemma 1).
+
+The outer program is theirs: a shortest path over intervals. Instead of solving every interval, each one carries a lower
+bound (valid for all topologies) and the time on the best topology known. The path of the lower bounds is a bound on
+every schedule, the path over the known topologies is a schedule; the intervals on the former are solved, cheapest
+first and only as far as needed, until the two meet. Intervals with the same steps, and those that are another one's
+with all pairs turned round, are one problem. An interval takes no less time than its parts do, each on its own
+topology, so bounds of short intervals carry over to long ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.harvest.bounds.sequences import single_steps
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.planning import make_plan
+from synth_models.harvest.parts.schedule_dp import shortest_schedule
+from synth_models.harvest.parts.topologies import Topology, candidates, fewest_hops
+from synth_models.harvest.programs.misocp import blocks as blocks_module
+from synth_models.harvest.programs.misocp.blocks import Block
+from synth_models.harvest.programs.misocp.interval import IntervalProgram
+from synth_models.harvest.solution import FloatArray, IntArray
+
+EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
+
+
+@dataclass
+class Interval:
+    """Steps ``first`` … ``last`` as one problem; ``turned`` when the problem is stated with all pairs turned round."""
+
+    first: int
+    last: int
+    blocks: tuple[Block, ...]
+    turned: bool
+
+
+@dataclass
+class State:
+    """All that is known: bounds per problem, topologies, and which problems admit no further progress."""
+
+    instance: HarvestInstance
+    program: IntervalProgram
+    intervals: list[Interval]
+    topologies: list[Topology]
+    lower: dict[tuple[Block, ...], float] = field(default_factory=dict)
+    closed: set[tuple[Block, ...]] = field(default_factory=set)
+
+    def step_seconds(self) -> FloatArray:
+        """Seconds of every step on every known topology, shape (steps, topologies)."""
+        steps = [blocks_module.blocks_of(self.instance, i, i) for i in range(len(self.instance.steps))]
+        return np.array([[self.program.seconds(step, t.links) for t in self.topologies] for step in steps])
+
+    def known_for(self, interval: Interval) -> list[IntArray]:
+        """The known topologies as they serve the interval's problem."""
+        found = [topology.links for topology in self.topologies]
+        return [blocks_module.reversed_links(links) for links in found] if interval.turned else found
+
+    def add(self, interval: Interval, links: IntArray) -> None:
+        """A topology met while solving the interval's problem."""
+        own = blocks_module.reversed_links(links) if interval.turned else links
+        if all(own.tobytes() != topology.key() for topology in self.topologies):
+            self.topologies.append(Topology(f"steps {interval.first}-{interval.last}", own))
+
+    def bound_table(self) -> FloatArray:
+        """Lower bounds of steps a … b, shape (steps, steps), each at least the sum of any split."""
+        steps = len(self.instance.steps)
+        table = np.zeros((steps, steps))
+        for interval in sorted(self.intervals, key=lambda one: one.last - one.first):
+            a, b = interval.first, interval.last
+            parts = [table[a, c] + table[c + 1, b] for c in range(a, b)]
+            table[a, b] = max([self.lower[interval.blocks], *parts])
+        return table
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """Method ``misocp``; parameters ``symmetry``, ``strengthening``, ``cone``."""
+    program = IntervalProgram(instance, options)
+    intervals = _intervals(instance)
+    state = State(instance, program, intervals, candidates(instance))
+    for one in intervals:
+        state.lower.setdefault(one.blocks, _trivial_bound(instance, one.blocks))
+    _relax(state, options)
+    termination: Literal["optimal", "time_limit", "finished"]
+    while True:
+        cost = state.step_seconds()
+        value, chosen = shortest_schedule(cost, instance.reconfiguration_delay)
+        table = state.bound_table()
+        bound, path = _bound_path(table, instance.reconfiguration_delay)
+        options.progress.note(value, bound)
+        if value - bound <= options.relative_gap * value:
+            termination = "optimal"
+            break
+        if options.out_of_time():
+            termination = "time_limit"
+            break
+        following = _next(state, path, cost, options.relative_gap / 2)
+        if following is None:
+            termination = "finished"
+            break
+        interval = following
+        here = table[interval.first, interval.last]
+        target = value * (1 - options.relative_gap / 2)
+        answer = program.improve(interval.blocks, here, here + target - bound, state.known_for(interval))
+        known = (state.lower[interval.blocks], len(state.topologies))
+        state.lower[interval.blocks] = max(state.lower[interval.blocks], answer.bound)
+        for links in answer.topologies:
+            state.add(interval, links)
+        if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
+            state.closed.add(interval.blocks)
+    plan = make_plan(instance, [state.topologies[t] for t in chosen])
+    message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
+    if termination == "finished":
+        message += "; the gap left is below what the solver's precision settles"
+    outcome = Outcome(
+        termination, plan, min(bound, value), _proof(program, options.solver or "highs"), message=message,
+        build_s=program.build_s, solve_s=program.solve_s,
+    )  # fmt: skip
+    return _certified(outcome, single_steps(instance))
+
+
+def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
+    """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
+    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - EXACT):
+        return outcome
+    return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)
+
+
+def _proof(program: IntervalProgram, solver: str) -> str:
+    form = "forced routes of one port" if program.one_port else "cone" if program.cone else "tangent cuts"
+    return f"shortest path over lower bounds of all intervals; each a program over all topologies ({form}), {solver}"
+
+
+def _intervals(instance: HarvestInstance) -> list[Interval]:
+    found = []
+    steps = len(instance.steps)
+    for first in range(steps):
+        for last in range(first, steps):
+            blocks = blocks_module.blocks_of(instance, first, last)
+            turned = blocks_module.reversed_blocks(blocks)
+            found.append(Interval(first, last, min(blocks, turned), turned < blocks))
+    return found
+
+
+def _trivial_bound(instance: HarvestInstance, blocks: Sequence[Block]) -> float:
+    """The fewest hops and all ports for every step."""
+    total = 0.0
+    for block in blocks:
+        hops = fewest_hops(np.array(block.pairs), instance.ports)
+        seconds = block.seconds * block.degree / instance.ports
+        total += block.count * (instance.alpha + instance.hop_delay * hops + seconds)
+    return total
+
+
+def _relax(state: State, options: RunOptions) -> None:
+    """Linear relaxations of all intervals of several steps, short ones first."""
+    for blocks in sorted(state.lower, key=len):
+        if len(blocks) > 1 and not options.out_of_time():
+            state.lower[blocks] = max(state.lower[blocks], state.program.relaxation(blocks) or 0.0)
+
+
+def _bound_path(table: FloatArray, reconfiguration_delay: float) -> tuple[float, list[tuple[int, int]]]:
+    """The cheapest way to cut the steps into intervals (first, last) at these prices."""
+    steps = len(table)
+    total, came_from = np.full(steps + 1, np.inf), np.zeros(steps + 1, dtype=np.int64)
+    total[0] = 0.0
+    for b in range(1, steps + 1):
+        through = [total[a] + (reconfiguration_delay if a else 0.0) + table[a, b - 1] for a in range(b)]
+        came_from[b] = int(np.argmin(through))
+        total[b] = through[came_from[b]]
+    path, b = [], steps
+    while b:
+        path.append((int(came_from[b]), b - 1))
+        b = int(came_from[b])
+    return float(total[steps]), path[::-1]
+
+
+def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray, tolerance: float) -> Interval | None:
+    """The interval on the path to be solved next: fewest different steps, then the largest gap; None: all are settled
+    to within ``tolerance`` (relative), which is how far a program settles them."""
+    on_path = [one for one in state.intervals if (one.first, one.last) in path and one.blocks not in state.closed]
+    open_ones = []
+    for interval in on_path:
+        upper = float(cost[interval.first : interval.last + 1].sum(axis=0).min())
+        gap = upper - state.lower[interval.blocks]
+        if gap > (tolerance + EXACT) * upper:
+            open_ones.append((len(interval.blocks), -gap, interval))
+    return min(open_ones, key=lambda one: one[:2])[2] if open_ones else None

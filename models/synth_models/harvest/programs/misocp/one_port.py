@@ -1,0 +1,126 @@
+"""The program of :mod:`misocp_model` for one port a GPU, where it is a linear one: a program file.
+
+With one link out of every GPU a pair has one route, so the largest load ``1 / theta_i`` is a whole number of pairs and
+the route's length is the number of its links. Counting pairs instead of rates makes the time linear and lets every
+pair's route be bounded by the links on its own, which is much tighter than (13).
+
+=================  ==================  =====================================  ==========================
+paper              code                index set                              unit
+=================  ==================  =====================================  ==========================
+x[u,v]             ``model.links``     ordered pairs of GPUs (and loops)      links (0 or 1)
+f[s,t,i](u,v)      ``model.route``     pattern, pair, u, v                    0/1 with whole links
+1 / theta_i        ``model.heaviest``  block                                  pairs
+l_i                ``model.hops``      block                                  hops
+T_i                heaviest * seconds  block                                  seconds
+=================  ==================  =====================================  ==========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import pyomo.environ as pyo
+
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.programs.misocp.blocks import Block
+from synth_models.harvest.programs.misocp.model import Row, Term, add_rows, degrees, finish, start
+
+MOST_PARTNERS = 6  # subsets of a GPU's partners are listed up to this many
+
+
+def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteModel:
+    """The model of one interval. Raises ``ValueError`` with more than one port."""
+    if instance.ports != 1:
+        raise ValueError("routes are forced with one port only")
+    model = start(instance, blocks)
+    gpus = model.gpus
+    kinds = range(len(blocks))
+    keys = [
+        (s, t, u, v)
+        for s, t in dict.fromkeys(pair for block in blocks for pair in block.pairs)
+        for u in range(gpus)
+        for v in range(gpus)
+        if u != v and v != s and u != t
+    ]
+    model.route = pyo.Var(keys, bounds=(0, 1))
+    model.heaviest = pyo.Var(kinds, domain=pyo.Integers, bounds=lambda _, k: (1, len(blocks[k].pairs)))
+    model.hops = pyo.Var(kinds, domain=pyo.Integers, bounds=(1, gpus - 1))
+    of_pair: dict[tuple[int, int], dict[tuple[int, int], Any]] = {}
+    for (s, t, u, v), var in model.route.items():
+        of_pair.setdefault((s, t), {})[u, v] = var
+    degrees(model)
+    route_conservation(model, of_pair)
+    route_on_links(model)
+    largest_load(model, of_pair)
+    longest_route(model, of_pair)
+    cost: list[Term] = [(block.count * block.seconds / model.unit, model.heaviest[k]) for k, block in enumerate(blocks)]
+    if instance.hop_delay > 0:
+        cost += [(block.count * instance.hop_delay / model.unit, model.hops[k]) for k, block in enumerate(blocks)]
+    finish(model, cost, instance.alpha)
+    return model
+
+
+Routes = dict[tuple[int, int], dict[tuple[int, int], Any]]
+
+
+def route_conservation(model: Any, of_pair: Routes) -> None:
+    """(12) with unit demands: a route leaves the source, enters the destination and goes on everywhere else."""
+    rows: list[Row] = []
+    for (s, t), route in of_pair.items():
+        for node in range(model.gpus):
+            into = [(1, var) for (_, v), var in route.items() if v == node]
+            out = [(1 if node == s else -1, var) for (u, _), var in route.items() if u == node]
+            rows.append((out if node == s else into if node == t else into + out, "==", int(node in (s, t))))
+    add_rows(model, "conservation", rows)
+
+
+def route_on_links(model: Any) -> None:
+    """(13) for one pair at a time: routes use links that are there."""
+    add_rows(
+        model, "on_links",
+        [([(1, var), (-1, model.links[u, v])], "<=", 0) for (_, _, u, v), var in model.route.items()],
+    )  # fmt: skip
+
+
+def largest_load(model: Any, of_pair: Routes) -> None:
+    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs than
+    ``heaviest``."""
+    rows: list[Row] = []
+    for k, block in enumerate(model.blocks):
+        through: dict[tuple[int, int], list[Term]] = {}
+        for pair in block.pairs:
+            for (u, v), var in of_pair[pair].items():
+                through.setdefault((0, u), []).append((1, var))
+                through.setdefault((1, v), []).append((1, var))
+        rows += [([*terms, (-1, model.heaviest[k])], "<=", 0) for terms in through.values()]
+    add_rows(model, "largest_load", rows)
+
+
+def longest_route(model: Any, of_pair: Routes) -> None:
+    """No route of a step is longer than ``hops``."""
+    add_rows(
+        model, "longest_route",
+        [
+            ([*((1, var) for var in of_pair[pair].values()), (-1, model.hops[k])], "<=", 0)
+            for k, block in enumerate(model.blocks)
+            for pair in block.pairs
+        ],
+    )  # fmt: skip
+
+
+def distances_differ(model: Any) -> None:
+    """Strengthening: along a cycle no two GPUs are equally far, so q partners of one GPU are at least
+    1 + 2 + … + q away in all, in either direction."""
+    lengths: dict[tuple[int, int], dict[int, list[Term]]] = {}
+    for (s, t, _, _), var in model.route.items():
+        lengths.setdefault((0, s), {}).setdefault(t, []).append((1, var))
+        lengths.setdefault((1, t), {}).setdefault(s, []).append((1, var))
+    rows: list[Row] = []
+    for partners in lengths.values():
+        sizes = range(2, len(partners) + 1) if len(partners) <= MOST_PARTNERS else (2, len(partners))
+        for size in sizes:
+            for some in combinations(partners, size):
+                rows.append(([term for t in some for term in partners[t]], ">=", size * (size + 1) // 2))
+    add_rows(model, "distances_differ", rows)

@@ -1,0 +1,1 @@
+"""Published algorithms and ours."""

@@ -1,0 +1,139 @@
+"""Harvest's Section 5: the best schedule for recursive doubling on one port, without any solver.
+
+Source: Rahman et al., *Harvest*, Section 5 (Observations 3 and 4, Equation 8) and Algorithm 1.
+
+============  =============  ===========================================  =======
+paper         code           meaning                                      unit
+============  =============  ===========================================  =======
+i             ``exponent``   step i sends from u to ``u + 2^exponent``     –
+m             ``message``    bytes of the whole vector over the bandwidth  s
+t_c(a, b)     ``interval``   time of steps a … b on one ring               s
+alpha_r       ``change``     reconfiguration delay                         s
+============  =============  ===========================================  =======
+
+Deviations. (1) The whole allreduce is scheduled at once: reduce-scatter with exponents 0 … s-1, then allgather with
+s-1 … 0, so that an interval may span the middle. An interval is served by the ring of its smallest exponent; exponents
+rise and then fall, so that is one of its two ends: the first step in the reduce-scatter half (Observation 4), the last
+one in the allgather half, the smaller end across the middle. (2) The number of reconfigurations is no index of the
+table: each interval after the first pays ``alpha_r``, which leaves O(log^2 n) intervals of O(1) each where the paper
+has O(log^4 n).
+
+With one port every topology in question is a ring ``u -> u + 2^e``; that no other topology is better is Observation 4,
+which the tests confirm against all permutations for 4 and 8 GPUs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.solution import IntArray
+
+WHOLE, REDUCE_SCATTER, ALLGATHER = 0, 1, 2
+RELATIVE = 1e-9  # how far the bytes of a step may be from message / 2^(exponent + 1)
+
+
+class Shape(NamedTuple):
+    """What recursive doubling is asked for: ``log2`` of the GPUs, which half, and the bytes of the whole vector."""
+
+    stages: int
+    half: int
+    message_bytes: float
+
+
+@jit
+def best_rings(
+    stages: int, half: int, message: float, alpha: float, delta: float, change: float
+) -> tuple[float, IntArray]:
+    """Least time in seconds, and for every step the exponent of the ring ``u -> u + 2^exponent`` that serves it.
+
+    ``stages`` is log2 of the GPUs, ``half`` one of 0 (both), 1 (reduce-scatter), 2 (allgather), ``message`` the
+    vector's bytes over the port's bandwidth; the exponents have shape (steps,). O(stages^2).
+    """
+    first, last = (0, 2 * stages) if half == 0 else ((0, stages) if half == 1 else (stages, 2 * stages))
+    steps = last - first
+    exponent = np.empty(steps, dtype=np.int64)
+    distance = np.zeros(steps + 1)  # sums of 2^exponent: whole numbers, exact up to 2^53
+    for i in range(steps):
+        place = first + i
+        exponent[i] = place if place < stages else 2 * stages - 1 - place
+        distance[i + 1] = distance[i] + float(1 << exponent[i])
+    least = np.full(steps + 1, np.inf)
+    begin = np.zeros(steps + 1, dtype=np.int64)
+    least[0] = -change  # the first topology is free
+    for b in range(1, steps + 1):
+        for a in range(b):
+            ring = float(1 << min(exponent[a], exponent[b - 1]))
+            interval = alpha * (b - a) + delta * (distance[b] - distance[a]) / ring + message * (b - a) / (2.0 * ring)
+            if least[a] + change + interval < least[b]:
+                least[b] = least[a] + change + interval
+                begin[b] = a
+    rings = np.empty(steps, dtype=np.int64)
+    b = steps
+    while b > 0:
+        a = begin[b]
+        rings[a:b] = min(exponent[a], exponent[b - 1])
+        b = a
+    return least[steps], rings
+
+
+def shape_of(instance: HarvestInstance) -> Shape:
+    """Recognise recursive doubling (either half or both, the allgather forwards) from the steps themselves.
+
+    Raises :class:`UnsupportedError` when the instance is anything else or has more than one port.
+    """
+    if instance.ports != 1:
+        raise UnsupportedError("the closed form is for one port")
+    stages = instance.gpus.bit_length() - 1
+    if instance.gpus != 1 << stages:
+        raise UnsupportedError("recursive doubling needs a power of two of GPUs")
+    shifts = [_shift(pairs, instance.gpus) for pairs in instance.pairs]
+    up = [1 << e for e in range(stages)]
+    known = {WHOLE: up + up[::-1], REDUCE_SCATTER: up, ALLGATHER: up[::-1]}
+    for half, expected in known.items():
+        if shifts == expected:
+            message = instance.bytes_per_pair * 2.0 * np.array(expected)
+            if np.ptp(message) <= RELATIVE * message[0]:
+                return Shape(stages, half, float(message[0]))
+            raise UnsupportedError("the steps' bytes are not message / 2^i as in recursive doubling")
+    raise UnsupportedError("the steps are not those of recursive doubling with an allgather that runs forwards")
+
+
+def applies(instance: HarvestInstance) -> bool:
+    """Whether the closed form is for this instance."""
+    try:
+        shape_of(instance)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """The best schedule over rings, a proven optimum over all topologies with one port if Observation 4 holds.
+
+    Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the plan.
+    """
+    from synth_models.harvest.parts.planning import make_plan
+    from synth_models.harvest.parts.topologies import one_way_ring
+
+    shape = shape_of(instance)
+    seconds, rings = best_rings(
+        shape.stages, shape.half, shape.message_bytes / instance.port_bandwidth,
+        instance.alpha, instance.hop_delay, instance.reconfiguration_delay,
+    )  # fmt: skip
+    known = {e: one_way_ring(instance.gpus, 1, 1 << e) for e in set(rings.tolist())}
+    plan = make_plan(instance, [known[e] for e in rings.tolist()])
+    changes = int(np.count_nonzero(np.diff(rings)))
+    return Outcome("finished", plan, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")
+
+
+def _shift(pairs: IntArray, gpus: int) -> int | None:
+    """The shift k when the pattern is ``u -> u + k`` for all GPUs, else None."""
+    shift = (pairs[:, 1] - pairs[:, 0]) % gpus
+    return int(shift[0]) if len(pairs) == gpus and np.all(shift == shift[0]) else None

@@ -1,0 +1,204 @@
+"""Lower bounds on the number of phases that hold for every schedule (method ``bound``).
+
+They bound congestion-free phases, hence the objective of congested schedules too (``check/replay.py``).
+
+* **ranks**: every server sends N transfers (its own among them), one a phase.
+* **links**: give every link a weight >= 0. A transfer takes up at least the weighted length of its shortest allowed
+  route; a phase offers each link once. So ``phases >= sum of shortest lengths / sum of weights``. The best weights are
+  the dual of the fractional routing that makes the most loaded link as light as possible (a linear program over route
+  flows); the links with positive weight are the binding ones. Two special cases need no program and are tried first: a
+  single link whose flows have no other route, and all up- or down-links of one leaf (the *degree* of that node).
+
+Weights are rounded to whole numbers, which keeps the bound valid, and the check recounts it from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.untrusted import exact_dot
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
+
+LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
+
+TIME_LIMIT = 1  # scipy's status for time and iterations
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proven number of phases, its proof in words and the certificate that the check verifies."""
+
+    phases: int
+    words: str
+    certificate: dict[str, Any]
+
+
+def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | None = None) -> Bound:
+    """The strongest bound; ``seconds`` limits the linear program. On a tie the one by ranks is named."""
+    best = Bound(
+        problem.ranks, f"ranks: every server sends {problem.ranks} transfers, one a phase", {"binding": "ranks"}
+    )
+    candidates = [*_forced(problem), *_degrees(problem)]
+    if not candidates:
+        return best
+    strongest = max(range(len(candidates)), key=lambda i: _proves(problem, candidates[i]))
+    found = [candidates[strongest]]
+    if problem.routes <= LP_ROUTES and not _equal_split_fits(problem, max(best.phases, _proves(problem, found[0]))):
+        weights = _best_weights(problem, seconds)
+        if weights is not None:
+            found.append(weights)
+    for weights in found:
+        phases = _proves(problem, weights)
+        if phases > best.phases:
+            best = Bound(phases, _words(instance, problem, weights, phases), _certificate(instance, weights))
+    return best
+
+
+def lengths(problem: LeafProblem, weights: IntArray) -> IntArray:
+    """Weighted length of every pair's shortest route, shape (Q * Q,); 0 inside a leaf."""
+    padded = np.append(weights, 0)  # index -1, an absent link, weighs nothing
+    per_route = padded[problem.links].sum(axis=1)
+    result = np.zeros(problem.leaves**2, dtype=np.int64)
+    occupied = np.diff(problem.start) > 0
+    if len(per_route):
+        result[occupied] = np.minimum.reduceat(per_route, problem.start[:-1][occupied])
+    return result
+
+
+def _proves(problem: LeafProblem, weights: IntArray) -> int:
+    needed = exact_dot(problem.demand, lengths(problem, weights))
+    return -(-needed // int(weights.sum()))
+
+
+def _single(problem: LeafProblem, links: Any) -> IntArray:
+    weights = np.zeros(problem.link_count, dtype=np.int64)
+    weights[links] = 1
+    return weights
+
+
+def _forced(problem: LeafProblem) -> list[IntArray]:
+    """The single link with the most flows that have no other route."""
+    routes = np.diff(problem.start)[problem.pair] == 1
+    load = problem.loads(np.where(routes, problem.demand[problem.pair], 0))
+    return [_single(problem, [int(load.argmax())])] if load.any() else []
+
+
+def _degrees(problem: LeafProblem) -> list[IntArray]:
+    """All up-links, and all down-links, of each leaf with servers: weights on those that some route uses."""
+    used = np.zeros(problem.link_count, dtype=bool)
+    used[problem.links[problem.links >= 0]] = True
+    half = problem.link_count // 2
+    found = []
+    for leaf in problem.leaf.tolist():
+        for way in (0, half):
+            links = way + leaf * problem.columns + np.arange(problem.columns)
+            if used[links].any():
+                found.append(_single(problem, links[used[links]]))
+    return found
+
+
+def _equal_split_fits(problem: LeafProblem, phases: int) -> bool:
+    """Whether spreading every pair evenly over its shortest routes already keeps all links within ``phases``."""
+    shortest = problem.middle < 0
+    per_pair = np.bincount(problem.pair[shortest], minlength=problem.leaves**2)
+    if (per_pair[np.diff(problem.start) > 0] == 0).any():
+        return False
+    flows = np.where(shortest, problem.demand[problem.pair] / np.maximum(1, per_pair[problem.pair]), 0.0)
+    used = problem.links >= 0
+    weights = np.broadcast_to(flows[:, None], problem.links.shape)[used]
+    return bool(np.bincount(problem.links[used], weights=weights, minlength=1).max(initial=0.0) <= phases + 1e-9)
+
+
+def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | None:
+    """Dual weights of ``min z: flows of each pair add up to its demand, no link carries more than z``."""
+    from scipy.optimize import linprog  # half a second to import, and often not needed
+    from scipy.sparse import coo_array, csr_array
+
+    routes, pairs = problem.routes, problem.leaves**2
+    occupied = np.flatnonzero(np.diff(problem.start) > 0)
+    row_of = np.full(pairs, -1)
+    row_of[occupied] = np.arange(len(occupied))
+    meets = csr_array((np.ones(routes), (row_of[problem.pair], np.arange(routes))), shape=(len(occupied), routes + 1))
+    used = problem.links >= 0
+    route = np.broadcast_to(np.arange(routes)[:, None], problem.links.shape)[used]
+    links, compact = np.unique(problem.links[used], return_inverse=True)
+    rows = np.concatenate([compact, np.arange(len(links))])
+    cols = np.concatenate([route, np.full(len(links), routes)])
+    values = np.concatenate([np.ones(len(route)), np.full(len(links), -1.0)])
+    carries = coo_array((values, (rows, cols)), shape=(len(links), routes + 1)).tocsr()
+    cost = np.zeros(routes + 1)
+    cost[-1] = 1.0
+    options = {} if seconds is None else {"time_limit": max(0.1, seconds)}
+    run: Any = linprog
+    result = run(
+        cost, A_ub=carries, b_ub=np.zeros(len(links)), A_eq=meets, b_eq=problem.demand[occupied].astype(float),
+        method="highs", options=options,
+    )  # fmt: skip
+    if result.status == TIME_LIMIT:
+        return None
+    if result.status != 0:  # a program that always has an optimum
+        raise RuntimeError(f"the linear program of the link weights failed: {result.message}")
+    dual: FloatArray = np.maximum(0.0, -result.ineqlin.marginals)
+    if not dual.any():
+        return None
+    found = []
+    for whole in (_small_fractions(dual), np.round(dual / dual.max() * 1e6).astype(np.int64)):
+        if whole is not None and whole.any():
+            weights = np.zeros(problem.link_count, dtype=np.int64)
+            weights[links] = whole
+            found.append(weights)
+    return max(found, key=lambda weights: _proves(problem, weights))
+
+
+def _small_fractions(dual: FloatArray) -> IntArray | None:
+    """The dual as whole numbers when its entries are fractions with small denominators, else None."""
+    fractions = [Fraction(value / dual.max()).limit_denominator(120) for value in dual]
+    scale = lcm(*(f.denominator for f in fractions))
+    return np.array([int(f * scale) for f in fractions], dtype=np.int64) if scale <= 10**6 else None
+
+
+def _link_name(instance: MLFMInstance, link: int) -> str:
+    half = instance.leaves * instance.columns
+    leaf, column = divmod(link % half, instance.columns)
+    layer, own = divmod(leaf, instance.columns)
+    a, b = sorted((own, column))
+    return f"up-link {layer}.{own} to {a}-{b}" if link < half else f"down-link {a}-{b} to {layer}.{own}"
+
+
+def _words(instance: MLFMInstance, problem: LeafProblem, weights: IntArray, phases: int) -> str:
+    links = np.flatnonzero(weights)
+    names = ", ".join(_link_name(instance, int(link)) for link in links[:4])
+    names += f" and {len(links) - 4} more" if len(links) > 4 else ""
+    needed = exact_dot(problem.demand, lengths(problem, weights))
+    if len(links) == 1:
+        return f"links: {needed // int(weights.sum())} flows must use {names}"
+    total = int(weights.sum())
+    return f"links: weighted flow {needed} over weight {total} of {len(links)} links ({names}) = {phases} rounded up"
+
+
+def _certificate(instance: MLFMInstance, weights: IntArray) -> dict[str, Any]:
+    half = instance.leaves * instance.columns
+    links = np.flatnonzero(weights)
+    rows = [[*divmod(int(link) % half, instance.columns), int(link >= half)] for link in links]
+    return {"binding": "links", "links": rows, "weights": weights[links].tolist()}
+
+
+def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
+    """Method ``bound``: prove, solve nothing."""
+    problem = leaf_problem(instance)
+    reason = cut_off(instance, problem)
+    if reason is not None:
+        return Outcome("infeasible", message=reason)
+    bound = lower_bound(instance, problem, options.remaining())
+    return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

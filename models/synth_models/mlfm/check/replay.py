@@ -1,0 +1,307 @@
+"""The check of the mlfm family: the replay of all phases, the objective, and bounds from their certificates.
+
+Imports nothing from the methods. Every ordered pair of ranks (a rank and itself included, as in the paper's N x N
+table) must be sent exactly once; in a phase a rank sends and receives at most once; every route must exist, obey the
+instance's route rule and use no failed part.
+
+The objective counts the congestion-free phases that a schedule stands for: a phase whose links carry one flow each
+counts once, any other as many times as there are congestion-free phases into which its flows split (any part of a
+phase is a phase, so only the links matter). With one-spine routes these are exactly as many as the flows L on its worst
+link, by König; with two-spine routes they may be more, and ``splitting.py`` counts them. Hence no value lies below
+the fewest congestion-free phases, and what is proven of these (a bound, a refuted number) holds for every value.
+The time of a phase is another matter: its links share their bandwidth, so it lasts as long as L messages take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from synth.family import Verdict
+from synth.kernels import jit
+from synth.untrusted import choice, whole_numbers
+from synth_models.mlfm.check.splitting import congestion_free_phases
+from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.solution import Phases, Rows
+
+KINDS = 11  # of faults in a phase, see _words
+SHOWN = 4  # faults of each kind that are put in words
+MAX_WEIGHT = 10**9  # of a link in a bound's certificate
+
+
+def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
+    """Replay all phases; the value is the number of congestion-free phases that they split into.
+
+    Facts: phases, transfers, worst and mean worst link load, two-spine transfers, time in seconds
+    (``latency + L * message_bytes / bandwidth`` a phase) and throughput per server in bytes/s.
+    """
+    ranks = instance.ranks
+    facts: dict[str, Any] = {"phases": solution.phases, "ranks": ranks}
+    if solution.ranks != ranks:
+        return Verdict(None, facts, [f"the phases are for {solution.ranks} servers, the job has {ranks}"])
+    alive = working_links(instance)
+    spines = instance.spine_columns.astype(np.int32)
+    leaf = instance.server_leaf.astype(np.int32)
+    seen = np.zeros((ranks, ranks), dtype=np.uint8)
+    total_load = np.zeros(2 * alive.size, dtype=np.int64)
+    worst = np.zeros(solution.phases, dtype=np.int64)
+    needed = 0
+    log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
+    kinds = np.zeros(KINDS, dtype=np.int64)
+    counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
+    for rows in solution.rows():
+        _replay(
+            rows.dest, rows.spine, rows.middle, rows.second, rows.first, leaf, spines, alive,
+            instance.routes == "detour", seen, total_load, worst, log, kinds, counts,
+        )  # fmt: skip
+        if not kinds.any():
+            needed += _phases_needed(rows, worst, leaf, spines, alive)
+    found = [(*map(int, log[kind, n]), kind) for kind in range(KINDS) for n in range(min(SHOWN, kinds[kind]))]
+    faults = [_words(instance, kind, phase, x, y) for phase, x, y, kind in sorted(found)]
+    if kinds.sum() > len(found):
+        faults.append(f"and {kinds.sum() - len(found)} more faults in the phases")
+    missing = ranks * ranks - int(np.count_nonzero(seen))
+    if missing:
+        x, y = divmod(int(np.argmin(seen)), ranks)
+        faults.append(
+            f"{missing} of {ranks * ranks} pairs are never sent, "
+            f"the first from {_server(instance, x)} to {_server(instance, y)}"
+        )
+    facts |= {
+        "transfers": int(counts[0]),
+        "worst_link_load": int(worst.max(initial=0)),
+        "mean_worst_link_load": round(float(np.maximum(worst, 1).mean()), 6) if solution.phases else 0.0,
+        "two_spine_transfers": int(counts[1]),
+        "most_flows_on_a_link": int(total_load.max(initial=0)),
+    }
+    if faults:
+        return Verdict(None, facts, faults)
+    units = int(np.maximum(worst, 1).sum())  # in which every link carries its flows of a phase one after the other
+    seconds = solution.phases * instance.latency + units * instance.message_bytes / instance.bandwidth
+    facts |= {
+        "time_s": seconds,
+        "throughput_bytes_per_s": ranks * instance.message_bytes / seconds,
+        "share_of_bandwidth": round(ranks * instance.message_bytes / seconds / instance.bandwidth, 6),
+    }
+    return Verdict(float(needed), facts)
+
+
+def _phases_needed(rows: Rows, worst: Any, leaf: Any, spines: Any, alive: Any) -> int:
+    """The congestion-free phases that these phases split into; ``worst`` holds the load of every phase's worst link."""
+    loads = np.maximum(worst[rows.first : rows.first + len(rows.dest)], 1)
+    total = int(loads.sum())
+    for p in np.flatnonzero((loads > 1) & (rows.middle >= 0).any(axis=1)):
+        links = _links(rows.dest[p], rows.spine[p], rows.middle[p], rows.second[p], leaf, spines, alive)
+        total += congestion_free_phases(links) - int(loads[p])
+    return total
+
+
+def working_links(instance: MLFMInstance) -> Any:
+    """``[leaf, column]``: whether the cable from the leaf to the spine of its own and that column works, both ways."""
+    columns = instance.d + 1
+    alive = np.ones((instance.d, columns, columns), dtype=np.bool_)
+    for j in range(columns):
+        alive[:, j, j] = False
+    for a, b in instance.failed.spines:
+        alive[:, a, b] = alive[:, b, a] = False
+    for i, j in instance.failed.leaves:
+        alive[i, j] = False
+    for link in instance.failed.links:
+        i, j = link.leaf
+        a, b = link.spine
+        alive[i, j, b if j == a else a] = False
+    return alive.reshape(instance.d * columns, columns)
+
+
+@jit
+def _other(column: int, spine: int, spines: Any) -> int:
+    """The column that a spine joins to ``column``, or -1 when the spine does not exist or touch it."""
+    if spine < 0 or spine >= len(spines):
+        return -1
+    if spines[spine, 0] == column:
+        return spines[spine, 1]  # type: ignore[no-any-return]
+    if spines[spine, 1] == column:
+        return spines[spine, 0]  # type: ignore[no-any-return]
+    return -1
+
+
+@jit
+def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, place: int) -> int:
+    """Write the two links of leaf -> spine -> leaf into ``used[place:]``; 0, or the code of what is wrong."""
+    columns = alive.shape[1]
+    there, back = _other(start % columns, spine, spines), _other(end % columns, spine, spines)
+    if there < 0 or back < 0:
+        return 5
+    if not alive[start, there] or not alive[end, back]:
+        return 6
+    used[place] = start * columns + there
+    used[place + 1] = alive.size + end * columns + back
+    return 0
+
+
+@jit
+def _replay(
+    dest: Any, spine: Any, middle: Any, second: Any, first: int, leaf: Any, spines: Any, alive: Any, detours: bool,
+    seen: Any, total_load: Any, worst: Any, log: Any, kinds: Any, counts: Any,
+) -> None:  # fmt: skip
+    ranks, columns = len(leaf), alive.shape[1]
+    received = np.full(ranks, -1, np.int64)
+    load = np.zeros(2 * alive.size, np.int32)
+    used = np.empty(4, np.int64)
+    for p in range(dest.shape[0]):
+        load[:] = 0
+        for x in range(ranks):
+            y = dest[p, x]
+            if y == -1:
+                continue
+            fault = links = 0
+            if y < 0 or y >= ranks:
+                fault = 1
+            else:
+                start, end = leaf[x], leaf[y]
+                if received[y] == p:
+                    fault = 2
+                elif seen[x, y]:
+                    fault = 3
+                elif start == end and (spine[p, x] != -1 or middle[p, x] != -1 or second[p, x] != -1):
+                    fault = 10
+                elif middle[p, x] != -1 or second[p, x] != -1:
+                    via = middle[p, x]
+                    if not detours:
+                        fault = 7
+                    elif via < 0 or via >= alive.shape[0]:
+                        fault = 8
+                    elif via % columns == start % columns or via % columns == end % columns:
+                        fault = 9
+                    else:
+                        fault = _hop(start, spine[p, x], via, spines, alive, used, 0)
+                        if fault == 0:
+                            fault = _hop(via, second[p, x], end, spines, alive, used, 2)
+                        links = 4
+                elif spine[p, x] == -1:
+                    if start != end:
+                        fault = 4
+                else:
+                    fault = _hop(start, spine[p, x], end, spines, alive, used, 0)
+                    links = 2
+                received[y] = p
+                seen[x, y] = 1
+            if fault:
+                n = kinds[fault]
+                if n < log.shape[1]:
+                    log[fault, n, 0], log[fault, n, 1], log[fault, n, 2] = first + p, x, y
+                kinds[fault] = n + 1
+                continue
+            counts[0] += 1
+            counts[1] += links == 4
+            for i in range(links):
+                load[used[i]] += 1
+        for e in range(len(load)):
+            total_load[e] += load[e]
+            worst[first + p] = max(worst[first + p], load[e])
+
+
+@jit
+def _links(dest: Any, spine: Any, middle: Any, second: Any, leaf: Any, spines: Any, alive: Any) -> Any:
+    """The links of every rank's transfer in one faultless phase, shape (ranks, 4), -1 where absent."""
+    links = np.full((len(leaf), 4), -1, np.int64)
+    for x in range(len(leaf)):
+        if dest[x] < 0 or spine[x] < 0:
+            continue
+        stop = middle[x] if middle[x] >= 0 else leaf[dest[x]]
+        _hop(leaf[x], spine[x], stop, spines, alive, links[x], 0)
+        if middle[x] >= 0:
+            _hop(stop, second[x], leaf[dest[x]], spines, alive, links[x], 2)
+    return links
+
+
+def _server(instance: MLFMInstance, rank: int) -> str:
+    return ".".join(map(str, instance.servers[rank]))
+
+
+def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> str:
+    where = f"phase {phase}: server {_server(instance, x)}"
+    if fault == 1:
+        return f"{where} sends to rank {y}, which does not exist"
+    target = _server(instance, y)
+    return (
+        f"{where} to {target}: "
+        + {
+            2: f"{target} receives a second transfer in this phase",
+            3: "this pair was sent before",
+            4: "no spine is named between two different leaves",
+            5: "a spine on the route does not join its leaves",
+            6: "a link on the route has failed",
+            7: "crosses two spines, the instance allows minimal routes only",
+            8: "the leaf between its spines does not exist",
+            9: "the leaf between its spines is not in a third column",
+            10: "a route is named inside a leaf, where none is needed",
+        }[fault]
+    )
+
+
+def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
+    """Verify a bound on the number of phases from its certificate alone.
+
+    ``binding`` is ``ranks`` (every server sends N transfers, one a phase) or ``links``: with weights w on links, every
+    transfer uses up at least the weighted length of its shortest allowed route and a phase offers at most the
+    weights' sum, so phases >= sum of lengths / sum of weights. ``links`` holds rows ``[leaf, column, 0 up or 1 down]``,
+    none twice, ``weights`` whole numbers from 0 to :data:`MAX_WEIGHT`.
+    """
+    try:
+        if choice(certificate, "binding", "ranks", "links") == "ranks":
+            proven = instance.ranks
+        else:
+            proven = weighted_bound(instance, *_weights(instance, certificate))
+    except ValueError as error:
+        return [f"the bound's certificate cannot be read: {error}"]
+    return [] if -np.inf < bound <= proven else [f"the certificate proves {proven} phases, not {bound:g}"]
+
+
+def _weights(instance: MLFMInstance, certificate: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Weights on up- and on down-links, both of shape (leaves, columns). Raises ``ValueError``."""
+    shape = (2, instance.leaves, instance.columns)
+    links = whole_numbers(certificate, "links", 0, max(shape), (None, 3))
+    weights = whole_numbers(certificate, "weights", 0, MAX_WEIGHT, (len(links),))
+    leaf, column, way = links.T
+    if (links >= np.array([shape[1], shape[2], 2])).any():
+        raise ValueError("links names a link that does not exist")
+    if len(np.unique(links, axis=0)) != len(links):
+        raise ValueError("links names a link twice")
+    both = np.zeros(shape, dtype=np.int64)
+    both[way, leaf, column] = weights
+    return both[0], both[1]
+
+
+def weighted_bound(instance: MLFMInstance, up: Any, down: Any) -> int:
+    """The phases that link weights prove, rounded up. ``up``, ``down``: whole numbers, shape (leaves, columns).
+
+    Raises ``ValueError`` when all weights are 0 or a pair of the job's leaves has no allowed route.
+    """
+    far = 1 << 50
+    alive = working_links(instance)
+    up, down = np.where(alive, up, far), np.where(alive, down, far)
+    leaves, columns = alive.shape
+    column = np.arange(leaves) % columns
+    # one spine: between columns the spine is given, within a column the cheapest is taken
+    one = up[:, column] + down[:, column].T
+    for j in range(columns):
+        mine = np.flatnonzero(column == j)
+        one[np.ix_(mine, mine)] = (up[mine][:, None, :] + down[mine][None, :, :]).min(axis=2)
+    job, per_leaf = np.unique(instance.server_leaf, return_counts=True)
+    length = one[np.ix_(job, job)]
+    if instance.routes == "detour":
+        for q, leaf in enumerate(job):
+            third = (column != column[leaf])[:, None] & (column[:, None] != column[job][None, :])
+            two = np.where(third, one[leaf][:, None] + one[:, job], 2 * far).min(axis=0)
+            length[q] = np.minimum(length[q], two)
+    np.fill_diagonal(length, 0)
+    if (length >= far).any():
+        raise ValueError("some pair of leaves has no allowed route")
+    total = int(up[alive].sum() + down[alive].sum())
+    if total <= 0:
+        raise ValueError("all weights are 0")
+    needed = sum(int(n) * int(m) * int(length[q, r]) for q, n in enumerate(per_leaf) for r, m in enumerate(per_leaf))
+    return -(-needed // total)

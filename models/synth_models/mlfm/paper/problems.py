@@ -1,0 +1,124 @@
+"""The problems of the mlfm family: shipped instances, single failures, blocks on which the published rule fails.
+
+``python -m synth_models.mlfm.paper.problems instances``, from the top folder, writes ``instances/mlfm`` (seeded; the
+files are the same every time). ``synth reproduce mlfm`` solves the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth.instance import parse
+from synth_models.mlfm.instance import MLFMInstance
+
+BLOCKS = ((2, 3, 2), (3, 3, 2), (3, 4, 2), (2, 4, 3))  # the paper's experiments on d = 3
+COMMAND = "python -m synth_models.mlfm.study"  # this module when the files were made; their hashes stand in records
+
+
+def instance(name: str, source: str, **raw: Any) -> MLFMInstance:
+    """An instance from the fields of its file."""
+    made = parse({"family": "mlfm", "name": name, "source": source} | raw, MLFMInstance, name)
+    assert isinstance(made, MLFMInstance)
+    return made
+
+
+def block(layers: int, columns: int, servers: int) -> dict[str, int]:
+    """The ``block`` of an instance file."""
+    return {"layers": layers, "columns": columns, "servers": servers}
+
+
+def shipped() -> Iterator[MLFMInstance]:
+    """The instances of the repository."""
+    for n, columns, m in BLOCKS:
+        source = f"experiment of the MLFM paper: n = {n}, l = {columns}, m = {m} on 6-port switches (d = 3)"
+        yield instance(f"d3-n{n}l{columns}m{m}", source, d=3, block=block(n, columns, m))
+    for d, n, columns, m, routes in (
+        (3, 3, 3, 3, "minimal"), (4, 4, 3, 4, "minimal"), (4, 4, 3, 4, "detour"), (4, 2, 2, 4, "minimal"),
+        (4, 2, 2, 4, "detour"), (4, 4, 4, 4, "minimal"),
+    ):  # fmt: skip
+        suffix = "-detour" if routes == "detour" else ""
+        source = f"{COMMAND} instances: m > l-1, where the published rule does not hold"
+        yield instance(f"d{d}-n{n}l{columns}m{m}{suffix}", source, d=d, block=block(n, columns, m), routes=routes)
+    for seed, size in enumerate((20, 36, 60)):
+        source = f"{COMMAND} instances: the {size} first free servers of a machine after random jobs (seed {seed})"
+        yield instance(f"d4-fragment-{size}", source, d=4, subset=fragment(4, size, seed), routes="detour")
+    job = {"d": 3, "block": block(2, 4, 3), "routes": "detour"}
+    failed: dict[str, dict[str, Any]] = {
+        "link": {"links": [{"leaf": [0, 0], "spine": [0, 1]}]}, "spine": {"spines": [[0, 1]]},
+        "leaf": {"leaves": [[0, 0]]}, "server": {"servers": [[0, 0, 0]]},
+    }  # fmt: skip
+    for kind, parts in failed.items():
+        yield instance(f"d3-n2l4m3-{kind}", f"{COMMAND} instances: a failed {kind}", failed=parts, **job)
+    source = f"{COMMAND} instances: the whole machine with a failed spine"
+    yield instance("d4-n4l5m4-spine", source, d=4, block=block(4, 5, 4), failed={"spines": [[0, 1]]}, routes="detour")
+    source = "the whole machine of 36-port switches in the MLFM paper, 6156 servers"
+    yield instance("d18-n18l19m18", source, d=18, block=block(18, 19, 18))
+
+
+def fragment(d: int, size: int, seed: int) -> list[list[int]]:
+    """What first-fit gives a job of ``size`` servers after jobs of 1 to 12 filled the machine and random ones ended."""
+    random = np.random.default_rng(seed)
+    total = d * d * (d + 1)
+    jobs = np.repeat(np.arange(total), random.integers(1, 13, total))[:total]
+    free = np.zeros(total, dtype=bool)
+    for job in random.permutation(np.unique(jobs)):
+        if free.sum() >= size:
+            break
+        free |= jobs == job
+    chosen = np.flatnonzero(free)[:size]
+    return [list(map(int, server)) for server in zip(*np.unravel_index(chosen, (d, d + 1, d)), strict=True)]
+
+
+def single_failures() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(kind, part, ``failed``) for every cable, spine and leaf of MLFM(3)."""
+    d = 3
+    for i in range(d):
+        for j in range(d + 1):
+            for other in range(d + 1):
+                if other != j:
+                    a, b = sorted((j, other))
+                    yield "link", f"{i}.{j}_{a}-{b}", {"links": [{"leaf": [i, j], "spine": [a, b]}]}
+    for a in range(d + 1):
+        for b in range(a + 1, d + 1):
+            yield "spine", f"{a}-{b}", {"spines": [[a, b]]}
+    for i in range(d):
+        for j in range(d + 1):
+            yield "leaf", f"{i}.{j}", {"leaves": [[i, j]]}
+
+
+def failures() -> Iterator[tuple[str, str, MLFMInstance]]:
+    """(kind, part, instance) for every single failure of the (2, 4, 3) job on MLFM(3)."""
+    for kind, part, failed in single_failures():
+        name, source = f"d3-n2l4m3-{kind}-{part}", "synth reproduce mlfm: single failures"
+        made = instance(name, source, d=3, block=block(2, 4, 3), failed=failed, routes="detour")
+        yield kind, part.replace("_", " to "), made
+
+
+def irregular_blocks(largest: int) -> Iterator[tuple[dict[str, Any], MLFMInstance]]:
+    """(sizes, instance) for every block with m > l-1 on d <= ``largest``, by minimal routes and with detours."""
+    for d in range(1, largest + 1):
+        for n, columns, m in np.ndindex(d, d + 1, d):
+            for routes in ("minimal", "detour") if m + 1 > columns else ():
+                name, source = f"d{d}-n{n + 1}l{columns + 1}m{m + 1}-{routes}", "synth reproduce mlfm: blocks"
+                made = instance(name, source, d=d, block=block(n + 1, columns + 1, m + 1), routes=routes)
+                yield {"d": d, "n": n + 1, "l": columns + 1, "m": m + 1, "routes": routes}, made
+
+
+def main(arguments: list[str]) -> int:
+    """Write the shipped instances; 2 when asked for anything else."""
+    if arguments != ["instances"]:
+        print(f"usage: {COMMAND} instances", file=sys.stderr)
+        return 2
+    Path("instances/mlfm").mkdir(parents=True, exist_ok=True)
+    for made in shipped():
+        Path(f"instances/mlfm/{made.name}.json").write_text(made.to_json())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

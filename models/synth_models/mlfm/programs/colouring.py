@@ -1,0 +1,194 @@
+"""From flows per route to phases of transfers: the decomposition that makes the programs scale, and why it is exact.
+
+**Servers do not matter (lift).** If P phases of flows between leaves are given, in which a leaf starts and ends at
+most as many flows as it has servers and each pair of leaves (q, r) meets size(q) * size(r) times, then servers can
+always be named. Sources: for leaf q join each phase to size(r) copies of every destination leaf r, each copy with
+size(q) of the flows; phases and copies have degree at most size(q), so König colours the flows with q's servers, and
+every copy gets each of them once. Destinations: for leaf r join each phase to the source servers, which have degree
+size(r) after that; König again names r's servers. Hence the problem between servers and the one between leaves have
+the same optimum.
+
+**Loads decide (balanced colouring), for one-spine routes.** A flow then uses a leaf's output and one of its up-links, a
+down-link and its leaf's input: two laminar families, one on either side of a bipartite multigraph. Such a 0-1 matrix
+is a network matrix, so flows split into P phases with every family member's share rounded up or down (de Werra 1971).
+So P phases suffice exactly when no link carries more than P flows and P >= N, and one phase at a time is found by
+maximum flow with the rounded shares as limits. (For blocks one may also fix a layer shift per phase and solve the
+columns alone; that needs phases in multiples of the layers and never fewer than this, so it is not used.)
+
+With two spines a flow uses four links, the matrix is no network matrix any more and phases are packed one at a time
+by a small program (``programs/packing.py``), with the load as a proven bound but no promise to reach it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ortools.graph.python import max_flow
+
+from synth.kernels import jit
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.parts.leaf_problem import LeafProblem
+from synth_models.mlfm.references.patterns import with_routes
+from synth_models.mlfm.solution import PhaseTable
+
+LeafPhases = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]  # (phases, R) and (phases, Q)
+
+
+def balanced_phases(problem: LeafProblem, flows: IntArray, phases: int, link_capacity: int = 1) -> LeafPhases:
+    """Split one-spine ``flows`` (R,) into ``phases`` in which every link carries at most ``link_capacity``.
+
+    Returns ``(used, inside)``: flows of every phase on every route, shape (phases, R), and inside every leaf, shape
+    (phases, Q). Raises ``ValueError`` when a link's flows exceed ``phases * link_capacity``, when ``phases`` < N or
+    when a route with flow crosses two spines.
+    """
+    chosen = np.flatnonzero(flows)
+    if (problem.middle[chosen] >= 0).any():
+        raise ValueError("balanced colouring takes one-spine routes")
+    if phases < problem.ranks or problem.loads(flows).max(initial=0) > phases * link_capacity:
+        raise ValueError("some leaf or link carries more than the phases hold")
+    left = flows[chosen].copy()
+    inside_left = problem.size**2
+    network = _Network(problem, chosen)
+    used = np.zeros((phases, problem.routes), dtype=np.int16)
+    inside = np.zeros((phases, problem.leaves), dtype=np.int16)
+    for done in range(phases):
+        now, stay = network.share(left, inside_left, phases - done)
+        used[done, chosen], inside[done] = now, stay
+        left, inside_left = left - now, inside_left - stay
+    return used, inside
+
+
+class _Network:
+    """The two laminar trees as a flow network: start, leaf outputs, up-links, down-links, leaf inputs, end."""
+
+    def __init__(self, problem: LeafProblem, chosen: IntArray) -> None:
+        leaves = problem.leaves
+        q, r = np.divmod(problem.pair[chosen], leaves)
+        up, up_of = np.unique(problem.links[chosen, 0], return_inverse=True)
+        down, down_of = np.unique(problem.links[chosen, 1], return_inverse=True)
+        up_leaf, down_leaf = np.zeros(len(up), np.int64), np.zeros(len(down), np.int64)
+        up_leaf[up_of], down_leaf[down_of] = q, r
+        at = np.cumsum([0, leaves, len(up), len(down), leaves])
+        out, ups, downs, into = (np.arange(a, b) for a, b in pairwise(at))
+        self.start, self.end, self.nodes = int(at[4]), int(at[4]) + 1, int(at[4]) + 4
+        self.tail = np.concatenate([np.full(leaves, self.start), out[up_leaf], ups[up_of], downs, into, out])
+        self.head = np.concatenate([out, ups, downs[down_of], into[down_leaf], np.full(leaves, self.end), into])
+        # which rows of (flows, inside) every arc sums up, as (arc, row) pairs
+        first = np.cumsum([0, leaves, len(up), len(chosen), len(down), leaves, leaves])
+        rows, own = np.arange(len(chosen)), len(chosen) + np.arange(leaves)
+        self.arc = np.concatenate([
+            first[0] + q, first[0] + np.arange(leaves), first[1] + up_of, first[2] + rows, first[3] + down_of,
+            first[4] + r, first[4] + np.arange(leaves), first[5] + np.arange(leaves),
+        ])  # fmt: skip
+        self.row = np.concatenate([rows, own, rows, rows, rows, rows, own, own])
+        self.flow_arcs, self.inside_arcs = slice(first[2], first[3]), slice(first[5], first[6])
+
+    def share(self, flows: IntArray, inside: IntArray, phases: int) -> tuple[IntArray, IntArray]:
+        """One phase of ``phases`` equal ones: every arc's total over ``phases``, rounded down or up."""
+        total = np.bincount(self.arc, weights=np.concatenate([flows, inside])[self.row], minlength=len(self.tail))
+        low = total.astype(np.int64) // phases
+        high = -(-total.astype(np.int64) // phases)
+        source, sink = self.nodes - 2, self.nodes - 1
+        gain = np.zeros(self.nodes, dtype=np.int64)
+        np.add.at(gain, self.head, low)
+        np.subtract.at(gain, self.tail, low)
+        plus, minus = np.flatnonzero(gain > 0), np.flatnonzero(gain < 0)
+        solver = max_flow.SimpleMaxFlow()
+        arcs = solver.add_arcs_with_capacity(self.tail, self.head, high - low)
+        solver.add_arc_with_capacity(self.end, self.start, int(high.sum()))
+        solver.add_arcs_with_capacity(np.full(len(plus), source), plus, gain[plus])
+        solver.add_arcs_with_capacity(minus, np.full(len(minus), sink), -gain[minus])
+        status = solver.solve(source, sink)
+        if status != solver.OPTIMAL or solver.optimal_flow() != int(gain[plus].sum()):
+            raise RuntimeError("no balanced share of the flows: the laminar families are wrong")
+        amount = low + solver.flows(arcs)
+        return amount[self.flow_arcs], amount[self.inside_arcs]
+
+
+def name_servers(instance: MLFMInstance, problem: LeafProblem, phases: LeafPhases) -> PhaseTable:
+    """Phases of transfers between servers from phases of flows between leaves (the lift above)."""
+    used, inside = phases
+    count, leaves = used.shape[0], problem.leaves
+    p, route = np.nonzero(used)
+    repeat = used[p, route]
+    p_in, leaf_in = np.nonzero(inside)
+    repeat_in = inside[p_in, leaf_in]
+    phase = np.concatenate([np.repeat(p, repeat), np.repeat(p_in, repeat_in)])
+    number = np.concatenate([np.repeat(route, repeat), np.full(int(repeat_in.sum()), -1)])
+    pair = np.concatenate([np.repeat(problem.pair[route], repeat), np.repeat(leaf_in * (leaves + 1), repeat_in)])
+    if not np.array_equal(np.bincount(pair, minlength=leaves**2), problem.demand):
+        raise RuntimeError("the phases do not meet the demand between leaves")
+    q, r = np.divmod(pair, leaves)
+    place = np.searchsorted(problem.leaf, instance.server_leaf)
+    # copies: the flows of a pair in any order, size(q) to each copy
+    order = np.argsort(pair, kind="stable")
+    begin = np.concatenate([[0], np.cumsum(problem.demand)])[:-1]
+    within = np.empty(len(pair), dtype=np.int64)
+    within[order] = np.arange(len(pair)) - begin[pair[order]]
+    copy = within // problem.size[q]
+    src = np.empty(len(pair), dtype=np.int64)
+    dst = np.empty(len(pair), dtype=np.int64)
+    most = int(problem.size.max())
+    for leaf in range(leaves):
+        mine = np.flatnonzero(q == leaf)
+        colour = edge_colours(phase[mine], r[mine] * most + copy[mine], count, leaves * most, int(problem.size[leaf]))
+        src[mine] = np.flatnonzero(place == leaf)[colour]
+    for leaf in range(leaves):
+        mine = np.flatnonzero(r == leaf)
+        colour = edge_colours(phase[mine], src[mine], count, problem.ranks, int(problem.size[leaf]))
+        dst[mine] = np.flatnonzero(place == leaf)[colour]
+    dest = np.full((count, problem.ranks), -1, dtype=np.int64)
+    chosen = np.full((count, problem.ranks), -1, dtype=np.int64)
+    dest[phase, src], chosen[phase, src] = dst, number
+    return with_routes(problem, dest, chosen)
+
+
+def edge_colours(left: IntArray, right: IntArray, lefts: int, rights: int, colours: int) -> IntArray:
+    """A proper edge colouring of a bipartite multigraph of degree at most ``colours`` (König), shape (edges,).
+
+    By alternating paths, O(edges * vertices). Raises ``ValueError`` when a vertex has a larger degree.
+    """
+    if len(left) and max(np.bincount(left).max(), np.bincount(right).max()) > colours:
+        raise ValueError("a vertex has more edges than there are colours")
+    return _edge_colours(left, right, lefts, rights, colours)  # type: ignore[no-any-return]
+
+
+@jit
+def _edge_colours(left: Any, right: Any, lefts: int, rights: int, colours: int) -> Any:
+    at_left = np.full((lefts, colours), -1, np.int64)  # the edge of that colour at the vertex
+    at_right = np.full((rights, colours), -1, np.int64)
+    colour = np.full(len(left), -1, np.int64)
+    for e in range(len(left)):
+        u, v = left[e], right[e]
+        a = b = 0
+        while at_left[u, a] >= 0:
+            a += 1
+        while at_right[v, b] >= 0:
+            b += 1
+        if a != b and at_right[v, a] >= 0:
+            # swap colours a and b along the path that starts at v with a; it cannot reach u, which misses a
+            f, on_right, old, new = at_right[v, a], True, a, b
+            at_right[v, a] = -1
+            while f >= 0:
+                w = left[f] if on_right else right[f]
+                if on_right:
+                    at_right[right[f], new] = f
+                    following = at_left[w, new]
+                    at_left[w, new] = f
+                    if at_left[w, old] == f:
+                        at_left[w, old] = -1
+                else:
+                    at_left[left[f], new] = f
+                    following = at_right[w, new]
+                    at_right[w, new] = f
+                    if at_right[w, old] == f:
+                        at_right[w, old] = -1
+                colour[f] = new
+                f, on_right, old, new = following, not on_right, new, old
+        colour[e] = a
+        at_left[u, a] = e
+        at_right[v, a] = e
+    return colour

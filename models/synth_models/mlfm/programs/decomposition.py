@@ -1,0 +1,124 @@
+"""Fewest phases in two parts, shared by the programs: count flows per route, then spread them over phases.
+
+Whoever calls brings the first part as a program of its own (``count_flows``); ``programs/colouring.py`` proves when the
+second loses nothing. That no whole flows per route fit into P phases is a proof for all schedules, that flows which fit
+could not be packed is none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from synth.errors import SizeLimitError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.status import SolverResult
+from synth_models.mlfm.bounds.load import lower_bound
+from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
+from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
+from synth_models.mlfm.references.patterns import solve_greedy
+from synth_models.mlfm.solution import PhaseTable
+
+MAX_CELLS = 100_000_000  # phases times routes
+PACKING_TRIES = 3
+MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out
+EXTRA_PHASES = 20  # numbers of phases for which packing is tried
+
+
+@dataclass(frozen=True)
+class Flows:
+    """What counting ended with: whole flows per route (R,) that fit, a proof that none do, or neither."""
+
+    status: Literal["found", "impossible", "limit"]
+    flows: IntArray | None = None
+
+
+def refuted(result: SolverResult) -> bool:
+    """Whether a solver that holds no point has proven that there is none; False when it ran into its limit.
+
+    Raises ``RuntimeError`` when it ended in any other way: an error is no time limit."""
+    if result.termination not in ("infeasible", "limit"):
+        raise RuntimeError(result.message or f"the solver ended with {result.termination} and no point")
+    return result.termination == "infeasible"
+
+
+CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
+
+
+def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: CountFlows, by: str) -> Outcome:
+    """The decomposed solve; ``by`` names the solver. With ``horizon`` it decides that number of phases only."""
+    began = time.monotonic()
+    problem = sized_problem(instance)
+    reason = cut_off(instance, problem)
+    if reason is not None:
+        return Outcome("infeasible", message=reason)
+    bound = lower_bound(instance, problem, options.remaining())
+    build_s = time.monotonic() - began
+    stuck: list[int] = []
+
+    def decide(phases: int) -> Decision:
+        counted = count_flows(problem, phases, options)
+        if counted.status == "impossible":
+            proof = f"no whole numbers of flows per route fit into {phases} phases (exhaustive search by {by})"
+            return Decision("infeasible", proof=proof)
+        if counted.flows is None:
+            return Decision("limit")
+        solution = spread_flows(instance, problem, counted.flows, phases, options)
+        if solution is not None:
+            return Decision("feasible", solution)
+        stuck.append(phases)
+        ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
+        return Decision("limit" if ended else "restricted", message=_stuck(str(phases)))
+
+    horizon = options.method.get("horizon")
+    outcome = fewest(
+        decide, Proven(bound.phases, bound.words, bound.certificate), options, by=by, unit="phases",
+        size=lambda solution: int(solution.phases), horizon=horizon,
+    )  # fmt: skip
+    if outcome.solution is not None and outcome.termination != "optimal" and stuck:
+        outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
+    if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
+        outcome.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
+        outcome.message = f"{outcome.message}; the schedule is the greedy's"
+    outcome.build_s += build_s
+    return outcome
+
+
+def _stuck(phases: str) -> str:
+    return f"packing two-spine flows into {phases} phases failed, which proves nothing"
+
+
+def sized_problem(instance: MLFMInstance) -> LeafProblem:
+    """The leaf problem. Raises :class:`SizeLimitError` where storing every transfer and phase is too much."""
+    if instance.ranks**2 > MAX_TRANSFERS:
+        raise SizeLimitError(f"programs store every transfer, at most {MAX_TRANSFERS}; here {instance.ranks**2}")
+    problem = leaf_problem(instance)
+    if instance.ranks * problem.routes > MAX_CELLS:
+        raise SizeLimitError(
+            f"programs take at most {MAX_CELLS} phases x routes; here {instance.ranks} x {problem.routes}"
+        )
+    return problem
+
+
+def spread_flows(
+    instance: MLFMInstance, problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions, capacity: int = 1
+) -> PhaseTable | None:
+    """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
+    if (problem.middle[flows > 0] < 0).all():
+        return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
+    from synth_models.mlfm.programs.packing import pack_phases
+
+    for attempt in range(PACKING_TRIES):
+        seed = options.seed + attempt
+        tried = RunOptions(options.time_limit_s, options.relative_gap, options.threads, seed, started=options.started)
+        packed = pack_phases(problem, flows, phases, tried, capacity)
+        if packed is not None:
+            return name_servers(instance, problem, packed)
+        if options.out_of_time():
+            return None
+    return None

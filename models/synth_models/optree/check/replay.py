@@ -1,0 +1,186 @@
+"""The check of the optree family: replay of explicit circuits, physical limits. Imports nothing from the methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth.family import Verdict
+from synth.kernels import jit
+from synth_models.optree.check.certificates import check_bound
+from synth_models.optree.check.counts import count_steps
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.solution import Circuits, Solution, StepCount
+
+__all__ = ["check_bound", "check_solution"]
+
+MAX_FAULTS = 20
+MOST_SLOTS = 2**30  # links x directions x wavelengths that a replay keeps track of, 4 bytes each
+_RANGE, _SELF, _LONG, _UNHELD, _CLASH = range(5)
+
+
+def check_solution(instance: OpTreeInstance, solution: Solution) -> Verdict:
+    """The number of steps as value, recomputed; faults of the schedule; time and physical limits as facts."""
+    if isinstance(solution, StepCount):
+        return _check_count(instance, solution)
+    return _check_circuits(instance, solution)
+
+
+def _check_count(instance: OpTreeInstance, plan: StepCount) -> Verdict:
+    facts: dict[str, Any] = {"replayed": False, "counted": plan.algorithm}
+    try:
+        counted = count_steps(instance.nodes, instance.wavelengths, plan.algorithm, plan.numbers)
+    except ValueError as error:
+        return Verdict(None, facts, [str(error)])
+    faults = []
+    if counted.longest > instance.max_hops:
+        faults.append(f"{plan.algorithm} needs circuits of {counted.longest} hops: {_limit(instance)}")
+    facts |= counted.facts
+    facts |= {"steps": counted.steps, "seconds": counted.steps * instance.step_seconds}
+    facts |= physical_facts(instance, counted.longest)
+    return Verdict(None if faults else float(counted.steps), facts, faults)
+
+
+def physical_facts(instance: OpTreeInstance, hops: int) -> dict[str, Any]:
+    """Longest path and, where the instance has the parameters, its loss, laser power, SNR and bit error rate."""
+    interfaces = hops + 1
+    facts: dict[str, Any] = {"longest_circuit_hops": hops, "path_interfaces": interfaces}
+    if instance.power is not None:
+        facts["insertion_loss_db"] = round(instance.power.loss_db(interfaces), 9)
+        facts["laser_needed_dbm"] = round(instance.power.laser_needed_dbm(interfaces), 9)
+    if instance.crosstalk is not None:
+        snr = instance.crosstalk.snr_db(interfaces)
+        facts["worst_snr_db"] = snr if np.isfinite(snr) else None
+        facts["worst_ber"] = instance.crosstalk.ber(interfaces)
+    return facts
+
+
+def _limit(instance: OpTreeInstance) -> str:
+    return f"the {instance.limiting_budget} allows {instance.max_hops}"
+
+
+def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
+    nodes = instance.nodes
+    facts: dict[str, Any] = {"steps": circuits.steps, "circuits": len(circuits)}
+    if nodes > 20_000:
+        return Verdict(None, facts, ["explicit circuits are replayed up to 20000 nodes"])
+    columns = [circuits.step, circuits.src, circuits.dst, circuits.direction, circuits.wavelength, circuits.origin]
+    if np.any(circuits.step[1:] < circuits.step[:-1]):  # not by differences: those of 32 bits wrap
+        order = np.argsort(circuits.step, kind="stable")
+        columns = [column[order] for column in columns]
+    used = min(instance.wavelengths, int(circuits.wavelength.max(initial=0)) + 1)
+    if 2 * nodes * used > MOST_SLOTS:
+        words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {2 * nodes * used}"
+        return Verdict(None, facts, [words])
+    max_hops = instance.max_hops
+    kinds, rows, details, count, held, longest, hops_sum = _replay(
+        nodes,
+        instance.wavelengths,
+        max(1, used),
+        max_hops,
+        columns[0],
+        columns[1],
+        columns[2],
+        columns[3],
+        columns[4],
+        columns[5],
+        MAX_FAULTS,
+    )
+    faults = [
+        _words(instance, int(kind), [int(column[row]) for column in columns], int(detail))
+        for kind, row, detail in zip(kinds, rows, details, strict=True)
+    ]
+    if count > len(faults):
+        faults.append(f"and {count - len(faults)} more faults")
+    missing = np.argwhere(~held)
+    faults += [f"at the end node {v} misses the item of node {k}" for k, v in missing[:MAX_FAULTS].tolist()]
+    if len(missing) > MAX_FAULTS:
+        faults.append(f"and {len(missing) - MAX_FAULTS} more missing items")
+    if faults:
+        return Verdict(None, facts, faults)
+    steps = circuits.steps
+    facts["redundant_circuits"] = len(circuits) - nodes * (nodes - 1)
+    facts["wavelength_use"] = round(hops_sum / (2 * nodes * instance.wavelengths * steps), 6)
+    facts["seconds"] = steps * instance.step_seconds
+    return Verdict(float(steps), facts | physical_facts(instance, int(longest)))
+
+
+def _words(instance: OpTreeInstance, kind: int, row: list[int], detail: int) -> str:
+    step, src, dst, direction, wavelength, origin = row
+    turn = {0: "clockwise", 1: "counterclockwise"}.get(direction, f"direction {direction}")
+    where = f"step {step}: circuit {src}->{dst} {turn}, wavelength {wavelength}, item {origin}"
+    match kind:
+        case 0:
+            return f"{where}: a number is out of range"
+        case 1:
+            return f"{where}: starts and ends at the same node"
+        case 2:
+            return f"{where}: {detail} hops, but {_limit(instance)}"
+        case 3:
+            return f"{where}: node {src} does not hold the item before the step"
+        case _:
+            return f"{where}: the wavelength is already used on the link at node {detail} in this step"
+
+
+@jit
+def _replay(
+    nodes: int, wavelengths: int, used: int, max_hops: int, step: Any, src: Any, dst: Any, direction: Any,
+    wavelength: Any, origin: Any, limit: int,
+) -> Any:  # fmt: skip
+    """Replay rows sorted by step: fault kinds, rows and details (at most ``limit``), their true count, who holds
+    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops."""
+    kinds, rows, details = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit, np.int64)
+    found = 0
+    held = np.zeros((nodes, nodes), np.bool_)
+    for v in range(nodes):
+        held[v, v] = True
+    taken = np.zeros((2, nodes, used), np.int32)  # last step in which a wavelength of a link was used
+    longest = 0
+    hops_sum = 0
+    begin, count = 0, len(step)
+    usable = np.zeros(count, np.bool_)
+    while begin < count:
+        end = begin
+        while end < count and step[end] == step[begin]:
+            i = end
+            end += 1
+            kind, detail = -1, 0
+            if (
+                step[i] < 1 or src[i] < 0 or src[i] >= nodes or dst[i] < 0 or dst[i] >= nodes or direction[i] < 0
+                or direction[i] > 1 or wavelength[i] < 0 or wavelength[i] >= wavelengths or origin[i] < 0
+                or origin[i] >= nodes
+            ):  # fmt: skip
+                kind = 0
+            elif src[i] == dst[i]:
+                kind = 1
+            else:
+                hops = (dst[i] - src[i]) % nodes
+                if direction[i] == 1:
+                    hops = nodes - hops
+                if hops > max_hops:
+                    kind, detail = 2, hops
+                elif not held[origin[i], src[i]]:
+                    kind = 3
+                link = src[i]
+                for _ in range(hops):
+                    if direction[i] == 1:
+                        link = link - 1 if link > 0 else nodes - 1
+                    if taken[direction[i], link, wavelength[i]] == step[i] and kind < 0:
+                        kind, detail = 4, link
+                    taken[direction[i], link, wavelength[i]] = step[i]
+                    if direction[i] == 0:
+                        link = link + 1 if link < nodes - 1 else 0
+                longest = max(longest, hops)
+                hops_sum += hops
+                usable[i] = kind != 3
+            if kind >= 0:
+                if found < limit:
+                    kinds[found], rows[found], details[found] = kind, i, detail
+                found += 1
+        for i in range(begin, end):  # arrivals count from the next step on
+            if usable[i]:
+                held[origin[i], dst[i]] = True
+        begin = end
+    shown = min(found, limit)
+    return kinds[:shown], rows[:shown], details[:shown], found, held, longest, hops_sum

@@ -1,0 +1,227 @@
+"""Method ``stages`` (program): the number of OpTree's stages and their radices with the fewest steps, exactly.
+
+Dai, Chen, Huang, Zhang, Section IV, choose one radix ``N^(1/k)`` for all stages and sum real numbers; here radices
+are whole numbers, may differ, and every stage costs the exact number of steps its circuits need for any ``N``
+(``parts/stage_layout.py``, with proofs).
+
+=====================  ==================  ===================================  ==========
+paper                  code                meaning                              unit
+=====================  ==================  ===================================  ==========
+``N``, ``w``           nodes, wavelengths  ring size, wavelengths per direction  --
+``k``                  len(radices)        number of stages                      --
+``m``                  radix               groups of stage 1 / subgroups         --
+``N/m^j``              size                nodes of a (full) subgroup            nodes
+=====================  ==================  ===================================  ==========
+
+Both ways of solving minimise over all chains ``1 = s_k | s_(k-1) | .. | s_1 < N``::
+
+    ring(ceil(N/s_1), s_1) + sum over j >= 2 of segment(s_(j-1)/s_j, s_j)
+
+- **dynamic program**: ``best[m*s] = min over m >= 2 of best[s] + segment(m, s)``, O(N log N) constant-time costs;
+- **integer program** (Pyomo): a shortest path from size 1 to the whole ring, one binary per (size, radix) arc and one
+  per closing ring stage, flow conservation at every size. Sizes up to ``PROGRAM_NODES`` nodes.
+
+Radices whose circuits would exceed the instance's longest circuit are left out of both.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from synth.errors import SizeLimitError, UnsupportedError
+from synth.family import Outcome, Termination
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.budgets import refuse_unmeetable
+from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
+from synth_models.optree.solution import StepCount
+
+PROGRAM_NODES = 20_000
+
+
+def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``stages``. The optimum over OpTree's plans, which bounds no other algorithm: no bound is reported."""
+    if (refused := refuse_unmeetable(instance)) is not None:
+        return refused
+    if options.method.get("by", "dynamic") == "program":
+        return _solve_program(instance, options)
+    radices = best_radices(instance.nodes, instance.wavelengths, instance.max_hops)
+    if radices is None:
+        raise _no_plan(instance)
+    return Outcome("finished", solution=StepCount("stages", radices), message=_best_words("dynamic program"))
+
+
+def _best_words(by: str) -> str:
+    return f"the best of all radices, proven by {by}; other algorithms may need fewer steps"
+
+
+def _no_plan(instance: OpTreeInstance) -> UnsupportedError:
+    return UnsupportedError(
+        f"every OpTree plan needs circuits of more than {instance.max_hops} hops, all that the "
+        f"{instance.limiting_budget} allows; relay keeps to any length"
+    )
+
+
+def best_radices(nodes: int, wavelengths: int, max_hops: int | None = None) -> tuple[int, ...] | None:
+    """The radices of stages 1..k with the fewest steps, by dynamic program; None when ``max_hops`` forbids all.
+
+    Of several optima the one with the smallest ``s_1`` and, at every size, the largest last radix.
+    """
+    size, choice = _dynamic(nodes, wavelengths, nodes if max_hops is None else max_hops)
+    if size == 0:
+        return None
+    radices = []
+    first = -(-nodes // size)
+    while size > 1:
+        radices.append(int(choice[size]))
+        size //= int(choice[size])
+    return (first, *radices)
+
+
+@jit
+def _dynamic(nodes: int, wavelengths: int, max_hops: int) -> Any:
+    """The best size of stage 1's groups (0: none) and, per group size, the best radix of its stage."""
+    far = np.int64(2**62)
+    best = np.full(nodes, far)
+    choice = np.zeros(nodes, np.int64)
+    best[1] = 0
+    enough = _uniform_plans(nodes, wavelengths, max_hops)
+    for size in range(1, nodes):
+        if best[size] >= enough:
+            continue
+        for radix in range(2, (nodes - 1) // size + 1):
+            # half the subgroups hold at least their share of the items (the larger counts come first); this least
+            # load of the middle border grows with the radix
+            half = radix // 2
+            least = ((half * nodes - 1) // radix + 1) * (radix - half)
+            least_steps = best[size] + (least - 1) // wavelengths + 1
+            if (radix - 1) * size > max_hops or least_steps >= enough:
+                break
+            if least_steps >= best[radix * size]:
+                continue
+            steps = best[size] + (segment_wavelengths(nodes, radix, size) - 1) // wavelengths + 1
+            if steps < best[radix * size]:
+                best[radix * size], choice[radix * size] = steps, radix
+    found, fewest = 0, far
+    for size in range(1, nodes):
+        groups = (nodes - 1) // size + 1
+        if best[size] == far or (groups // 2) * size > max_hops:
+            continue
+        steps = best[size] + (ring_wavelengths(groups, size) - 1) // wavelengths + 1
+        if steps < fewest:
+            found, fewest = size, steps
+    return found, choice
+
+
+@jit
+def _uniform_plans(nodes: int, wavelengths: int, max_hops: int) -> Any:
+    """Fewest steps of the plans whose later stages all have radix 2, 3 or 4 (or that have none): stages that alone
+    take as many belong to no better plan."""
+    fewest = np.int64(2**62)
+    for radix in range(2, 5):
+        size, steps = 1, np.int64(0)
+        while size < nodes:
+            groups = (nodes - 1) // size + 1
+            if (groups // 2) * size <= max_hops:
+                fewest = min(fewest, steps + (ring_wavelengths(groups, size) - 1) // wavelengths + 1)
+            if (radix - 1) * size > max_hops:
+                break
+            steps += (segment_wavelengths(nodes, radix, size) - 1) // wavelengths + 1
+            size *= radix
+    return fewest
+
+
+@jit
+def _arcs(nodes: int, wavelengths: int, max_hops: int) -> Any:
+    """All arcs of the program as rows (size, radix, steps); radix 0 marks the ring stage that closes a plan."""
+    count = nodes
+    for size in range(1, nodes):
+        count += (nodes - 1) // size
+    rows = np.empty((count, 3), np.int64)
+    used = 0
+    for size in range(1, nodes):
+        groups = (nodes - 1) // size + 1
+        if (groups // 2) * size <= max_hops:
+            rows[used] = size, 0, (ring_wavelengths(groups, size) - 1) // wavelengths + 1
+            used += 1
+        for radix in range(2, (nodes - 1) // size + 1):
+            if (radix - 1) * size <= max_hops:
+                rows[used] = size, radix, (segment_wavelengths(nodes, radix, size) - 1) // wavelengths + 1
+                used += 1
+    return rows[:used]
+
+
+def build(instance: OpTreeInstance) -> Any:
+    """The integer program as a Pyomo model: shortest path over group sizes. Calls no solver."""
+    import pyomo.environ as pyo
+    from pyomo.core.expr.numeric_expr import LinearExpression
+
+    arcs = _arcs(instance.nodes, instance.wavelengths, instance.max_hops)
+    model = pyo.ConcreteModel()
+    model.A = pyo.RangeSet(0, len(arcs) - 1)
+    model.use = pyo.Var(model.A, domain=pyo.Binary)
+    model.arcs = arcs.tolist()
+    into: dict[int, list[int]] = {}
+    out: dict[int, list[int]] = {}
+    for a, (size, radix, _) in enumerate(model.arcs):
+        out.setdefault(size, []).append(a)
+        into.setdefault(size * radix, []).append(a)  # 0: the whole ring
+    sizes = sorted((set(into) | set(out)) - {0})
+
+    def conserved(_: Any, size: int) -> Any:
+        """One plan leaves size 1; every other size it reaches it leaves."""
+        leaving, entering = out.get(size, []), into.get(size, [])
+        balance = LinearExpression(
+            linear_coefs=[1] * len(leaving) + [-1] * len(entering),
+            linear_vars=[model.use[a] for a in leaving + entering],
+        )
+        return balance == (1 if size == 1 else 0)
+
+    def closed(_: Any) -> Any:
+        """Exactly one ring stage."""
+        closing = into.get(0, [])
+        return LinearExpression(linear_coefs=[1] * len(closing), linear_vars=[model.use[a] for a in closing]) == 1
+
+    model.conserved = pyo.Constraint(sizes, rule=conserved)
+    model.closed = pyo.Constraint(rule=closed)
+    model.steps = pyo.Objective(
+        expr=LinearExpression(linear_coefs=[steps for _, _, steps in model.arcs], linear_vars=list(model.use.values()))
+    )
+    return model
+
+
+def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
+    from synth.solvers.mathprog import building
+    from synth.solvers.mathprog import solve as run_solver
+
+    if instance.nodes > PROGRAM_NODES:
+        raise SizeLimitError(
+            f"the integer program takes up to {PROGRAM_NODES} nodes; the dynamic program (by=dynamic) takes all"
+        )
+    if best_radices(instance.nodes, instance.wavelengths, instance.max_hops) is None:
+        raise _no_plan(instance)
+    started = time.monotonic()
+    with building():
+        model = build(instance)
+    build_s = time.monotonic() - started
+    result = run_solver(model, options, bounded=True)
+    if not result.has_point:
+        kind: Termination = "error" if result.termination == "error" else "time_limit"
+        return Outcome(kind, message=result.message or "no plan found in time", build_s=build_s, solve_s=result.solve_s)
+    taken = {size: radix for a, (size, radix, _) in enumerate(model.arcs) if model.use[a].value > 0.5}
+    size, radices = 1, []
+    while taken[size]:
+        radices.append(taken[size])
+        size *= taken[size]
+    radices.append(-(-instance.nodes // size))
+    plan = StepCount("stages", tuple(reversed(radices)))
+    proven = result.termination == "optimal"
+    message = _best_words("integer program") if proven else "stopped before the plan was proven best"
+    return Outcome(
+        "finished" if proven else "time_limit", solution=plan, message=message, build_s=build_s + result.transfer_s,
+        solve_s=result.solve_s,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Method ``relay`` (ours): items leap ahead in both directions while the gaps behind them are filled.
+
+1. For growing horizons, from the least that prices do not refute, a way of one item round the ring is planned, with
+   at most ``w`` hops per step and direction (``references/relay_pattern.py``).
+2. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
+   wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
+   planned anew.
+
+If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, or if
+time runs out, that one or the ring algorithm in both directions is returned. So ``relay`` never needs more steps than
+``optree`` nor than ``floor(N/2)``; it has no other guarantee, but it meets the
+lower bound on many rings. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time
+O(T * N * reach) per horizon tried plus O(N^2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size
+from synth_models.optree.parts.carrying import Prices
+from synth_models.optree.references.optree import best_schedule
+from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
+from synth_models.optree.references.relay_wavelengths import colour_rotations
+from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
+
+MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
+REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
+Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
+
+
+def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``relay``."""
+    if (refused := refuse_unmeetable(instance)) is not None:
+        return refused
+    require_explicit_size(instance)
+    return Outcome("finished", solution=relay(instance, options))
+
+
+def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
+    """The best of our schedule, OpTree's and the ring algorithm in both directions."""
+    other = best_schedule(instance)
+    if other is None or other.steps > instance.nodes // 2:
+        other = expand(*both_ways(instance.nodes))
+    ours = plan_steps(instance, options, other.steps - 1)
+    return other if ours is None else expand(*ours)
+
+
+def both_ways(nodes: int) -> tuple[Pattern, Colours]:
+    """The ring algorithm in both directions at once, ``floor(N/2)`` steps with one wavelength and one hop."""
+    steps = range(1, nodes // 2 + 1)
+    colours = {(step, clockwise): np.zeros((1, nodes), np.int32) for step in steps for clockwise in (True, False)}
+    if nodes % 2 == 0:
+        del colours[nodes // 2, False]
+    return Pattern(nodes, [(step, step - 1, step, 1, True) for step in steps]), colours
+
+
+def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tuple[Pattern, Colours] | None:
+    """A pattern of at most ``most`` steps and the wavelengths of its circuits, or None."""
+    nodes, wavelengths = instance.nodes, instance.wavelengths
+    capacity = min(wavelengths, MOST_CAPACITY)
+    reach = usable_hops(nodes, capacity, instance.max_hops)
+    horizon = _first_horizon(nodes, capacity, reach, most)
+    while horizon <= most and not options.out_of_time():
+        capacities = [capacity] * horizon
+        for _ in range(REPLANS):
+            pattern = find_pattern(nodes, capacities, instance.max_hops, options)
+            if pattern is None:
+                break
+            colours = colour(pattern, wavelengths, options.seed)
+            failed = {step for (step, _), found in colours.items() if found is None}
+            if not failed:
+                return pattern, {key: found for key, found in colours.items() if found is not None}
+            for step in failed:
+                capacities[step - 1] -= 1
+        horizon += 1
+    return None
+
+
+def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
+    """The least horizon up to ``most + 1`` that prices do not refute, by bisection (longer ones are easier)."""
+    low, high, stride = -(-(nodes - 1) // (2 * capacity)) - 1, most + 1, 1  # low is refuted, high is not tried
+    growing = True
+    while high - low > 1:
+        horizon = min(low + stride, high - 1) if growing else (low + high) // 2
+        if Prices({nodes: 1}, horizon, reach).search(2.0 * capacity, 25):
+            low, stride = horizon, stride * 2
+        else:
+            high, growing = horizon, False
+    return high
+
+
+def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:
+    """Wavelengths of the circuits of every (step, clockwise), as :func:`colour_rotations` gives them; counterclockwise
+    circuits are clockwise ones on the ring read backwards. Circuits stand in the order of ``pattern.whole()``."""
+    hops: dict[tuple[int, bool], list[int]] = {}
+    for step, _, _, length, clockwise in pattern.whole():
+        hops.setdefault((step, clockwise), []).append(length)
+    return {key: colour_rotations(pattern.nodes, lengths, wavelengths, seed) for key, lengths in hops.items()}
+
+
+def expand(pattern: Pattern, colours: Colours) -> Circuits:
+    """All rotations of a pattern with their wavelengths. Rows are sorted by step."""
+    nodes = pattern.nodes
+    taken = dict.fromkeys(colours, 0)
+    rows = []
+    for step, src, dst, _, clockwise in pattern.whole():
+        rows.append((step, src, dst, CLOCKWISE if clockwise else COUNTERCLOCKWISE, taken[step, clockwise]))
+        taken[step, clockwise] += 1
+    rows.sort()
+    table, turn = np.array(rows, dtype=np.int64), np.arange(nodes)
+    wavelength = np.empty((len(rows), nodes), dtype=np.int32)
+    for i, (step, src, _, direction, number) in enumerate(rows):
+        clockwise = direction == CLOCKWISE
+        start = (src + turn) % nodes if clockwise else -(src + turn) % nodes
+        wavelength[i] = colours[step, clockwise][number][start]
+    sources, targets = ((table[:, k][:, None] + turn) % nodes for k in (1, 2))
+    return Circuits.of(
+        np.repeat(table[:, 0], nodes), sources.ravel(), targets.ravel(), np.repeat(table[:, 3], nodes),
+        wavelength.ravel(), np.tile(turn, len(rows)),
+    )  # fmt: skip

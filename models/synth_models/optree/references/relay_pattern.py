@@ -1,0 +1,201 @@
+"""One item's way round the ring under a budget of wavelength-hops per step: the heart of ``relay``.
+
+All items follow the same way, rotated, so a step may use at most as many hops of one item per direction as there are
+wavelengths (``capacities``). The way is mirror-symmetric, so half
+of it is planned: the *middle gap*, whose two ends move towards each other, and the gaps left behind the clockwise
+frontier; clockwise and counterclockwise hops of the half together are the clockwise hops of the whole.
+
+Step by step the prices of the remaining steps are found anew (:class:`synth_models.optree.parts.carrying.Prices`), and
+a knapsack over all gaps chooses the new holders that leave the cheapest rest for exactly the hops of this step.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.optree.parts.carrying import INFINITE, FloatArray, Prices, price
+
+RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on the way (up to, beyond 2048 nodes)
+
+
+@dataclass
+class Pattern:
+    """Receptions of item 0 on its clockwise half and the middle: (step, src, dst, hops, clockwise) with node offsets
+    from the origin. Mirrored, they give the other half; a reception at ``N/2`` has no mirror image."""
+
+    nodes: int
+    rows: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
+
+    def whole(self) -> list[tuple[int, int, int, int, bool]]:
+        """All N-1 receptions of item 0."""
+        n = self.nodes
+        mirrored = [(t, -u % n, -v % n, h, not cw) for t, u, v, h, cw in self.rows if 2 * v != n]
+        return self.rows + mirrored
+
+
+def usable_hops(nodes: int, capacity: int, max_hops: int) -> int:
+    """Circuits worth considering: a step whose hops all go into leaps to 1, 2, 3, … reaches sqrt(8 * capacity)."""
+    times = 4 if nodes <= 2048 else 2
+    return max(1, min(max_hops, 8 + times * isqrt(8 * capacity), capacity))
+
+
+def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunOptions) -> Pattern | None:
+    """A pattern with at most ``capacities[t]`` hops per direction in step ``t+1``, or None if none is found."""
+    horizon, reach = len(capacities), usable_hops(nodes, max(capacities), max_hops)
+    pattern = Pattern(nodes)
+    middle, start = nodes, 0  # the middle gap and the node at its clockwise end
+    gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
+    prices: FloatArray = np.full(horizon, 1 / horizon)
+    every = max(1, -(-horizon // (RESOLVES if nodes <= 2048 else FEWER_RESOLVES)))
+    for step in range(1, horizon + 1):
+        left = horizon - step
+        if options.out_of_time():
+            return None
+        if (step - 1) % every == 0:
+            counts = {middle: 1} if middle > 1 else {}
+            for _, length in gaps:
+                counts[length] = counts.get(length, 0) + 2
+            if counts:
+                search = Prices(counts, left + 1, reach)
+                search.best = prices[-left - 1 :] / prices[-left - 1 :].sum()
+                search.settle(40 if nodes <= 2048 else 15, 0.002)
+                if search.cost > 2 * max(capacities) + 1e-6:
+                    return None  # even a mixture of ways does not fit: this horizon is lost
+                prices = 0.97 * search.best + 0.03 / (left + 1)
+                rest, _, _ = price(max(counts), prices, reach)
+                resolved = step
+        later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are found anew
+        chosen = _choose(later, capacities[step - 1], reach, middle, [length for _, length in gaps])
+        if chosen is None:
+            return None
+        new_gaps: list[tuple[int, int]] = []
+        for (node, length), (ahead, behind) in zip([*gaps, (start, middle)], chosen, strict=True):
+            for hops in ahead:
+                pattern.rows.append((step, node, (node + hops) % nodes, hops, True))
+            for hops in behind:
+                pattern.rows.append((step, (node + length) % nodes, (node + length - hops) % nodes, hops, False))
+            if node == start and length == middle:
+                stops = [0, *ahead]
+                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
+                last = stops[-1]
+                start, middle = node + last, max(0, length - 2 * last)
+            else:
+                stops = [0, *ahead, *[length - hops for hops in reversed(behind)], length]
+                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
+        gaps = new_gaps
+    return pattern if not gaps and middle <= 1 else None
+
+
+def _choose(
+    later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int]
+) -> list[tuple[list[int], list[int]]] | None:
+    """Per gap (the middle one last) the hops of the circuits from its two ends, or None when nothing fits."""
+    widest = max([2, *gaps])
+    one, one_from = _one_end(later, capacity, min(reach, max(widest - 1, middle // 2)))
+    two, two_x, two_b = _two_ends(one, min(widest - 1, 2 * (len(one) - 1)), capacity)
+    kinds = sorted(set(gaps))
+    tables = np.full((len(kinds) + 1, capacity + 1), INFINITE)
+    picks = np.zeros((len(kinds) + 1, capacity + 1), np.int64)
+    for row, length in enumerate(kinds):
+        for s in range(min(length, len(two))):
+            value = two[s] + later[length - s]
+            better = value < tables[row]
+            tables[row][better], picks[row][better] = value[better], s
+    for x in range(min(len(one) - 1, middle // 2) + 1):
+        left = middle - 2 * x
+        value = one[x] + (later[left] / 2 if left > 1 else 0.0)
+        better = value < tables[-1]
+        tables[-1][better], picks[-1][better] = value[better], x
+    index = {length: row for row, length in enumerate(kinds)}
+    order = np.array([index[length] for length in gaps] + [len(kinds)], dtype=np.int64)
+    spent = _knapsack(tables, order, capacity)
+    if spent is None or spent[0] < 0:
+        return None
+    chosen: list[tuple[list[int], list[int]]] = []
+    for place, row in enumerate(order):
+        b, pick = int(spent[place]), int(picks[row, spent[place]])
+        if place == len(gaps):
+            chosen.append((_trace(one_from, pick, b), []))
+        else:
+            x, used = int(two_x[pick, b]), int(two_b[pick, b])
+            chosen.append((_trace(one_from, x, used), _trace(one_from, pick - x, b - used)))
+    return chosen
+
+
+def _trace(one_from: Any, x: int, b: int) -> list[int]:
+    """Ascending hops of the circuits from one end, the last ``x``, in sum ``b``."""
+    hops: list[int] = []
+    while x > 0:
+        hops.append(x)
+        x, b = int(one_from[x, b]), b - x
+    return hops[::-1]
+
+
+@jit
+def _one_end(later: Any, capacity: int, reach: int) -> Any:
+    """Cheapest rest behind new holders up to ``x`` whose circuits use exactly ``b`` hops, and the holder before."""
+    one = np.full((reach + 1, capacity + 1), INFINITE)
+    before = np.zeros((reach + 1, capacity + 1), np.int64)
+    one[0, 0] = 0.0
+    for x in range(1, reach + 1):
+        for b in range(x, capacity + 1):
+            for p in range(x):
+                if one[p, b - x] < INFINITE:
+                    cost = one[p, b - x] + later[x - p]
+                    if cost < one[x, b]:
+                        one[x, b], before[x, b] = cost, p
+    return one, before
+
+
+@jit
+def _two_ends(one: Any, most: int, capacity: int) -> Any:
+    """The same from both ends, new holders ``s`` from the ends in sum; with the first end's share of ``s`` and hops."""
+    reach = len(one) - 1
+    two = np.full((most + 1, capacity + 1), INFINITE)
+    share_x, share_b = np.zeros((most + 1, capacity + 1), np.int64), np.zeros((most + 1, capacity + 1), np.int64)
+    for s in range(most + 1):
+        for x in range(max(0, s - reach), min(s // 2, reach) + 1):
+            for b1 in range(x, capacity + 1):
+                if one[x, b1] >= INFINITE:
+                    continue
+                for b2 in range(s - x, capacity + 1 - b1):
+                    cost = one[x, b1] + one[s - x, b2]
+                    if cost < two[s, b1 + b2]:
+                        two[s, b1 + b2], share_x[s, b1 + b2], share_b[s, b1 + b2] = cost, x, b1
+    return two, share_x, share_b
+
+
+@jit
+def _knapsack(tables: Any, order: Any, capacity: int) -> Any:
+    """Hops for every entry of ``order`` (a row of ``tables``) with the least sum, all within ``capacity``; a first
+    entry of -1 says that nothing fits."""
+    count = len(order)
+    best = np.zeros(capacity + 1)
+    choice = np.zeros((count, capacity + 1), np.int32)
+    for i in range(count):
+        row = tables[order[i]]
+        following = np.full(capacity + 1, INFINITE)
+        for b in range(capacity + 1):
+            if row[b] >= INFINITE:
+                continue
+            for c in range(b, capacity + 1):
+                cost = best[c - b] + row[b]
+                if cost < following[c]:
+                    following[c], choice[i, c] = cost, b
+        best = following
+    spent = np.empty(count, np.int64)
+    left = int(np.argmin(best))
+    if best[left] >= INFINITE / 2:
+        spent[0] = -1
+        return spent
+    for i in range(count - 1, -1, -1):
+        spent[i] = choice[i, left]
+        left -= spent[i]
+    return spent

@@ -1,0 +1,166 @@
+"""Effective bandwidth over message size: bytes per node over completion time, for EquiMesh, the mesh baselines, and
+the most that any algorithm on the mesh can reach (XTree, section V-B, figures 7 and 8).
+
+Completion times are those of :mod:`synth.schedule.timing` (alpha-beta model, no barrier between timesteps). The size M
+is what every node ends up with: an allgather's whole vector (M/N from each node), an allreduce's vector. Every
+algorithm takes the number of chunks that suits the size best, out of those it was run with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from synth.api import method_options
+from synth.family import load
+from synth.making import make
+from synth.reproduction.collect import Reproduction
+from synth.schedule.schedule import Schedule
+from synth.schedule.timing import earliest_times
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.family import FAMILY
+from synth_models.xtree.instance import XTreeInstance
+
+BYTES = tuple(2.0**k for k in range(10, 31, 2))  # 1 KiB to 1 GiB
+SATURATED = BYTES[-1]
+TIME_LIMIT = 120.0
+FINE = 1000  # chunks per node at which a bound in timesteps is as good as one in bytes
+XTREE, OURS = "XTree on EquiMesh", "pull on EquiMesh (ours)"
+MESH_BOUND, EQUIMESH_BOUND = "bound of any algorithm, mesh", "bound of any algorithm, EquiMesh"
+BASELINES = {  # method and the chunk counts it is run with; XTree's section V-A names the five
+    "2DMesh": ("mesh2d_rings", (1, 4)), "MultiTree": ("multitree", (1,)), "TACOS": ("tacos", (1, 4)),
+    "TTO (reconstruction)": ("tto", (1, 4, 16, 32)), "TidalMesh (reconstruction)": ("tidalmesh", (1, 4, 16, 32)),
+}  # fmt: skip
+
+
+@dataclass
+class Curves:
+    """Schedules of one network size and collective, by algorithm; and the bounds on both networks."""
+
+    rows: int
+    cols: int
+    collective: str
+    schedules: dict[str, list[tuple[XTreeInstance, Schedule]]] = field(default_factory=dict)
+    bounds: dict[str, XTreeInstance] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """``5x11 allgather``."""
+        return f"{self.rows}x{self.cols} {self.collective}"
+
+    def seconds(self, algorithm: str, size: float) -> float:
+        """Completion time, or the least possible one for the two bounds; ``size`` in bytes per node."""
+        if algorithm in self.bounds:
+            return least_seconds(self.bounds[algorithm], size)
+        return min(completion(instance, schedule, size) for instance, schedule in self.schedules[algorithm])
+
+    def bandwidth(self, algorithm: str, size: float) -> float:
+        """Effective bandwidth in bytes per second."""
+        return size / self.seconds(algorithm, size)
+
+    def best_baseline(self, size: float) -> tuple[str, float]:
+        """The fastest mesh baseline at this size and its seconds."""
+        times = {name: self.seconds(name, size) for name in BASELINES}
+        name = min(times, key=lambda key: times[key])
+        return name, times[name]
+
+
+def completion(instance: XTreeInstance, schedule: Schedule, size: float) -> float:
+    """Seconds that the schedule takes when every node ends up with ``size`` bytes."""
+    return earliest_times(instance.topology, instance.task, schedule, size / instance.total_chunks).completion
+
+
+def least_seconds(instance: XTreeInstance, size: float) -> float:
+    """A lower bound on the seconds of any algorithm, whatever its chunks.
+
+    The bytes that must cross the strongest cut (or, for an allreduce, all transfers that must be made, see
+    :mod:`bound`) spread over the links that there are, after one latency; and the latency of the longest way.
+    """
+    network = instance.topology
+    alpha, rate = float(network.latency.min()), float(network.bandwidth.max())
+    certificate = lower_bound(instance)[2]
+    if certificate["binding"] == "cut":
+        shards = certificate["crossings"] / certificate["capacity"] / instance.chunks
+    else:
+        assert certificate["binding"] == "volume", certificate
+        phases = 2 if instance.collective == "allreduce" else 1
+        shards = phases * (network.nodes - 1) * network.nodes / network.links
+    return float(max(alpha + shards * size / network.nodes / rate, network.diameter * alpha))
+
+
+def curves(page: Reproduction, rows: int, cols: int, collective: str) -> Curves:
+    """Run (or read) every algorithm of one size and collective."""
+    result = Curves(rows, cols, collective)
+    published = "xtree" if collective == "allgather" else "mirror_xtree"
+    wanted: list[tuple[str, str, str, tuple[int, ...]]] = [
+        (XTREE, "equimesh", published, (1, 4)),
+        (OURS, "equimesh", "pull", (1, 4)),
+    ]
+    wanted += [(label, "mesh", method, chunks) for label, (method, chunks) in BASELINES.items()]
+    for label, network, method, chunks in wanted:
+        result.schedules[label] = [
+            _solved(page, _instance(page, network, rows, cols, collective, c), method)
+            for c in chunks
+            if c <= 4 or not page.quick
+        ]
+    for label, network in ((MESH_BOUND, "mesh"), (EQUIMESH_BOUND, "equimesh")):
+        result.bounds[label] = _made(network, rows, cols, collective, FINE)
+    return result
+
+
+def _made(network: str, rows: int, cols: int, collective: str, chunks: int) -> XTreeInstance:
+    words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks, "collective": collective}
+    instance = make(FAMILY, words)
+    assert isinstance(instance, XTreeInstance)
+    return instance
+
+
+def _instance(
+    page: Reproduction, network: str, rows: int, cols: int, collective: str, chunks: int
+) -> tuple[XTreeInstance, str]:
+    """The shipped instance if there is one, else one made for this page; and the part its records belong to."""
+    made = _made(network, rows, cols, collective, chunks)
+    if (page.instances / "xtree" / f"{made.name}.json").is_file():
+        found, part = page.shipped("xtree", made.name), ""
+    else:
+        found, part = page.keep(made, "bandwidth"), "bandwidth"
+    assert isinstance(found, XTreeInstance)
+    return found, part
+
+
+def _solved(page: Reproduction, place: tuple[XTreeInstance, str], method: str) -> tuple[XTreeInstance, Schedule]:
+    instance, part = place
+    limit = TIME_LIMIT if method in ("xtree", "mirror_xtree", "pull") else 60.0
+    family = FAMILY
+    assert method_options(family, family.method(method), None, {})[0] is None  # references only: no solver needed
+    [(_, record)] = page.solve([instance], [method], time_limit=limit, part=part)
+    assert record.packed is not None, record["message"]
+    return instance, load(family.unpack)(instance, record.packed)
+
+
+def draw(found: Sequence[Curves]) -> Figure:
+    """One panel per size: effective bandwidth over bytes per node, bounds dashed."""
+    figure = Figure(figsize=(6.3 * len(found), 5.2), layout="constrained")
+    for axes, curve in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
+        for label in (*curve.schedules, *curve.bounds):
+            mine, bound = label in (XTREE, OURS), label in curve.bounds
+            style = {"color": "black" if label == MESH_BOUND else "grey", "linestyle": "--"} if bound else {
+                "marker": "s" if mine else "o", "linewidth": 2.2 if mine else 1.2, "markersize": 4,
+            }  # fmt: skip
+            axes.plot(BYTES, [curve.bandwidth(label, size) / 1e9 for size in BYTES], label=label, **style)
+        axes.set(xscale="log", xlabel="bytes per node", title=curve.name, ylim=(0, None))
+        axes.set_ylabel("effective bandwidth, GB/s")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, ncols=3, loc="outside lower center")
+    return figure
+
+
+def table(curve: Curves) -> pd.DataFrame:
+    """Rows: size in bytes per node; columns: effective bandwidth of every algorithm and bound in GB/s."""
+    names = (*curve.schedules, *curve.bounds)
+    rows = [[int(size), *[round(curve.bandwidth(name, size) / 1e9, 3) for name in names]] for size in BYTES]
+    return pd.DataFrame(np.array(rows, dtype=object), columns=["bytes per node", *names])

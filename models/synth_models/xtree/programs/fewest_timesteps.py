@@ -1,0 +1,96 @@
+"""The fewest timesteps with any decision procedure for one horizon; shared by ``ilp`` and ``cpsat``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.network import Network
+from synth.options import RunOptions
+from synth.schedule.schedule import Schedule
+from synth.solvers.horizon import Decision, Proven, fewest
+from synth_models.xtree.bounds import relaxation
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.references import pull, symmetric, xtree
+
+Decide = Callable[[Network, int, int, RunOptions], Decision]
+"""``(network, chunks per node, horizon, options)`` decides an allgather."""
+
+
+def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decide, by: str) -> Outcome:
+    """Least number of timesteps of an allgather or reduce-scatter (as an allgather on the reversed network).
+
+    Horizons are tried upwards from the proven lower bound (:func:`synth.solvers.horizon.fewest`). Each is first
+    attacked by the LP relaxation (unless switched off), whose refutation has a certificate, then decided by
+    ``decide``; the search ends at the first horizon with a schedule, which is optimal, or at the incumbent of the
+    references. ``by`` names the solver in proofs. With the parameter ``horizon`` only that horizon is decided.
+    """
+    network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
+    steps, proof, certificate = lower_bound(instance)
+    horizon = options.method["horizon"]
+    incumbent, origin, seconds = None, "", 0.0
+    if horizon is None and options.method["warm_start"]:
+        started = time.monotonic()
+        incumbent, origin = _incumbent(network, instance.chunks, options, steps)
+        seconds = time.monotonic() - started
+
+    def decided(horizon: int) -> Decision:
+        if not options.method["relaxation"]:
+            return decide(network, instance.chunks, horizon, options)
+        found = relaxation.refute(network, instance.chunks, horizon, options, relaxation.QUICK)
+        if found.certificate is not None:
+            return Decision(
+                "infeasible", certificate=found.certificate, proof=found.words, build_s=found.build_s,
+                solve_s=found.solve_s,
+            )  # fmt: skip
+        decision = decide(network, instance.chunks, horizon, options)
+        decision.build_s += found.build_s
+        decision.solve_s += found.solve_s
+        return decision
+
+    outcome = fewest(
+        decided, Proven(steps, proof, certificate), options, by=by, unit="timesteps", size=lambda found: found.steps,
+        incumbent=incumbent, origin=origin, horizon=horizon,
+    )  # fmt: skip
+    outcome.solve_s += seconds
+    outcome.solution = _orient(instance, outcome.solution)
+    return outcome
+
+
+def folded_words(horizon: int) -> str:
+    """What it means that the folded program has no point."""
+    return f"no schedule of {horizon} timesteps is invariant under the network's symmetries; others are not excluded"
+
+
+def _incumbent(network: Network, chunks: int, options: RunOptions, bound: int) -> tuple[Schedule, str]:
+    """The shortest allgather of the references, and which one it was; stops at the bound."""
+    seeds = np.random.SeedSequence(options.seed)
+    candidates: list[tuple[str, Callable[[], Schedule]]] = []
+    for restart in range(10):
+        child = np.random.SeedSequence([options.seed, restart]).spawn(1)[0]
+        candidates.append(("pull", lambda child=child: pull.allgather(network, chunks, child)))  # type: ignore[misc]
+    candidates.insert(1, ("symmetric", lambda: symmetric.allgather(network, chunks, seeds.spawn(1)[0], bound)))
+    candidates.append(("xtree", lambda: xtree.allgather(network, chunks, seeds.spawn(1)[0])))
+    best: tuple[Schedule, str] | None = None
+    for name, make in candidates:
+        try:
+            schedule = make()
+        except UnsupportedError:
+            continue
+        if best is None or schedule.steps < best[0].steps:
+            best = schedule, name
+        if best[0].steps <= bound or options.out_of_time():
+            break
+    assert best is not None
+    return best
+
+
+def _orient(instance: XTreeInstance, schedule: Schedule | None) -> Schedule | None:
+    if schedule is None or instance.collective == "allgather":
+        return schedule
+    return schedule.reversed_in_time(adds=True)

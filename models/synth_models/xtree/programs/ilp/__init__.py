@@ -1,0 +1,1 @@
+"""Time-expanded link allocation as an integer program."""

@@ -1,0 +1,1 @@
+"""Allreduce as one joint program."""

@@ -1,0 +1,136 @@
+"""Solve the joint allreduce program horizon by horizon, through Pyomo or CP-SAT."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.errors import SizeLimitError, UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.schedule.schedule import Schedule
+from synth.solvers import cpsat as cpsat_solver
+from synth.solvers import mathprog
+from synth.solvers.catalogue import require
+from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.status import SolverResult
+from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.programs.joint.model import JointModel
+from synth_models.xtree.references import mesh2d_rings, pull, symmetric, tidalmesh, xtree
+
+LARGEST = 400_000  # variables of the joint program
+
+Point = npt.NDArray[np.bool_] | None
+Solve = Callable[[JointModel, RunOptions], tuple[SolverResult, Point]]
+
+
+def solve_ilp(instance: XTreeInstance, options: RunOptions) -> Outcome:
+    """The joint program through Pyomo."""
+    return _search(instance, options, _by_pyomo, require(options.solver or "highs").title)
+
+
+def solve_cpsat(instance: XTreeInstance, options: RunOptions) -> Outcome:
+    """The joint program through CP-SAT."""
+    return _search(instance, options, _by_cpsat, "CP-SAT")
+
+
+def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str) -> Outcome:
+    """Horizons upwards from the bound to the best reference. Rooted infeasibility raises the bound only where it is
+    infeasibility of all schedules (no transfer to spare)."""
+    steps, proof, certificate = lower_bound(instance)
+    horizon = options.method["horizon"]
+    incumbent, origin, seconds = None, "", 0.0
+    if horizon is None and options.method["warm_start"]:
+        started = time.monotonic()
+        incumbent, origin = _incumbent(instance, options, steps)
+        seconds = time.monotonic() - started
+    outcome = fewest(
+        lambda timesteps: decide(instance, timesteps, options, solve, by), Proven(steps, proof, certificate), options,
+        by=by, unit="timesteps", size=lambda found: found.steps, incumbent=incumbent, origin=origin, horizon=horizon,
+    )  # fmt: skip
+    outcome.solve_s += seconds
+    return outcome
+
+
+def decide(instance: XTreeInstance, horizon: int, options: RunOptions, solve: Solve, by: str) -> Decision:
+    """Build and solve the joint program for one horizon. Raises :class:`SizeLimitError`."""
+    network, total = instance.topology, instance.total_chunks
+    size = total * horizon * (3 * len(network.arcs[0]) + 3 * network.nodes)
+    if size > LARGEST:
+        raise SizeLimitError(
+            f"the joint program for {horizon} timesteps would have about {size} variables, more than {LARGEST}"
+        )
+    started = time.monotonic()
+    with mathprog.building():
+        model = JointModel(network, total, horizon)
+    built = time.monotonic()
+    result, point = solve(model, options)
+    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
+    if point is not None:
+        decision.answer, decision.solution = "feasible", model.schedule(point)
+    elif result.termination == "infeasible":
+        decision.message = None
+        if network.links * horizon <= 2 * (network.nodes - 1) * total:  # no transfer to spare: see the model's module
+            decision.answer = "infeasible"
+            decision.proof = f"{by} proves {horizon} timesteps infeasible for all schedules (no transfer to spare)"
+        else:
+            decision.answer = "restricted"
+            decision.message = f"no rooted schedule has {horizon} timesteps, says {by}; others are not excluded"
+    elif result.termination == "error":
+        decision.answer = "error"
+    return decision
+
+
+def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tuple[Schedule, str]:
+    """The shortest allreduce of the references, and which one it was."""
+    bare = RunOptions(options.time_limit_s, seed=options.seed, started=options.started, method={"restarts": 10})
+    best: tuple[Schedule, str] | None = None
+    for name, method in (
+        ("pull", pull.solve), ("symmetric", symmetric.solve), ("mirror_xtree", xtree.solve_mirror),
+        ("tidalmesh", tidalmesh.solve), ("mesh2d_rings", mesh2d_rings.solve),
+    ):  # fmt: skip
+        try:
+            schedule = method(instance, bare).solution
+        except UnsupportedError:
+            continue
+        if best is None or schedule.steps < best[0].steps:
+            best = schedule, name
+        if best[0].steps <= bound:
+            break
+    assert best is not None
+    return best
+
+
+def _by_pyomo(model: JointModel, options: RunOptions) -> tuple[SolverResult, Point]:
+    import pyomo.environ as pyo
+
+    from synth_models.xtree.programs.ilp.model import linear
+
+    with mathprog.building():
+        program = pyo.ConcreteModel()
+        program.x = pyo.Var(range(model.variables), domain=pyo.Binary)
+        x = [program.x[i] for i in range(model.variables)]
+        program.rows = pyo.ConstraintList()
+        for variables, coefficients, least, most in model.rows:
+            program.rows.add((least, linear(coefficients, [x[i] for i in variables]), most))
+        program.objective = pyo.Objective(expr=0)
+    result = mathprog.solve(program, options, bounded=True)
+    return result, np.array([variable.value > 0.5 for variable in x]) if result.has_point else None
+
+
+def _by_cpsat(model: JointModel, options: RunOptions) -> tuple[SolverResult, Point]:
+    from ortools.sat.python import cp_model
+
+    program = cp_model.CpModel()
+    x = [program.new_bool_var("") for _ in range(model.variables)]
+    for variables, coefficients, least, most in model.rows:
+        total = cp_model.LinearExpr.weighted_sum([x[i] for i in variables], coefficients)
+        low = least if least is not None else -sum(abs(c) for c in coefficients)
+        high = most if most is not None else sum(abs(c) for c in coefficients)
+        program.add_linear_constraint(total, low, high)
+    result, solver = cpsat_solver.solve(program, options)
+    return result, np.array([solver.boolean_value(v) for v in x]) if result.has_point else None

@@ -1,0 +1,192 @@
+"""Allreduce as one joint program: both halves share the links (a program file: it builds and solves nothing).
+
+Every chunk is reduced along a tree of its own into a root and spread from there along another; the program chooses
+the roots, both trees and all timesteps. The root may have a *mate*: in the step in which the mate's partial sum
+completes the root's, the root's may complete the mate's, and both spread the sum from then on.
+
+Restriction: such rooted schedules only. At a horizon whose links leave no transfer to spare it loses nothing, because
+a schedule that uses only 2(N-1) transfers for a chunk, the least possible, is of this form. Proof: let r be among the
+first nodes to be complete, in step t. N-1 transfers form an in-tree that brings everything to r; the other N-1 nodes
+receive exactly once outside it, and that transfer completes them. Whoever becomes complete after t can get a copy. If
+u != r becomes complete in step t too, the sender w of its last transfer held, as r and u did, only what the in-tree
+had brought: w had all that u lacked. r's own contribution has not left r (in the in-tree only others send), so w = r,
+and r held the complement of u's sum. A second such node u' would have held the same set as u, each the other's
+contribution, though in-tree paths run one way; so there is at most one mate. With transfers to spare, infeasibility
+is a statement about rooted schedules only.
+
+=================  ==================  ============================================================  ====
+symbol             code                index set                                                     unit
+=================  ==================  ============================================================  ====
+y[k,a,t]           ``up``              chunk, arc, timestep: partial sum sent                        0/1
+x[k,a,t]           ``down``            chunk, arc, timestep: complete sum sent                       0/1
+r[k,v]             ``root``            chunk, node                                                   0/1
+s[k,v,t]           ``settled``         chunk, node, timestep: v is the root or has sent its sum      0/1
+b[k,v,t]           ``start``           chunk, node, timestep: root v has everything, first so in t   0/1
+m[k,a,t]           ``mate``            chunk, arc out of the root, timestep: the mate's last addend  0/1
+h[k,v,t]           ``held``            chunk, node, timestep: v holds the complete sum               0/1
+c[a]               ``capacity``        arc                                                           chunks
+=================  ==================  ============================================================  ====
+
+    (1) one root          sum_v r[k,v] = 1
+    (2) link capacity     sum_k y[k,a,t] + x[k,a,t] + m[k,a,t] <= c[a]
+    (3) one partial sum   s[k,v,t-1] + sum_{a out of v} y[k,a,t] = s[k,v,t],  s[k,v,0] = r[k,v],  s[k,v,T] = 1
+    (4) sum is complete   y[k,(u,v),t] + s[k,v,t] <= 1 + r[k,v]     (nothing arrives after v has sent)
+    (5) root is complete  b[k,v,t] <= s[k,w,t] for all w;  sum_t b[k,v,t] = r[k,v]
+    (6) conservation      h[k,v,t-1] + b[k,v,t] + sum_{a into v} x[k,a,t] + m[k,a,t] = h[k,v,t],  h[k,v,T] = 1
+    (7) causality         x[k,(u,v),t] <= h[k,u,t-1]
+    (8) mates             m[k,(u,v),t] <= r[k,u],  b[k,u,t],  sum_{a from v to u} y[k,a,t],  s[k,w,t-1] for w not u, v
+    (9) symmetry          sum_v v r[k,v] <= sum_v v r[k+1,v]        (all N*C chunks are interchangeable)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.network import Network
+from synth.schedule.schedule import Schedule
+
+Row = tuple[list[int], list[int], int | None, int | None]
+"""``(variables, coefficients, least, most)``."""
+
+
+@dataclass
+class JointModel:
+    """A 0/1 program as rows over variable numbers, to be handed to Pyomo or CP-SAT.
+
+    ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes);
+    entries are variable numbers, step t at index t - 1.
+    """
+
+    network: Network
+    chunks: int
+    horizon: int
+    rows: list[Row] = field(default_factory=list)
+    variables: int = 0
+
+    def __post_init__(self) -> None:
+        tail, head, capacity, _ = self.network.arcs
+        self.tail, self.head, self.capacity = tail.tolist(), head.tolist(), capacity.tolist()
+        nodes, arcs = self.network.nodes, len(self.tail)
+        self.up = self._new(self.chunks, arcs, self.horizon)
+        self.down = self._new(self.chunks, arcs, self.horizon)
+        self.mate = self._new(self.chunks, arcs, self.horizon)
+        self.root = self._new(self.chunks, nodes)
+        self.settled = self._new(self.chunks, nodes, self.horizon)
+        self.start = self._new(self.chunks, nodes, self.horizon)
+        self.held = self._new(self.chunks, nodes, self.horizon)
+        one_root(self)
+        link_capacity(self)
+        for k in range(self.chunks):
+            for v in range(nodes):
+                one_partial_sum(self, k, v)
+                root_is_complete(self, k, v)
+                conservation(self, k, v)
+            for a in range(arcs):
+                sum_is_complete(self, k, a)
+                causality(self, k, a)
+                mates(self, k, a)
+        order_roots(self)
+
+    def _new(self, *shape: int) -> npt.NDArray[np.int64]:
+        first, self.variables = self.variables, self.variables + int(np.prod(shape))
+        return np.arange(first, self.variables).reshape(shape)
+
+    def schedule(self, chosen: npt.NDArray[np.bool_]) -> Schedule:
+        """The schedule of a point, given as a truth value per variable."""
+        _, _, _, arc_of_link = self.network.arcs
+        links_of = [np.flatnonzero(arc_of_link == a) for a in range(len(self.tail))]
+        transfers = []
+        for a, links in enumerate(links_of):
+            for t in range(self.horizon):
+                users = [(k, True) for k in np.flatnonzero(chosen[self.up[:, a, t]] | chosen[self.mate[:, a, t]])]
+                users += [(k, False) for k in np.flatnonzero(chosen[self.down[:, a, t]])]
+                transfers += [(t + 1, int(e), int(k), adds) for e, (k, adds) in zip(links, users, strict=False)]
+        table = np.array(sorted(transfers), dtype=np.int64).reshape(-1, 4)
+        return Schedule.of(table[:, 0], table[:, 1], table[:, 2], table[:, 3].astype(bool))
+
+
+def one_root(model: JointModel) -> None:
+    """(1)"""
+    model.rows += [(roots.tolist(), [1] * len(roots), 1, 1) for roots in model.root]
+
+
+def link_capacity(model: JointModel) -> None:
+    """(2): partial and complete sums share the links."""
+    for a, capacity in enumerate(model.capacity):
+        for t in range(model.horizon):
+            users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
+            model.rows.append((users, [1] * len(users), None, capacity))
+
+
+def one_partial_sum(model: JointModel, k: int, v: int) -> None:
+    """(3): every node but the root sends its partial sum once."""
+    outgoing = [a for a, u in enumerate(model.tail) if u == v]
+    for t in range(model.horizon):
+        before = int(model.settled[k, v, t - 1]) if t else int(model.root[k, v])
+        sends = model.up[k, outgoing, t].tolist()
+        variables = [before, *sends, int(model.settled[k, v, t])]
+        model.rows.append((variables, [1] * (1 + len(sends)) + [-1], 0, 0))
+    model.rows.append(([int(model.settled[k, v, -1])], [1], 1, 1))
+
+
+def sum_is_complete(model: JointModel, k: int, a: int) -> None:
+    """(4): what arrives at v in step t was not missing from the sum that v sent in step t or before."""
+    v = model.head[a]
+    for t in range(model.horizon):
+        variables = [int(model.up[k, a, t]), int(model.settled[k, v, t]), int(model.root[k, v])]
+        model.rows.append((variables, [1, 1, -1], None, 1))
+
+
+def root_is_complete(model: JointModel, k: int, v: int) -> None:
+    """(5): the root has the sum once everybody else has sent."""
+    model.rows.append(([*model.start[k, v].tolist(), int(model.root[k, v])], [1] * model.horizon + [-1], 0, 0))
+    for w in range(model.network.nodes):
+        if w != v:
+            for t in range(model.horizon):
+                model.rows.append(([int(model.start[k, v, t]), int(model.settled[k, w, t])], [1, -1], None, 0))
+
+
+def conservation(model: JointModel, k: int, v: int) -> None:
+    """(6): every node gets the complete sum exactly once, the root by completing it."""
+    incoming = [a for a, w in enumerate(model.head) if w == v]
+    for t in range(model.horizon):
+        arrivals = [int(model.start[k, v, t]), *model.down[k, incoming, t].tolist()]
+        arrivals += model.mate[k, incoming, t].tolist()
+        if t:
+            arrivals.append(int(model.held[k, v, t - 1]))
+        model.rows.append(([*arrivals, int(model.held[k, v, t])], [1] * len(arrivals) + [-1], 0, 0))
+    model.rows.append(([int(model.held[k, v, -1])], [1], 1, 1))
+
+
+def causality(model: JointModel, k: int, a: int) -> None:
+    """(7): a complete sum leaves a node only in a later timestep than it got there."""
+    u = model.tail[a]
+    model.rows.append(([int(model.down[k, a, 0])], [1], 0, 0))
+    for t in range(1, model.horizon):
+        model.rows.append(([int(model.down[k, a, t]), int(model.held[k, u, t - 1])], [1, -1], None, 0))
+
+
+def mates(model: JointModel, k: int, a: int) -> None:
+    """(8): the root completes its mate in the step in which the mate completes the root, all others having sent."""
+    u, v = model.tail[a], model.head[a]
+    back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
+    for t in range(model.horizon):
+        m = int(model.mate[k, a, t])
+        model.rows.append(([m, int(model.root[k, u])], [1, -1], None, 0))
+        model.rows.append(([m, int(model.start[k, u, t])], [1, -1], None, 0))
+        model.rows.append(([m, *model.up[k, back, t].tolist()], [1] + [-1] * len(back), None, 0))
+        for w in range(model.network.nodes):
+            if w not in (u, v):
+                before = [int(model.settled[k, w, t - 1])] if t else []
+                model.rows.append(([m, *before], [1] + [-1] * len(before), None, 0))
+
+
+def order_roots(model: JointModel) -> None:
+    """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
+    nodes = list(range(model.network.nodes))
+    for k in range(model.chunks - 1):
+        variables = [*model.root[k].tolist(), *model.root[k + 1].tolist()]
+        model.rows.append((variables, nodes + [-v for v in nodes], None, 0))

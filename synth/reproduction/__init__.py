@@ -1,0 +1,1 @@
+"""A paper's printed numbers beside ours."""

@@ -1,0 +1,97 @@
+"""The page ``<paper>.md`` of a reproduction, and its comparisons as a flat table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synth.reproduction.collect import Comparison, Reproduction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from synth.family import Family
+
+COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
+
+
+def write_page(page: Reproduction, family: Family, path: Path) -> None:
+    """Write the page and, beside the figures, ``comparisons.csv``. Holds no time or date: a second run with the same
+    outcome writes the same bytes."""
+    page.folder.mkdir(parents=True, exist_ok=True)
+    comparisons_table(page).to_csv(page.folder / "comparisons.csv", index=False)
+    path.write_text(page_text(page, family, path.parent))
+
+
+def comparisons_table(page: Reproduction) -> pd.DataFrame:
+    """Columns ``where,what,paper,ours,difference,unit,remark``; ``difference`` is ``(ours - paper) / |paper|``."""
+    import pandas as pd
+
+    rows = [(c.where, c.what, c.paper, c.ours, c.difference, c.unit, c.remark) for c in page.comparisons]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def page_text(page: Reproduction, family: Family, folder: Path) -> str:
+    """The page as Markdown; figures are linked relative to ``folder``."""
+    command = f"synth reproduce {family.name}{' --quick' if page.quick else ''}"
+    parts = [f"# {family.title}\n\nMade by `{command}`. {family.citation}.\n"]
+    if page.skipped:
+        parts.append("**Left out of this run**\n\n" + "".join(f"* {text}\n" for text in page.skipped))
+    if page.comparisons:
+        parts.append("## Printed numbers and ours\n\n" + _comparisons(page.comparisons))
+    if page.errata:
+        parts.append("## Errata\n\nWhat the paper prints, what it should be, and the computation that shows it.\n")
+        parts += [
+            f"{number}. **{item.where}.** Printed: {item.printed} Corrected: {item.corrected}\n\n"
+            f"   Computed: {item.computation}\n"
+            for number, item in enumerate(page.errata, 1)
+        ]
+    for title, rows in page.tables:
+        parts.append(f"## {title}\n\n" + markdown(rows))
+    if page.figures:
+        parts.append("## Figures\n")
+        parts += [
+            f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures
+        ]
+    if page.notes:
+        parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in page.notes))
+    return "\n".join(parts)
+
+
+def _comparisons(comparisons: list[Comparison]) -> str:
+    header = ["where", "what", "paper", "ours", "difference", "unit", "remark"]
+    rows = [
+        [c.where, c.what, shown(c.paper), shown(c.ours), _percent(c.difference), c.unit, c.remark] for c in comparisons
+    ]
+    return _markdown(header, rows, right={2, 3, 4})
+
+
+def markdown(rows: pd.DataFrame) -> str:
+    """A table as Markdown, numbers to six digits and to the right."""
+    numeric = {i for i, kind in enumerate(rows.dtypes) if kind.kind in "iuf"}
+    cells = [[shown(value) for value in row] for row in rows.itertuples(index=False)]
+    return _markdown([str(column) for column in rows.columns], cells, numeric)
+
+
+def _markdown(header: list[str], rows: list[list[str]], right: set[int]) -> str:
+    rule = ["---:" if i in right else "---" for i in range(len(header))]
+    lines = [header, rule, *[[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def shown(value: Any) -> str:
+    """A cell: numbers to six digits, a dash for nothing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}".replace(",", " ") if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
+
+
+def _percent(difference: float | None) -> str:
+    if difference is None:
+        return "–"
+    return "0" if abs(difference) < 5e-5 else f"{100 * difference:+.2f} %"

@@ -1,0 +1,1 @@
+"""Collectives, schedules, their replay and their timing."""
