@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import synth
-from synth import api, worker
+from synth import api
 from synth import record as records
 from synth.cli.main import app
+from synth.execution import child
+from synth.execution.messages import Task
 from synth.family import Method, Outcome, Verdict, get_family
 from synth.instance import Instance
 from synth.options import RunOptions
@@ -88,7 +91,7 @@ def test_grades(ring: Instance, what: str, solver: str | None, grade: str | None
 
 def test_a_count_below_a_bound_is_no_value(ring: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = lambda *_: Verdict(1.0, {"replayed": False})  # noqa: E731
-    monkeypatch.setattr(type(get_family("xtree")), "check", counted)
+    monkeypatch.setattr("synth_models.xtree.check.replay.check_schedule", counted)
     record = run(ring, "certified")
     assert (record.value, record.bound, record.ok) == (None, 2.0, False)
 
@@ -121,18 +124,18 @@ def test_round_trip_beside_a_solution(ring: Instance, tmp_path: Path, count: int
 
 
 @pytest.mark.parametrize("count", [0, records.INLINE_LIMIT + 1])
-def test_the_worker_keeps_the_certificate(
+def test_the_child_keeps_the_certificate(
     ring: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """What a run in a process of its own writes: the worker adds keys of its own to the record and loses none."""
-    methods = dict(get_family("xtree").methods) | {"pull": made_up("certified", count=count)}
-    monkeypatch.setattr(type(get_family("xtree")), "methods", methods)
-    options = RunOptions()
-    task = {
-        "instance": str(ring.file), "sha256": ring.sha256, "family": "xtree", "method": "pull",
-        "options": options.as_record() | {"solver": None}, "record": str(tmp_path / "out" / "pull.json"),
-    }  # fmt: skip
-    assert worker.execute(task) == 0
+    """What a run in a process of its own writes: the child adds keys of its own to the record and loses none."""
+    family = get_family("xtree")
+    patched = replace(family, methods={**family.methods, "pull": made_up("certified", count=count)})
+    monkeypatch.setattr("synth.family.get_family", lambda name: patched)
+    task = Task(
+        str(ring.file), ring.sha256, "xtree", "pull", RunOptions(), str(tmp_path / "out" / "pull.json"),
+        memory_mb=None, grace_s=60.0, share=1.0,
+    )  # fmt: skip
+    assert child.execute(task) == 0
     record = records.read(tmp_path / "out" / "pull.json")
     assert record.grade == "certified"
     assert api.check(record, ring).faults == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import Family, Verdict, family_names, get_family
+from synth.family import Verdict, family_names, get_family
 from synth.reproduction.collect import Comparison, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
 
@@ -112,7 +113,7 @@ def test_a_study_file_is_run_into_the_published_layout(tmp_path):
 def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     verdict = Verdict(None, {}, ["a fault"])
-    monkeypatch.setattr(type(get_family("mlfm")), "check", lambda *_: verdict)
+    monkeypatch.setattr("synth_models.mlfm.check.replay.check_phases", lambda *_: verdict)
     done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
     assert done.exit_code == 1
     assert "a fault" in done.output
@@ -151,7 +152,8 @@ def test_the_short_form_of_a_paper_twice(tmp_path, monkeypatch):
 
 
 def test_a_family_without_reproduction(monkeypatch, tmp_path):
-    monkeypatch.setattr(type(get_family("mlfm")), "reproduce", Family.reproduce)
+    mlfm = dataclasses.replace(get_family("mlfm"), paper=None)
+    monkeypatch.setattr("synth.family.get_family", lambda name: mlfm)
     done = RUN.invoke(app, ["reproduce", "mlfm", "--out", str(tmp_path)])
     assert isinstance(done.exception, InputError)
     assert "mlfm has no reproduction" in str(done.exception)
