@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -73,6 +74,7 @@ class Reproduction:
     figures: list[tuple[Path, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    proofs: dict[Path, str] = field(default_factory=dict)
 
     @property
     def results(self) -> Path:
@@ -141,6 +143,17 @@ class Reproduction:
             path.write_text(text)
         return read(path)
 
+    def grades(self) -> str:
+        """What the bounds of this page's records rest on, in words; empty where there are none."""
+        count = Counter(self.proofs.values())
+        parts = [f"{count['certified']} certified (the check derives them again from certificates)"]
+        parts += [
+            f"{number} by the word of {proof}" for proof, number in sorted(count.items())
+            if proof not in ("certified", "nobody")
+        ]  # fmt: skip
+        parts += [f"{count['nobody']} proven by nobody, which count for nothing"] if count["nobody"] else []
+        return f"Bounds behind gaps, 'optimal' and 'proven' on this page: {', '.join(parts)}." if count else ""
+
     def solve(
         self, instances: Iterable[Instance], methods: Sequence[str] | Mapping[str, Mapping[str, str]],
         *, solver: str | None = None, time_limit: float | None = 60.0, part: str = "",
@@ -191,6 +204,8 @@ class Reproduction:
                 record = records.write(execute(run.instance, run.method, run.options), run.path)
             if not record.ok:
                 raise RuntimeError(f"{run.path}: {record['verified']['faults'] or record['message']}")
+            if record.stated_bound is not None:
+                self.proofs[run.path] = record.proof if record.bound is not None else "nobody"
             yield run.instance, record
 
 

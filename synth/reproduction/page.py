@@ -54,8 +54,9 @@ def page_text(page: Reproduction, family: Family, folder: Path) -> str:
         parts += [
             f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures
         ]
-    if page.notes:
-        parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in page.notes))
+    notes = [*page.notes, *filter(None, [page.grades()])]
+    if notes:
+        parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
     return "\n".join(parts)
 
 

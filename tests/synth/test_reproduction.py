@@ -93,6 +93,17 @@ def test_solve_keeps_records_and_takes_them_again(tmp_path):
     assert other["options"]["method"] == {"restarts": 3}
 
 
+def test_the_page_says_what_its_bounds_rest_on(tmp_path):
+    """A certified bound, one that is the solver's word (a second look at the record counts once), no bound: no word."""
+    made = page(tmp_path, quick=True)
+    assert made.grades() == ""
+    job = made.shipped("bine", "groups-5-3-8-reduce")
+    for methods in (["bound", "tree_ilp", "bine"], ["tree_ilp"]):
+        assert all(record.ok for _, record in made.solve([job], methods))
+    counted = "1 certified (the check derives them again from certificates), 1 by the word of HiGHS."
+    assert counted in page_text(made, get_family("bine"), tmp_path)
+
+
 def test_a_study_file_is_run_into_the_published_layout(tmp_path):
     folder = tmp_path / "instances" / "studies"
     folder.mkdir(parents=True)
