@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from synth.cli.common import (
-    EXIT_FAILED,
-    EXIT_INFEASIBLE,
-    EXIT_INPUT,
-    EXIT_NO_SOLUTION,
-    checked,
-    ending_early,
-    retries_failed,
-)
-from synth.cli.output import console, errors, number, percent, table
+from synth.cli import common
+from synth.cli.common import checked
+from synth.cli.output import console
+from synth.cli.run_table import print_messages, print_table
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
@@ -52,13 +46,13 @@ def solve(
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)
-    retry_failed = retries_failed(retry, resume)
+    retry_failed = common.retries_failed(retry, resume)
     solvers, parameters = [solver] if solver else [], split_pairs(options or [], "-O")
     runs = plan(paths, Request(methods, solvers, [seed], [time_limit], gap, threads, parameters), results)
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
-    with ending_early(), Progress(len(runs), json_lines) as progress:
+    with common.ending_early(), Progress(len(runs), json_lines) as progress:
         for run, record, was_there in run_all(
             runs, slots(jobs, threads), resume, retry_failed, progress.start, memory_mb=memory_mb, grace_s=grace_s
         ):
@@ -79,108 +73,20 @@ def solve(
         raise typer.Exit(code)
 
 
-COLUMNS = ("instance", "method", "value", "bound", "gap", "seconds", "verified", "ended")
-
-
-def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
-    from synth.record import gap
-
-    bounds = _best_bounds(done, results)
-    rows: list[Sequence[str]] = []
-    for run, record in done:
-        bound = bounds.get((run.instance.family, run.instance.name))
-        solver = run.options.solver
-        method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
-        something = record.value is not None or "certificate" in record["verified"]["facts"]
-        done_how = "yes" if record["verified"]["facts"].get("replayed") or record.value is None else "counted"
-        verified = "FAILED" if not record.ok else done_how if something else "–"
-        ended = record["termination"]
-        value = number(record.value) if record.value is not None else ended
-        if run.method.kind == "bound" and record.bound is not None:
-            value = f"(bound {number(record.bound)})"
-        seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
-        shown_gap = percent(gap(record.value, bound))
-        rows.append((run.instance.name, method, value, number(bound), shown_gap, seconds, verified, ended))
-    return rows
-
-
-def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
-    """Value, best proven bound, gap, seconds and end of each run."""
-    rows = _rows(done, results)
-    right = ("value", "bound", "gap", "seconds")
-    console.print(table(*COLUMNS, rows=rows, right=right))
-
-
-def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
-    """The columns of the table with plain numbers, as a CSV file; empty cells where there is nothing."""
-    import csv
-
-    from synth.record import gap
-
-    bounds = _best_bounds(done, results)
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
-        for run, record in done:
-            bound = bounds.get((run.instance.family, run.instance.name))
-            seconds = record["seconds"]["build"] + record["seconds"]["solve"]
-            writer.writerow((
-                run.instance.name, run.method.name, run.options.solver, record.value, bound, gap(record.value, bound),
-                seconds, record.ok, record["termination"],
-            ))  # fmt: skip
-
-
-def _best_bounds(done: Sequence[tuple[Run, Record]], results: Path) -> dict[tuple[str, str], float]:
-    """The best proven bound per instance, over these runs and earlier records of the same instance file."""
-    from synth import record as records
-    from synth.errors import InputError
-
-    best: dict[tuple[str, str], float] = {}
-    for run, _ in done:
-        key = (run.instance.family, run.instance.name)
-        if key in best:
-            continue
-        for path in (results / run.instance.family / run.instance.name).glob("*.json"):
-            try:
-                record = records.read(path)
-            except InputError:
-                continue
-            if record["instance_sha256"] == run.instance.sha256 and record.bound is not None and record.ok:
-                best[key] = max(best.get(key, record.bound), record.bound)
-    return best
-
-
-def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
-    """What a person must know and the table does not say, on standard error."""
-    from synth.execution.runs import FAILED
-
-    for run, record in done:
-        where = f"{run.instance.name}, {run.method.name}"
-        if (
-            record["termination"] in (*FAILED, "size_limit", "unsupported", "infeasible", "time_limit")
-            and record["message"]
-        ):
-            if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
-                continue  # the table's last column says it; the records have the words
-            errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)
-        for fault in record["verified"]["faults"]:
-            errors.print(f"{where}: check failed: {fault}", style="red", markup=False)
-
-
 def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
     """The command's exit code for these runs (see the README)."""
     from synth.execution.runs import FAILED
 
     if any(record["termination"] in FAILED or not record.ok for _, record in done):
-        return EXIT_FAILED
+        return common.EXIT_FAILED
     if all(record["termination"] in ("size_limit", "unsupported") for _, record in done):
-        return EXIT_INPUT
+        return common.EXIT_INPUT
     if any(record["termination"] == "infeasible" for _, record in done):
-        return EXIT_INFEASIBLE
+        return common.EXIT_INFEASIBLE
     problems = {(run.instance.family, run.instance.sha256) for run, _ in done}
     solved = {
         (run.instance.family, run.instance.sha256)
         for run, record in done
         if record.value is not None or run.method.kind == "bound"
     }
-    return EXIT_NO_SOLUTION if problems - solved else 0
+    return common.EXIT_NO_SOLUTION if problems - solved else 0
