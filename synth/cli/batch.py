@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli import solve as solving
 from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
 from synth.cli.output import console, errors, table
+from synth.cli.run_table import print_contradictions, print_messages, print_table, write_table
 
 if TYPE_CHECKING:
     from synth.batch.plan import Batch, Resources, Submission
@@ -186,11 +186,11 @@ def collect(folder: Path = FOLDER) -> None:
     done = [(batch.entries[run.index].run(folder), run.record) for run in found.runs if run.record is not None]
     if batch.study is None and done:
         results = folder / batch.entries[0].results
-        solving.print_contradictions(done, results)
-        solving.print_table(done, results)
-        solving.write_table(done, results, folder / "table.csv")
+        print_contradictions(done, results)
+        print_table(done, results)
+        write_table(done, results, folder / "table.csv")
         console.print(f"{folder / 'table.csv'} written", markup=False, soft_wrap=True)
-    solving.print_messages(done)
+    print_messages(done)
 
 
 def _study(targets: Sequence[str]) -> Study | None:
@@ -304,7 +304,7 @@ def _run_here(batch: Batch, jobs: int | None) -> None:
         local.run(batch, jobs, progress.start, on_end)
     found = status.of(batch)
     console.print(_counted(found))
-    solving.print_messages(ended)
+    print_messages(ended)
     if found.missing():
         raise typer.Exit(EXIT_FAILED)
 

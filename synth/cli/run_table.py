@@ -1,0 +1,113 @@
+"""The table of runs that ``synth solve`` and ``synth batch collect`` end with, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synth.cli.output import console, errors, number, percent, table
+
+if TYPE_CHECKING:
+    from synth.execution.runs import Run
+    from synth.record import Record
+    from synth.standing import Standing
+
+COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "verified", "ended")
+
+
+def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
+    from synth.record import gap
+
+    found = _standings(done, results)
+    rows: list[Sequence[str]] = []
+    for run, record in done:
+        best = found[run.instance.family, run.instance.sha256]
+        bound = best.bound
+        solver = run.options.solver
+        method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
+        something = record.value is not None or "certificate" in record["verified"]["facts"]
+        done_how = "counted" if record.evidence == "counted" else "yes"
+        verified = "FAILED" if not record.ok else done_how if something else "–"
+        ended = record["termination"]
+        value = number(record.value) if record.value is not None else ended
+        if run.method.kind == "bound" and record.bound is not None:
+            value = f"(bound {number(record.bound)})"
+        elif record.bound_disproved:
+            verified = "bound FALSE"
+        seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
+        shown_gap = percent(gap(record.value, bound))
+        rows.append((run.instance.name, method, value, number(bound), shown_gap, best.proof, seconds, verified, ended))
+    return rows
+
+
+def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
+    """Value, best proven bound and what proves it, gap, seconds and end of each run."""
+    rows = _rows(done, results)
+    right = ("value", "bound", "gap", "seconds")
+    console.print(table(*COLUMNS, rows=rows, right=right))
+
+
+def print_contradictions(done: Sequence[tuple[Run, Record]], results: Path) -> int:
+    """Schedules below certified bounds (alarms) and below solvers' bounds, on standard error; how many there are."""
+    found = _standings(done, results)
+    texts = [text for standing in found.values() for text in standing.messages()]
+    for text in texts:
+        errors.print(f"synth: {text}", style="red", markup=False)
+    return len(texts)
+
+
+def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
+    """The columns of the table with plain numbers, as a CSV file; empty cells where there is nothing."""
+    import csv
+
+    from synth.record import gap
+
+    found = _standings(done, results)
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
+        for run, record in done:
+            best = found[run.instance.family, run.instance.sha256]
+            seconds = record["seconds"]["build"] + record["seconds"]["solve"]
+            writer.writerow((
+                run.instance.name, run.method.name, run.options.solver, record.value, best.bound,
+                gap(record.value, best.bound), best.proof if best.best else None, seconds, record.ok,
+                record["termination"],
+            ))  # fmt: skip
+
+
+def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:
+    """What is proven per instance (family and hash of its file), by these runs and earlier records of the same file."""
+    from synth import record as records
+    from synth.errors import InputError
+    from synth.standing import by_instance, standing
+
+    held = {run.path.resolve(): record for run, record in done}
+    for folder in {run.path.parent.resolve() for run, _ in done}:
+        for path in sorted(folder.glob("*.json")):
+            if path not in held:
+                try:
+                    held[path] = records.read(path)
+                except InputError:
+                    continue
+    groups = by_instance(held.values())
+    keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
+    return {key: standing(groups.get(key, ())) for key in keys}
+
+
+def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
+    """What a person must know and the table does not say, on standard error."""
+    from synth.execution.runs import FAILED
+
+    for run, record in done:
+        where = f"{run.instance.name}, {run.method.name}"
+        if (
+            record["termination"] in (*FAILED, "size_limit", "unsupported", "infeasible", "time_limit")
+            and record["message"]
+        ):
+            if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
+                continue  # the table's last column says it; the records have the words
+            errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)
+        for fault in record["verified"]["faults"]:
+            errors.print(f"{where}: check failed: {fault}", style="red", markup=False)
