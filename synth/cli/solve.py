@@ -69,7 +69,7 @@ def solve(
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
     print_messages(done)
-    code = EXIT_FAILED if contradictions else exit_code(done)
+    code = common.EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
 
