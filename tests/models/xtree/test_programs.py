@@ -29,7 +29,7 @@ def make(**parameters: object):
 def run_options(method: str, solver: str | None = None, **changed: object) -> RunOptions:
     solvers = FAMILY.method(method).solvers
     parameters = {parameter.name: parameter.default for parameter in FAMILY.method(method).parameters}
-    return RunOptions(300.0, solver=solver or solvers[0], method=parameters | changed)
+    return RunOptions(900.0, solver=solver or solvers[0], method=parameters | changed)
 
 
 def by_the_program_alone(instance, method: str, horizon: int, solver: str | None = None) -> str:
