@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
-from faulty_files import SYNTH, alive, record, start, synth, terminations, traced, write
-
+from faulty.files import SYNTH, alive, record, start, synth, terminations, traced, write
 from synth.batch import plan, slurm
 from synth.batch.plan import Batch, Entry, Resources, Task
 from synth.batch.task import Events, identity, lives

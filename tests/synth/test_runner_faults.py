@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,9 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
-from faulty_files import alive, record, start, synth, terminations, traced, write
-
+from faulty.files import alive, record, start, synth, terminations, traced, write
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
