@@ -126,11 +126,52 @@ def test_make_from_csv(tmp_path: Path) -> None:
 
 def test_make_names_every_fault(tmp_path: Path) -> None:
     done = run("make", "xtree", "network=mesh", "rows=x", "chunks=0", "colour=red", cwd=tmp_path, code=2)
-    named = sorted(line.split()[4].rstrip(":") for line in done.stderr.splitlines())
-    assert named == ["chunks", "colour", "cols", "rows"]
+    *faults, hint = sorted(done.stderr.splitlines())
+    assert sorted(line.split()[4].rstrip(":") for line in faults) == ["chunks", "colour", "cols", "rows"]
+    assert hint == "what each key means: synth make xtree --help"
     for words in (("make", "xtree", "rows"), ("make", "tree")):
         assert run(*words, cwd=tmp_path, code=2).stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help_lists_a_familys_keys(tmp_path: Path) -> None:
+    """Every key with what it takes, its default and its unit, and examples that work."""
+    text = flat(run("make", "xtree", "--help", cwd=tmp_path).stdout)
+    for words in ("| reduce_scatter | allreduce", "│ whole number >= 1 │ 1 │ equal chunks", "bytes/s (default"):
+        assert words in text
+    example = text.partition("┘ synth make xtree ")[2].partition(" synth make")[0]
+    run("make", "xtree", *example.split(), "-o", "x.json", cwd=tmp_path)
+    assert "bandwidth" not in run("make", "--help", cwd=tmp_path).stdout
+
+
+def test_a_family_lists_its_methods_own_parameters(tmp_path: Path) -> None:
+    text = flat(run("families", "xtree", cwd=tmp_path).stdout)
+    assert "│ horizon │ whole number >= 1 │ │ decide this number of timesteps only" in text
+    assert "│ ilp, cpsat │" in text
+    assert "mlfm" not in text
+    assert "unknown family 'tree'" in run("families", "tree", cwd=tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("synth make xt", ["xtree"]),
+        ("synth families o", ["optree"]),
+        ("synth solve --solver s", ["scip"]),
+        ("synth solve ring4.json -m pu", ["pull"]),
+        ("synth make xtree -o x", []),  # a file: the shell's own business
+    ],
+)
+def test_completion(
+    words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {
+        "_SYNTH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1),
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main.app(prog_name="synth")
+    assert capsys.readouterr().out.split() == expected
 
 
 # --- solve -------------------------------------------------------------------------------------------------------
