@@ -65,9 +65,12 @@ class RunOptions:
     def as_record(self) -> dict[str, Any]:
         """The options as a record stores and ``--resume`` compares them."""
         return {
-            "time_limit_s": self.time_limit_s, "relative_gap": self.relative_gap, "threads": self.threads,
-            "seed": self.seed, "method": dict(self.method),
-        }  # fmt: skip
+            "time_limit_s": self.time_limit_s,
+            "relative_gap": self.relative_gap,
+            "threads": self.threads,
+            "seed": self.seed,
+            "method": dict(self.method),
+        }
 
 
 def read_flag(text: str) -> bool:

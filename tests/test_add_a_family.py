@@ -40,9 +40,13 @@ def place(tmp_path_factory):
 def synth(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     paths = [str(place.parent / "site-packages"), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
-        [sys.executable, "-c", "from synth.cli.main import run; run()", *arguments], cwd=place, capture_output=True,
-        text=True, timeout=120, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )  # fmt: skip
+        [sys.executable, "-c", "from synth.cli.main import run; run()", *arguments],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
 
 
 def done(place: Path, *arguments: str) -> str:
@@ -79,8 +83,10 @@ def test_solve_check_and_show(place):
     output = done(place, "solve", "instances", "--json")
     found = {line["method"]: line for line in map(json.loads, output.splitlines())}
     assert {name: line["objective"]["value"] for name, line in found.items()} == {
-        "bound": None, "chain": 12, "doubling": 4,
-    }  # fmt: skip
+        "bound": None,
+        "chain": 12,
+        "doubling": 4,
+    }
     assert found["bound"]["bound"] == 4
     done(place, "check", "results")
     record = "results/toy_broadcast/toy-13/doubling.json"

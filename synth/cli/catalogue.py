@@ -66,11 +66,10 @@ def solvers() -> None:
     """List the solvers, which are installed, and how to get the others."""
     from synth.solvers.catalogue import SOLVERS
 
-    rows = [
-        (info.name, info.title, (info.version or "yes") if info.installed else "no", info.licence,
-         "" if info.installed else info.install)
-        for info in SOLVERS.values()
-    ]  # fmt: skip
+    rows = []
+    for info in SOLVERS.values():
+        there, missing = (info.version or "yes", "") if info.installed else ("no", info.install)
+        rows.append((info.name, info.title, there, info.licence, missing))
     console.print(table("solver", "", "installed", "licence", "to install", rows=rows))
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from faulty.files import alive, record, synth, terminations, traced, write
+from command import alive
+from faulty.files import record, synth, terminations, traced, write
 
 
 def slurm_answers() -> bool:
