@@ -11,7 +11,6 @@ Imports are lazy: solvers, numba and plotting load only when a call needs them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -27,20 +26,21 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
-_HOMES = {
-    "read": "synth.instance",
-    "make": "synth.api",
-    "solve": "synth.api",
-    "check": "synth.api",
-    "InputError": "synth.errors",
-    "Network": "synth.network",
-    "Schedule": "synth.schedule.schedule",
-}
-
 __all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve"]
+_TARGETS = {
+    "read": "synth.instance:read",
+    "make": "synth.api:make",
+    "solve": "synth.api:solve",
+    "check": "synth.api:check",
+    "InputError": "synth.errors:InputError",
+    "Network": "synth.network:Network",
+    "Schedule": "synth.schedule.schedule:Schedule",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _TARGETS:
+        from synth.family import load
+
+        return load(_TARGETS[name])
     raise AttributeError(f"module 'synth' has no attribute {name!r}")

@@ -25,8 +25,8 @@ ENTRY_POINT_GROUP = "synth.families"
 
 Kind = Literal["program", "reference", "bound"]
 Termination = Literal[
-    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed",
-]  # fmt: skip
+    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed"
+]
 Target = str
 """``"module:name"``: where a part of a family is."""
 

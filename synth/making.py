@@ -67,6 +67,21 @@ class Keys(BaseModel):
         """All keys, ``name`` last."""
         return [*(key for key in cls.model_fields if key != "name"), "name"]
 
+    @classmethod
+    def described(cls) -> list[tuple[str, str, str, str]]:
+        """A row a key: its name, what it takes, its default, its meaning."""
+        properties = cls.model_json_schema()["properties"]
+        fields = {key: cls.model_fields[key] for key in cls.names()}
+        return [
+            (
+                key,
+                _takes(properties[key]),
+                "needed" if field.is_required() else _text(field.default),
+                field.description or "",
+            )
+            for key, field in fields.items()
+        ]
+
     @property
     def given(self) -> tuple[str, ...]:
         """The keys that were given, in their order."""
@@ -140,7 +155,20 @@ def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> 
     return fault
 
 
+def _takes(schema: Mapping[str, Any]) -> str:
+    """What texts a key takes, in words, from its JSON schema."""
+    [schema] = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
+    if "enum" in schema or "const" in schema:
+        return " | ".join(schema.get("enum") or [schema["const"]])
+    words = {"boolean": "on | off", "integer": "whole number", "number": "number", "string": "text"}
+    word = "file" if schema.get("format") == "path" else words[schema["type"]]
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    return " ".join([word, *(f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)])
+
+
 def _text(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (list, tuple)):

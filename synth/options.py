@@ -21,6 +21,15 @@ class Parameter:
     default: Any
     help: str
 
+    @property
+    def takes(self) -> str:
+        """Which texts can be read, in the words that a wrong one meets."""
+        try:
+            self.read("")
+        except ValueError as error:
+            return str(error).removeprefix("must be ").removeprefix("a ")
+        return "text"
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -56,9 +65,12 @@ class RunOptions:
     def as_record(self) -> dict[str, Any]:
         """The options as a record stores and ``--resume`` compares them."""
         return {
-            "time_limit_s": self.time_limit_s, "relative_gap": self.relative_gap, "threads": self.threads,
-            "seed": self.seed, "method": dict(self.method),
-        }  # fmt: skip
+            "time_limit_s": self.time_limit_s,
+            "relative_gap": self.relative_gap,
+            "threads": self.threads,
+            "seed": self.seed,
+            "method": dict(self.method),
+        }
 
 
 def read_flag(text: str) -> bool:
@@ -73,27 +85,13 @@ def read_int(least: int, most: int | None = None) -> Callable[[str], int]:
     """A reader of whole numbers in a range."""
 
     def read(text: str) -> int:
+        limits = f">= {least}" + (f" and <= {most}" if most is not None else "")
         try:
             number = int(text)
         except ValueError:
-            raise ValueError("must be a whole number") from None
+            raise ValueError(f"must be a whole number {limits}") from None
         if number < least or (most is not None and number > most):
-            raise ValueError(f"must be >= {least}" + (f" and <= {most}" if most is not None else ""))
-        return number
-
-    return read
-
-
-def read_float(least: float, exclusive: bool = False) -> Callable[[str], float]:
-    """A reader of finite numbers from ``least`` upwards (above it when ``exclusive``)."""
-
-    def read(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            raise ValueError("must be a number") from None
-        if not (least < number if exclusive else least <= number) or number == float("inf"):
-            raise ValueError(f"must be {'>' if exclusive else '>='} {least:g} and finite")
+            raise ValueError(f"must be {limits}")
         return number
 
     return read

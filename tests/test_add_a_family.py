@@ -40,9 +40,13 @@ def place(tmp_path_factory):
 def synth(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     paths = [str(place.parent / "site-packages"), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
-        [sys.executable, "-c", "from synth.cli.main import run; run()", *arguments], cwd=place, capture_output=True,
-        text=True, timeout=120, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )  # fmt: skip
+        [sys.executable, "-c", "from synth.cli.main import run; run()", *arguments],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+    )
 
 
 def done(place: Path, *arguments: str) -> str:
@@ -60,6 +64,7 @@ def test_the_family_is_found_without_touching_ours(place):
 
 
 def test_make(place):
+    assert "nodes, the informed one included" in done(place, "make", "toy_broadcast", "--help")
     done(place, "make", "toy_broadcast", "nodes=8", "-o", "eight.json")
     assert json.loads((place / "eight.json").read_text())["nodes"] == 8
 
@@ -78,8 +83,10 @@ def test_solve_check_and_show(place):
     output = done(place, "solve", "instances", "--json")
     found = {line["method"]: line for line in map(json.loads, output.splitlines())}
     assert {name: line["objective"]["value"] for name, line in found.items()} == {
-        "bound": None, "chain": 12, "doubling": 4,
-    }  # fmt: skip
+        "bound": None,
+        "chain": 12,
+        "doubling": 4,
+    }
     assert found["bound"]["bound"] == 4
     done(place, "check", "results")
     record = "results/toy_broadcast/toy-13/doubling.json"
@@ -107,8 +114,6 @@ def test_reproduce(place):
 
 
 def test_study(place):
-    if "study" not in synth(place, "--help").stdout:
-        pytest.skip("this version has no `synth study`")
     (place / "study.toml").write_text(
         'name = "toy"\ninstances = ["instances"]\nbaselines = ["chain"]\n'
         '[[run]]\nmethods = ["bound", "chain", "doubling"]\n'
@@ -121,7 +126,8 @@ def test_study(place):
 def test_the_checklist_names_these_steps():
     """Every numbered step of the checklist and every file of the toy family are named there."""
     text = (ROOT / "models" / "README.md").read_text().split("## Add a paper")[1]
-    for name in ("pyproject.toml", "family.py", "instance.py", "check.py", "methods.py", "instances/"):
-        assert f"`{name}`" in text
+    files = {path.name for path in (TOY / "toy_broadcast").glob("*.py")} - {"__init__.py"}
+    for name in (*files, "pyproject.toml", "instances/"):
+        assert f"`{name}`" in text, name
     for command in ("make", "solve", "check", "show", "study", "reproduce"):
         assert f"synth {command}" in text

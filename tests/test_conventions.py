@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +44,10 @@ def returns(block: list[ast.stmt]) -> Iterator[ast.Return]:
 def test_a_property_test_assumes_and_does_not_return(file: Path) -> None:
     """Hypothesis counts what `assume` sends back and complains of too many; a `return` passes in silence."""
     assert [f"{file.name}:{found.lineno}" for test in property_tests(file) for found in returns(test.body)] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "models/README.md"])
+def test_links_between_documents_and_folders_hold(page: str) -> None:
+    file = TESTS.parent / page
+    links = [link for link in re.findall(r"\]\(([^)#]+)", file.read_text()) if "://" not in link]
+    assert [link for link in links if not (file.parent / link).exists()] == []

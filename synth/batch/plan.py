@@ -44,11 +44,11 @@ class Entry:
     @classmethod
     def of(cls, run: Run, folder: Path) -> Entry:
         """The entry for a run whose records go below the batch folder."""
-        assert run.instance.file is not None
-        return cls(
-            run.instance.family, run.instance.name, str(run.instance.file), run.instance.sha256, run.method.name,
-            run.options.solver, run.options.as_record(), os.path.relpath(run.results, folder),
-        )  # fmt: skip
+        instance, options = run.instance, run.options
+        assert instance.file is not None
+        what = instance.family, instance.name, str(instance.file), instance.sha256
+        results = os.path.relpath(run.results, folder)
+        return cls(*what, run.method.name, options.solver, options.as_record(), results)
 
     def run(self, folder: Path) -> Run:
         """The run again. The instance file is not read here: the run's own process does that, and says so when the file
@@ -121,10 +121,12 @@ class Batch:
     def write(self) -> None:
         """Write ``batch.json`` atomically. Raises ``OSError``."""
         data = {
-            "format": FORMAT, "study": self.study, "directory": self.directory,
+            "format": FORMAT,
+            "study": self.study,
+            "directory": self.directory,
             "runs": [asdict(entry) for entry in self.entries],
             "submissions": [asdict(submission) for submission in self.submissions],
-        }  # fmt: skip
+        }
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self.folder / FILE, (json.dumps(data, indent=1) + "\n").encode())
 

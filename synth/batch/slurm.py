@@ -56,11 +56,14 @@ def _executor(batch: Batch, tasks: Sequence[Task], resources: Resources, dry: bo
     kind = Anywhere if dry else SlurmExecutor
     executor = kind(folder=batch.folder.resolve() / "slurm", max_num_timeout=REQUEUES)
     words: dict[str, Any] = {
-        "job_name": f"synth-{batch.folder.name}", "time": tasks[0].time_min, "cpus_per_task": tasks[0].cpus,
-        "signal_delay_s": SIGNAL_S, "srun_args": [f"--cpus-per-task={tasks[0].cpus}"],
+        "job_name": f"synth-{batch.folder.name}",
+        "time": tasks[0].time_min,
+        "cpus_per_task": tasks[0].cpus,
+        "signal_delay_s": SIGNAL_S,
+        "srun_args": [f"--cpus-per-task={tasks[0].cpus}"],
         "array_parallelism": resources.array_parallelism or len(tasks),
         "additional_parameters": {"requeue": True, "chdir": batch.directory},
-    }  # fmt: skip
+    }
     if resources.mem_mb is not None:
         words["additional_parameters"]["mem"] = f"{int(resources.mem_mb)}M"
     for name in ("partition", "account"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
+from synth.cli.options import Asked, Jobs, grouped
 from synth.cli.output import console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_table, write_table
 
@@ -25,64 +26,33 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
 LISTED = 20  # failed and lost runs that status names
 
-PARTITION = typer.Option(None, "--partition", help="Slurm partition.")
-ACCOUNT = typer.Option(None, "--account", help="Slurm account.")
-TIME = typer.Option(None, "--time", help="Time of each job: 30m, 2h. Default: what its runs need at most.")
-MEM = typer.Option(None, "--mem", help="Memory of each job: 4G; its runs share it. Default: the cluster's.")
-CPUS = typer.Option(None, "--cpus", min=1, help="Processors of each job; it runs CPUS / threads at once.")
-PARALLEL = typer.Option(None, "--array-parallelism", min=1, help="Jobs of an array at once.")
-CHUNK = typer.Option(None, "--chunk", min=1, help="Runs of each job. Default: as many as end in ten minutes.")
-GRACE = typer.Option(None, "--grace", help="From a run's time limit to its end by force. Default: 60s.")
-JOBS = typer.Option(None, "--jobs", "-j", min=1, help="Engine local: runs at once. Default: processors / threads.")
-DRY = typer.Option(False, "--dry-run", help="Print the grouping and the sbatch scripts; submit nothing.")
 FOLDER = typer.Argument(..., metavar="FOLDER", help="The batch's folder.")
 
 
 @app.command("submit")
+@grouped
 def submit(
     targets: list[str] = typer.Argument(
         ..., metavar="STUDY.toml|INSTANCE…", help="A study (file or family), or instances and folders of them."
     ),
     engine: str = typer.Option("local", "--engine", help="slurm, or local: here and now, without a cluster."),
     folder: Path = typer.Option(None, "--folder", help="The batch's folder. Default: results/batches/<name>."),
-    methods: list[str] = typer.Option(None, "-m", "--method", help="As for solve (not with a study)."),
-    solver: str = typer.Option(None, "--solver", help="As for solve (not with a study)."),
-    time_limit: str = typer.Option("60s", "--time-limit", help="Of each run, as for solve (not with a study)."),
-    gap: float = typer.Option(1e-4, "--gap", min=0.0, help="As for solve (not with a study)."),
-    threads: int = typer.Option(1, "--threads", min=1, help="As for solve (not with a study)."),
-    seed: int = typer.Option(0, "--seed", min=0, help="As for solve (not with a study)."),
-    options: list[str] = typer.Option(None, "-O", "--option", metavar="key=value", help="As for solve."),
-    partition: str = PARTITION,
-    account: str = ACCOUNT,
-    time: str = TIME,
-    mem: str = MEM,
-    cpus: int = CPUS,
-    array_parallelism: int = PARALLEL,
-    chunk: int = CHUNK,
-    grace: str = GRACE,
-    jobs: int = JOBS,
-    dry_run: bool = DRY,
+    asked: Asked = Asked(),
+    wanted: Jobs = Jobs(),
 ) -> None:
-    """Expand the runs of a study or of instances and send them off."""
+    """Expand the runs of a study or of instances and send them off. A study says itself what is to run and how long."""
     from synth.batch import plan
-    from synth.execution.runs import Request
     from synth.execution.runs import plan as expand_all
-    from synth.options import split_pairs
 
     _check_engine(engine)
-    resources = _resources(
-        plan.Resources(), partition=partition, account=account, time_s=time, mem_mb=mem, cpus=cpus,
-        array_parallelism=array_parallelism, chunk=chunk, grace_s=grace,
-    )  # fmt: skip
+    resources = _resources(plan.Resources(), wanted)
     study = _study(targets)
     if study is None:
         name = f"{datetime.now():%Y%m%d-%H%M%S}"
         folder = folder or Path("results/batches") / name
-        solvers, parameters = [solver] if solver else [], split_pairs(options or [], "-O")
-        request = Request(methods, solvers, [seed], [time_limit], gap, threads, parameters)
-        runs = expand_all([Path(target) for target in targets], request, folder / "records")
+        runs = expand_all([Path(target) for target in targets], asked.request(), folder / "records")
     else:
-        if methods or solver or options:
+        if asked.methods or asked.solver or asked.options:
             raise bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
         runs = study.runs(folder)
@@ -93,24 +63,16 @@ def submit(
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
     batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
     submission = plan.submission(batch, engine, range(len(entries)), resources)  # type: ignore[arg-type]
-    _send(batch, submission, jobs, dry_run)
+    _send(batch, submission, wanted.jobs, wanted.dry_run)
 
 
 @app.command("resubmit")
+@grouped
 def resubmit(
     folder: Path = FOLDER,
     engine: str = typer.Option(None, "--engine", help="slurm or local. Default: as before."),
     time_limit: str = typer.Option(None, "--time-limit", help="A new time limit for the runs that are sent again."),
-    partition: str = PARTITION,
-    account: str = ACCOUNT,
-    time: str = TIME,
-    mem: str = MEM,
-    cpus: int = CPUS,
-    array_parallelism: int = PARALLEL,
-    chunk: int = CHUNK,
-    grace: str = GRACE,
-    jobs: int = JOBS,
-    dry_run: bool = DRY,
+    wanted: Jobs = Jobs(),
 ) -> None:
     """Send what is missing again: runs that failed or were lost. What is not named stays as it was."""
     from dataclasses import replace
@@ -122,10 +84,7 @@ def resubmit(
     if engine is not None:
         _check_engine(engine)
     last = batch.submissions[-1] if batch.submissions else None
-    resources = _resources(
-        last.resources if last else plan.Resources(), partition=partition, account=account, time_s=time, mem_mb=mem,
-        cpus=cpus, array_parallelism=array_parallelism, chunk=chunk, grace_s=grace,
-    )  # fmt: skip
+    resources = _resources(last.resources if last else plan.Resources(), wanted)
     found = status.of(batch)
     _warn_of_queue(found)
     missing = found.missing()
@@ -139,7 +98,7 @@ def resubmit(
             entries[index] = replace(entries[index], options={**entries[index].options, "time_limit_s": limit})
         batch = replace(batch, entries=tuple(entries))
     chosen = engine or (last.engine if last else "local")
-    _send(batch, plan.submission(batch, chosen, missing, resources), jobs, dry_run)  # type: ignore[arg-type]
+    _send(batch, plan.submission(batch, chosen, missing, resources), wanted.jobs, wanted.dry_run)  # type: ignore[arg-type]
 
 
 @app.command("status")
@@ -224,20 +183,23 @@ def _check_engine(engine: str) -> None:
         raise bad_option("--engine", "must be slurm or local", engine)
 
 
-def _resources(before: Resources, **given: Any) -> Resources:
+def _resources(before: Resources, wanted: Jobs) -> Resources:
     """Options over what held before. Raises :class:`InputError` in words."""
     from dataclasses import replace
 
     from synth.options import read_duration, read_megabytes
 
-    readers: dict[str, tuple[str, Callable[[str], float]]] = {
-        "time_s": ("--time", read_duration), "grace_s": ("--grace", read_duration), "mem_mb": ("--mem", read_megabytes),
-    }  # fmt: skip
-    words: dict[str, Any] = {}
-    for key, value in given.items():
-        if value is not None:
-            words[key] = checked(*readers[key], value) if key in readers else value
-    return replace(before, **words)
+    words: dict[str, Any] = {
+        "partition": wanted.partition,
+        "account": wanted.account,
+        "time_s": None if wanted.time is None else checked("--time", read_duration, wanted.time),
+        "mem_mb": None if wanted.mem is None else checked("--mem", read_megabytes, wanted.mem),
+        "cpus": wanted.cpus,
+        "array_parallelism": wanted.array_parallelism,
+        "chunk": wanted.chunk,
+        "grace_s": None if wanted.grace is None else checked("--grace", read_duration, wanted.grace),
+    }
+    return replace(before, **{key: value for key, value in words.items() if value is not None})
 
 
 def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool) -> None:

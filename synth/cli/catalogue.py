@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+from synth.cli import complete
 from synth.cli.output import console, table
 
+if TYPE_CHECKING:
+    from synth.family import Family
 
-def families() -> None:
-    """List the installed families and their methods."""
+
+def families(
+    name: str = typer.Argument(
+        None,
+        metavar="FAMILY",
+        help="Only this one, with its methods' own parameters.",
+        autocompletion=complete.families,
+    ),
+) -> None:
+    """List the installed families and their methods; of one also what its methods take (`solve -O key=value`)."""
     from synth.family import family_names, get_family
 
-    for name in family_names():
-        family = get_family(name)
-        rows = []
-        for method in family.methods.values():
-            default = "yes" if method.name in family.default_methods else ""
-            parameters = ", ".join(f"{p.name}={_shown(p.default)}" for p in method.parameters)
-            rows.append((method.name, method.kind, default, ", ".join(method.solvers), method.summary, parameters))
+    for one in family_names() if name is None else [name]:
+        family = get_family(one)
+        rows = [
+            (
+                method.name,
+                method.kind,
+                "yes" if method.name in family.default_methods else "",
+                ", ".join(method.solvers),
+                method.summary,
+                ", ".join(f"{p.name}={_shown(p.default)}" for p in method.parameters),
+            )
+            for method in family.methods.values()
+        ]
         out = table("method", "kind", "default", "solvers", "what it does", "own parameters (-O)", rows=rows)
-        out.title = f"{name}: {family.title}"
+        out.title = f"{one}: {family.title}"
         out.caption = f"minimises {family.objective.name}; {family.citation}"
         console.print(out)
+        if name is not None:
+            console.print(table("-O", "takes", "default", "meaning", "methods", rows=_parameters(family)))
+
+
+def _parameters(family: Family) -> list[tuple[str, str, str, str, str]]:
+    """A row a parameter that some methods take."""
+    users = defaultdict(list)
+    for method in family.methods.values():
+        for parameter in method.parameters:
+            users[parameter].append(method.name)
+    return [(p.name, p.takes, _shown(p.default), p.help, ", ".join(methods)) for p, methods in users.items()]
 
 
 def _shown(default: object) -> str:
@@ -36,16 +66,15 @@ def solvers() -> None:
     """List the solvers, which are installed, and how to get the others."""
     from synth.solvers.catalogue import SOLVERS
 
-    rows = [
-        (info.name, info.title, (info.version or "yes") if info.installed else "no", info.licence,
-         "" if info.installed else info.install)
-        for info in SOLVERS.values()
-    ]  # fmt: skip
+    rows = []
+    for info in SOLVERS.values():
+        there, missing = (info.version or "yes", "") if info.installed else ("no", info.install)
+        rows.append((info.name, info.title, there, info.licence, missing))
     console.print(table("solver", "", "installed", "licence", "to install", rows=rows))
 
 
 def instances(
-    family: str = typer.Argument(None, help="Only this family's."),
+    family: str = typer.Argument(None, help="Only this family's.", autocompletion=complete.families),
     folder: Path = typer.Option(Path("instances"), "--folder", help="Where the instance files are."),
 ) -> None:
     """List the instance files below a folder."""

@@ -16,14 +16,13 @@ app = typer.Typer(
     name="synth",
     help="Synthesise collective-communication schedules by mathematical programming, with proven gaps.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("families")(catalogue.families)
 app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
-app.command("make")(make.make)
+app.command("make", cls=make.WithKeys)(make.make)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
+
+from synth.cli import complete
+from synth.cli.output import console, errors, table
+
+
+class WithKeys(TyperCommand):
+    """The help of ``synth make FAMILY`` ends with the family's keys."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As every command, with the family in sight of the help."""
+        from synth.family import family_names
+
+        ctx.obj = next((word for word in args if word in family_names()), None)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The command's help, then the family's."""
+        super().format_help(ctx, formatter)
+        if ctx.obj is not None:
+            print_keys(ctx.obj)
+
+
+def print_keys(name: str) -> None:
+    """A family's keys: what each takes, its default, its meaning with the unit, and examples of whole lists."""
+    from synth.family import get_family, load
+
+    keys = load(get_family(name).keys)
+    console.print(table("key", "takes", "default", "meaning", rows=keys.described()))
+    for example in keys.examples:
+        console.print(f"synth make {name} {example}", markup=False, soft_wrap=True)
 
 
 def make(
-    family: str = typer.Argument(..., help="The family, see `synth families`."),
-    parameters: list[str] = typer.Argument(None, metavar="key=value…", help="The family's parameters."),
+    family: str = typer.Argument(..., help="The family, see `synth families`.", autocompletion=complete.families),
+    parameters: list[str] = typer.Argument(
+        None, metavar="key=value…", help="The family's parameters; `synth make FAMILY --help` lists them."
+    ),
     output: Path = typer.Option(
         None, "-o", "--output", help="Where to write it; - for standard output. Default: NAME.json."
     ),
@@ -20,7 +54,12 @@ def make(
     from synth.making import make as make_instance
     from synth.options import split_pairs
 
-    instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
+    try:
+        instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
+    except InputError as error:
+        if any(fault.message.startswith("unknown parameter") for fault in error.faults):
+            errors.print(f"what each key means: synth make {family} --help", markup=False)
+        raise
     if output is not None and str(output) == "-":
         typer.echo(instance.to_json(), nl=False)
         return

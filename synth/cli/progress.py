@@ -16,22 +16,15 @@ class Progress:
     """A bar on a terminal when there are several runs, nothing otherwise. Use as a context manager."""
 
     def __init__(self, total: int, quiet: bool = False) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar
+        from rich import progress as rich
 
         self._running: list[Run] = []
         self._failed = 0
-        self._bar = Bar(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True,
-            disable=quiet or total < 2 or not sys.stderr.isatty(),
-        )  # fmt: skip
+        words, left = rich.TextColumn("{task.description}"), rich.TextColumn("left")
+        times = rich.TimeElapsedColumn(), left, rich.TimeRemainingColumn()
+        off = quiet or total < 2 or not sys.stderr.isatty()
+        columns = words, rich.BarColumn(), rich.MofNCompleteColumn(), *times
+        self._bar = rich.Progress(*columns, console=errors, transient=True, disable=off)
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> Progress:

@@ -70,11 +70,9 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
         for run, record in done:
             best = found[run.instance.family, run.instance.sha256]
             seconds = record["seconds"]["build"] + record["seconds"]["solve"]
-            writer.writerow((
-                run.instance.name, run.method.name, run.options.solver, record.value, best.bound,
-                gap(record.value, best.bound), best.proof if best.best else None, seconds, record.ok,
-                record["termination"],
-            ))  # fmt: skip
+            proven = best.bound, gap(record.value, best.bound), best.proof if best.best else None
+            what = run.instance.name, run.method.name, run.options.solver
+            writer.writerow((*what, record.value, *proven, seconds, record.ok, record["termination"]))
 
 
 def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:

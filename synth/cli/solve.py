@@ -10,6 +10,7 @@ import typer
 
 from synth.cli import common
 from synth.cli.common import checked
+from synth.cli.options import Asked, grouped
 from synth.cli.output import console
 from synth.cli.run_table import print_contradictions, print_messages, print_table
 
@@ -18,15 +19,10 @@ if TYPE_CHECKING:
     from synth.record import Record
 
 
+@grouped
 def solve(
     paths: list[Path] = typer.Argument(..., metavar="INSTANCE…", help="Instance files or folders of them."),
-    methods: list[str] = typer.Option(None, "-m", "--method", help="A method (repeatable). Default: the family's."),
-    solver: str = typer.Option(None, "--solver", help="highs, cpsat, scip or gurobi; for methods that can use it."),
-    time_limit: str = typer.Option("60s", "--time-limit", help="Per run: 90, 60s, 5m, 2h or none."),
-    gap: float = typer.Option(1e-4, "--gap", min=0.0, help="Relative gap at which a solver may stop."),
-    threads: int = typer.Option(1, "--threads", min=1, help="Threads of each run."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Seed of solvers and of every random choice."),
-    options: list[str] = typer.Option(None, "-O", "--option", metavar="key=value", help="A method's own parameter."),
+    asked: Asked = Asked(),
     results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),
     resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
     retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
@@ -40,21 +36,20 @@ def solve(
     """Solve instance files; ends with a table of values, proven bounds and gaps."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
-    from synth.execution.runs import Request, plan
-    from synth.options import read_duration, read_megabytes, split_pairs
+    from synth.execution.runs import plan
+    from synth.options import read_duration, read_megabytes
     from synth.record import dumps
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)
     retry_failed = common.retries_failed(retry, resume)
-    solvers, parameters = [solver] if solver else [], split_pairs(options or [], "-O")
-    runs = plan(paths, Request(methods, solvers, [seed], [time_limit], gap, threads, parameters), results)
+    runs = plan(paths, asked.request(), results)
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
     with common.ending_early(), Progress(len(runs), json_lines) as progress:
         for run, record, was_there in run_all(
-            runs, slots(jobs, threads), resume, retry_failed, progress.start, memory_mb=memory_mb, grace_s=grace_s
+            runs, slots(jobs, asked.threads), resume, retry_failed, progress.start, memory_mb=memory_mb, grace_s=grace_s
         ):
             ended[place[id(run)]] = record
             reused += was_there

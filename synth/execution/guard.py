@@ -39,8 +39,12 @@ LOOK_S = 0.1  # how often memory is looked at; a run shorter than this is not lo
 CHILDREN_EVERY = 10  # looks between two searches for processes the run has started itself
 LOW_MEMORY = 0.04  # share of the machine's memory left at which runs above their fair share are stopped
 THREAD_VARIABLES = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-)  # fmt: skip
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -99,10 +103,13 @@ class Guard:
             pickle.dump(task, todo)
             todo.seek(0)
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "synth.execution.child"], stdin=todo, stdout=subprocess.DEVNULL,
-                stderr=errors, start_new_session=True,
+                [sys.executable, "-P", "-m", "synth.execution.child"],
+                stdin=todo,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
                 env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))},
-            )  # fmt: skip
+            )
         process.returncode = 0  # its end is awaited here, not by the Popen object
         return process.pid
 

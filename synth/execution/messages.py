@@ -27,7 +27,6 @@ class Task:
 
     instance: str
     sha256: str
-    family: str
     method: str
     options: RunOptions
     record: str

@@ -73,10 +73,8 @@ def run_all(
 def _task(run: Run, memory_mb: float | None, grace_s: float, share: float) -> Task:
     instance = run.instance
     assert instance.file is not None
-    return Task(
-        str(instance.file), instance.sha256, instance.family, run.method.name, run.options, str(run.path), memory_mb,
-        grace_s, share,
-    )  # fmt: skip
+    file, path = str(instance.file), str(run.path)
+    return Task(file, instance.sha256, run.method.name, run.options, path, memory_mb, grace_s, share)
 
 
 def _record_of(run: Run, task: Task, ending: Ending, written: bool) -> Record:

@@ -144,9 +144,10 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
                     solver = None if request.grid or len(names) > 1 else solver
                 mine = {parameter.name for parameter in method.parameters}
                 given = {
-                    key: value for key, value in request.parameters.items()
+                    key: value
+                    for key, value in request.parameters.items()
                     if key in mine or not (request.grid or key in usable)
-                }  # fmt: skip
+                }
                 chosen, parameters = method_options(family, method, solver, given)
             except InputError as error:
                 if request.grid and isinstance(error, SolverMissingError):

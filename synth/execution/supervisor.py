@@ -95,9 +95,13 @@ class _Guarding:
         self.control, theirs = Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in wait)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "synth.execution.guard"], stdin=theirs.fileno(), stdout=subprocess.DEVNULL,
-            stderr=self._errors, start_new_session=True, env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
-        )  # fmt: skip
+            [sys.executable, "-P", "-m", "synth.execution.guard"],
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            start_new_session=True,
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+        )
         theirs.close()
         self._key = 0
         self._run_pid: int | None = None

@@ -14,6 +14,7 @@ from typing import Any
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers.catalogue import require
+from synth.solvers.logs import note_log
 from synth.solvers.status import SolverResult, SolverTermination
 
 
@@ -57,7 +58,7 @@ def solve(
         result = _infeasible(result) if bounded else _told_apart(interface, model, options, words, result)
     if track is not None:
         began = time.monotonic() - options.progress.started - result.solve_s
-        options.progress.note_log(info.name, log.getvalue(), max(0.0, began), track, result.objective, result.bound)
+        note_log(options.progress, info.name, log.getvalue(), max(0.0, began), track, result.objective, result.bound)
         options.progress.note(*(None if v is None else v * track for v in (result.objective, result.bound)))
     if result.has_point:
         results.solution_loader.load_vars()

@@ -66,16 +66,13 @@ def test_closed_form_plain_python(benchmark):
     benchmark(plain_python, *GIVEN)
 
 
-def make(algorithm, size=2**20):
-    given = {
-        "algorithm": algorithm, "gpus": 64, "ports": 1, "message_bytes": size, "port_bandwidth": BANDWIDTH,
-        "alpha": ALPHA, "delta": DELTA, "reconfiguration_delay": 1e-5,
-    }  # fmt: skip
-    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
+def on_64(algorithm):
+    given = {"ports": 1, "message_bytes": 2**20, "port_bandwidth": BANDWIDTH, "alpha": ALPHA, "delta": DELTA}
+    return synth.make("harvest", algorithm=algorithm, gpus=64, reconfiguration_delay=1e-5, **given)
 
 
 def rated(algorithm):
-    return heatmaps.rates(make(algorithm), [one_way_ring(64, 1, shift) for shift in range(1, 64)])
+    return heatmaps.rates(on_64(algorithm), [one_way_ring(64, 1, shift) for shift in range(1, 64)])
 
 
 def whole(algorithm, known=None):
@@ -124,7 +121,7 @@ def test_heatmap_point_by_point(benchmark, algorithm):
 @pytest.mark.parametrize("ports", [1, 2])
 def test_candidates(benchmark, tmp_path, ports):
     path = tmp_path / "alltoall.json"
-    path.write_text(make("alltoall_direct").model_copy(update={"ports": ports, "name": "alltoall"}).to_json())
+    path.write_text(on_64("alltoall_direct").model_copy(update={"ports": ports, "name": "alltoall"}).to_json())
     command = [sys.executable, "-c", "from synth.cli.main import run; run()", "solve", str(path), "-m", "candidates",
                "--time-limit", "120s", "--results", str(tmp_path / "results")]  # fmt: skip
     benchmark.pedantic(subprocess.run, args=(command,), kwargs={"check": True, "capture_output": True}, rounds=1)

@@ -24,10 +24,6 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 
 
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
-
-
 def run(instance, method: str, **own: object) -> Outcome:
     return FAMILY.methods[method].load()(instance, RunOptions(None, method=own))
 
@@ -64,7 +60,7 @@ def plain_python_pull(instance, seed: int) -> int:
 
 @pytest.mark.benchmark(group="EquiMesh 8x8 C=4, one restart")
 def test_pull_one_restart(benchmark):
-    instance = make(network="equimesh", rows=8, cols=8, chunks=4)
+    instance = synth.make("xtree", network="equimesh", rows=8, cols=8, chunks=4)
     run(instance, "pull", restarts=1)
     outcome = benchmark(lambda: run(instance, "pull", restarts=1))
     benchmark.extra_info["timesteps"] = outcome.solution.steps
@@ -72,7 +68,7 @@ def test_pull_one_restart(benchmark):
 
 @pytest.mark.benchmark(group="EquiMesh 8x8 C=4, one restart")
 def test_plain_python_pull_one_restart(benchmark):
-    instance = make(network="equimesh", rows=8, cols=8, chunks=4)
+    instance = synth.make("xtree", network="equimesh", rows=8, cols=8, chunks=4)
     benchmark.extra_info["timesteps"] = benchmark.pedantic(lambda: plain_python_pull(instance, 0), rounds=1)
 
 
@@ -81,7 +77,7 @@ def test_pull_ten_restarts(benchmark):
     """Every restart is made, though the first usually meets the bound."""
     from synth_models.xtree.references import pull
 
-    instance = make(network="equimesh", rows=8, cols=8, chunks=4)
+    instance = synth.make("xtree", network="equimesh", rows=8, cols=8, chunks=4)
     pull.once(instance, 0, 0)
     steps = benchmark(lambda: [pull.once(instance, 0, restart).steps for restart in range(10)])
     benchmark.extra_info["timesteps"] = min(steps)
@@ -91,8 +87,8 @@ def test_pull_ten_restarts(benchmark):
 @pytest.mark.parametrize("method", ["pull", "tacos"])
 def test_1024_nodes(benchmark, kind, method):
     benchmark.group = f"{kind} 32x32 C=1"
-    instance = make(network=kind, rows=32, cols=32)
-    run(make(network=kind, rows=3, cols=3), method)
+    instance = synth.make("xtree", network=kind, rows=32, cols=32)
+    run(synth.make("xtree", network=kind, rows=3, cols=3), method)
     outcome = benchmark.pedantic(lambda: run(instance, method, restarts=1), rounds=1)
     verdict = check_schedule(instance, outcome.solution)
     assert verdict.ok

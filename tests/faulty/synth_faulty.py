@@ -26,8 +26,8 @@ class FaultyInstance(Instance):
     family: Literal["faulty"]
     number: int = 1
     behaviour: Literal[
-        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
-    ] = "good"  # fmt: skip
+        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty"
+    ] = "good"
     seconds: float = 0.0
     megabytes: int = 0
     gate: str | None = None  # a file without which the run does not end

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
-from faulty_files import alive, record, synth, terminations, traced, write
+from command import alive
+from faulty.files import record, synth, terminations, traced, write
 
 
 def slurm_answers() -> bool:

@@ -56,7 +56,7 @@ def test_a_copy_is_what_a_file_with_its_values_would_be(family: str, tmp_path: P
         ("bine", {"jobs": [{"name": "j", "allocation": "0x3 1x2"}], "torus": None}, lambda r: len(r.allocations[0]), 5),
         ("mlfm", {"block": {"layers": 2, "columns": 3, "servers": 1}}, lambda one: one.ranks, 6),
     ],
-)  # fmt: skip
+)
 def test_what_is_computed_follows_the_new_values(family: str, changes: Any, computed: Any, expected: int) -> None:
     original = synth.read(smallest(family))
     before = computed(original)
@@ -71,9 +71,12 @@ def test_faults_of_several_fields_are_found_in_a_copy() -> None:
 
 
 MARKS = {
-    "none": ("utf-8", b""), "utf-8": ("utf-8", codecs.BOM_UTF8), "utf-16-le": ("utf-16-le", codecs.BOM_UTF16_LE),
-    "utf-16-be": ("utf-16-be", codecs.BOM_UTF16_BE), "utf-32": ("utf-32-le", codecs.BOM_UTF32_LE),
-}  # fmt: skip
+    "none": ("utf-8", b""),
+    "utf-8": ("utf-8", codecs.BOM_UTF8),
+    "utf-16-le": ("utf-16-le", codecs.BOM_UTF16_LE),
+    "utf-16-be": ("utf-16-be", codecs.BOM_UTF16_BE),
+    "utf-32": ("utf-32-le", codecs.BOM_UTF32_LE),
+}
 
 
 def marked(path: Path, text: str, kind: str, newline: str = "\n") -> Path:

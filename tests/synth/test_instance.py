@@ -232,7 +232,8 @@ def test_round_trip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "messages"),
     [
-        ({}, ["network: must be one of line, ring, "]), ({"network": "cube"}, ["network = 'cube': must be one of"]),
+        ({}, ["network: must be one of line, ring, "]),
+        ({"network": "cube"}, ["network = 'cube': must be one of"]),
         ({"network": "links"}, ["network = 'links': must be one of"]),
         ({"network": "mesh"}, ["rows: is missing", "cols: is missing"]),
         ({"network": "mesh", "rows": "x", "cols": "0"}, ["rows = 'x': must be a whole", "cols = '0': must be >= 1"]),
@@ -248,7 +249,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ({"network": "mesh", "rows": "2", "cols": "2", "rings": "odd_up"}, ["rings = 'odd_up': unknown parameter"]),
         ({"links": "gone.csv"}, ["links (gone.csv): cannot be read"]),
     ],
-)  # fmt: skip
+)
 def test_make_names_every_fault(parameters: dict[str, str], messages: list[str]) -> None:
     with pytest.raises(InputError) as caught:
         synth.make("xtree", **parameters)
@@ -269,10 +270,13 @@ def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("", ["needs a header line src,dst"]), ("src,dst\n", ["at least one link"]),
+        ("", ["needs a header line src,dst"]),
+        ("src,dst\n", ["at least one link"]),
         ("0,1\n1,0\n", ["needs a header line"]),
-        ("src,dst,speed\n0,1,5\n", ["needs a header line"]), ("src\n0\n", ["needs a header line"]),
-        (b"\xff\xfe\x00", ["cannot be read"]), ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': not a number (int)"]),
+        ("src,dst,speed\n0,1,5\n", ["needs a header line"]),
+        ("src\n0\n", ["needs a header line"]),
+        (b"\xff\xfe\x00", ["cannot be read"]),
+        ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': not a number (int)"]),
         ("src,dst\n0,\n1.5,0\n", ["line 2, dst: is missing", "line 3, src = '1.5': not a number (int)"]),
         ("src,dst\n0,1\n\n\n1,y\n", ["line 5, dst = 'y'"]),  # empty lines count when a person looks for line 5
         ("src,dst\n0,1\n1,0,7\n", ["line 3"]),  # more cells than the header has
@@ -280,11 +284,12 @@ def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
         ("src,dst,bandwidth\n0,1,0\n1,0,-2\n", ["network.links[0].bandwidth = 0", "network.links[1].bandwidth = -2"]),
         ("src,dst,latency\n0,1,nan\n1,0,1\n", ["network.links[0].latency = nan"]),
         ("src,dst\n-1,0\n0,1\n1,0\n", ["network.links[0].src = -1: must be >= 0"]),
-        ("src,dst\n0,0\n0,1\n1,0\n", ["goes from a node to itself"]), ("src,dst\n0,1\n", ["disconnected"]),
+        ("src,dst\n0,0\n0,1\n1,0\n", ["goes from a node to itself"]),
+        ("src,dst\n0,1\n", ["disconnected"]),
         ("src,dst\n1,2\n2,1\n", ["disconnected: node 1 cannot be reached from node 0"]),
         ("src,dst\n0,999999999\n999999999,0\n", ["network.nodes = 1000000000"]),
     ],
-)  # fmt: skip
+)
 def test_csv_faults(tmp_path: Path, text: str | bytes, messages: list[str]) -> None:
     lines = csv_lines(tmp_path, text)
     assert len(lines) == len(messages), lines

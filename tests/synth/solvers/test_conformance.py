@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from solver_programs import Program, dense, market_split, pyomo_model, solve
 
+from solver_programs import COVER, Program, dense, market_split, pyomo_model, solve
 from synth.errors import SizeLimitError, SolverMissingError
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
@@ -36,8 +36,6 @@ class Case:
     bounded: bool = True
 
 
-# 2x + 3y >= 7: (0, 3) costs 12, (1, 2) 11, (2, 1) 10, (3, 1) 13, (4, 0) 12; without integrality y = 7/3 costs 28/3
-COVER = Program(((0, 10), (0, 10)), (((2, 3), ">=", 7),), (3, 4))
 # x + y <= 4, y <= 3, maximise x + 2y: (1, 3)
 PACK = Program(((0, 10), (0, 3)), (((1, 1), "<=", 4),), (-1, -2))
 FIX = Program(((0, 5), (0, 5)), (((1, 1), "==", 3),))
@@ -86,7 +84,7 @@ EXCLUDED = {
     ("highs", "licence"): "no licence limit",
     ("scip", "licence"): "no licence limit",
     ("cpsat", "licence"): "no licence limit",
-}  # fmt: skip
+}
 
 
 def given(solver: str, case: str) -> None:
@@ -232,9 +230,11 @@ def test_a_number_that_is_not_finite_is_an_error(solver: str, number: float, pla
         pytest.skip("an infinite side is a plain statement: no limit, or none that can be met")
     row = (number if place == "coefficient" else 1, 1)
     program = Program(
-        ((0, 5), (0, 5)), ((row, ">=", number if place == "side" else 3),),
-        (number if place == "objective" else 1, 1), integer=integer,
-    )  # fmt: skip
+        ((0, 5), (0, 5)),
+        ((row, ">=", number if place == "side" else 3),),
+        (number if place == "objective" else 1, 1),
+        integer=integer,
+    )
     result, _ = solve(program, solver)
     keeps_its_word(result)
     assert result.termination == "error"
@@ -250,7 +250,7 @@ def test_a_number_that_is_not_finite_is_an_error(solver: str, number: float, pla
         (Program(((0, 1e11), (0, 5)), (((1e-10, 1), ">=", 1),), (0, 1), integer=False), 0),
         (Program(((0, 1e11), (0, 5)), (((1e-9, 1), ">=", 1),), (0, 1), integer=False), 0),
     ],
-)  # fmt: skip
+)
 def test_numbers_beyond_a_solvers_range(solver: str, program: Program, optimum: float) -> None:
     """The right optimum or an error: HiGHS drops coefficients up to 1e-9, and every row when one is from 1e15 on."""
     given(solver, "range")
@@ -284,9 +284,10 @@ def test_a_solver_that_fails(monkeypatch: pytest.MonkeyPatch, error: str) -> Non
     from synth.solvers import guarded
 
     raised: Any = {
-        "GurobiError": type("GurobiError", (Exception,), {})("no"), "ApplicationError": ApplicationError("not there"),
+        "GurobiError": type("GurobiError", (Exception,), {})("no"),
+        "ApplicationError": ApplicationError("not there"),
         "own": KeyError("a bug"),
-    }.get(error, Exception(error))  # fmt: skip
+    }.get(error, Exception(error))
 
     def fail(*_: Any, **__: Any) -> None:
         raise raised
@@ -322,8 +323,9 @@ def test_duals_of_a_linear_program() -> None:
     program = Program(
         ((0, None), (0, None)),
         (((1, 0), "<=", 4), ((0, 2), "<=", 12), ((3, 2), "<=", 18), ((1, 1), ">=", 1)),
-        (-3, -5), integer=False,
-    )  # fmt: skip
+        (-3, -5),
+        integer=False,
+    )
     model = pyomo_model(program)
     result, [duals] = mathprog.solve_lp(model, RunOptions(30), [model.rows])
     assert (result.termination, result.objective) == ("optimal", pytest.approx(-36))
@@ -358,7 +360,7 @@ there = [name for name in {order} if SOLVERS[name].installed]
 for name in there:
     importlib.import_module(SOLVERS[name].module)
 from ortools.sat.python import cp_model
-from test_conformance import COVER, solve
+from solver_programs import COVER, solve
 assert "highs" in there and "cpsat" in there
 for name in there:
     assert abs(solve(COVER, name)[0].objective - 10) < 1e-6, name
@@ -372,7 +374,7 @@ def test_any_order_of_imports(order: tuple[str, ...]) -> None:
     """highspy 1.15 and ortools 9.15 could not be loaded into one process, whichever came second."""
     done = subprocess.run(
         [sys.executable, "-c", ALL_IN_ONE_PROCESS.format(order=order)],
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
     )

@@ -14,7 +14,7 @@ ANSWERS = {"f": "feasible", "i": "infeasible", "r": "restricted", "l": "limit", 
 
 def search(
     answers: str, horizon: int | None = None, incumbent: int | None = None, most: int | None = None, seek: bool = False
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Horizons 3, 4, … are answered by the letters of ``answers``; a solution is its number of steps."""
 
     def decide(steps: int) -> Decision:

@@ -33,9 +33,7 @@ def slow_replay(network: Network, task: Collective, transfers: list[Transfer]) -
     """The rules, with sets: (node, chunk) -> contributions in its sum; a gathered chunk is one indivisible item."""
     nodes, chunks = range(network.nodes), range(task.chunks)
     whole = set(nodes) if task.reduces else {0}
-    held = {
-        (v, k): {v} if task.reduces else {0} if task.owner[k] == v else set() for v in nodes for k in chunks
-    }  # fmt: skip
+    held = {(v, k): {v} if task.reduces else {0} if task.owner[k] == v else set() for v in nodes for k in chunks}
     for step, e, k, adds in transfers:
         if step < 1 or e not in range(network.links) or k not in chunks or (adds and not task.reduces):
             return False
@@ -304,7 +302,7 @@ def test_sent_in_the_step_it_arrives(case: tuple[Network, Collective, list[Trans
     wider = Network(
         network.nodes,
         [*zip(network.src.tolist(), network.dst.tolist(), strict=True), (int(sender), int(network.dst[link]))],
-    )  # fmt: skip
+    )
     moved = [*transfers[:i], (arrival, network.links, chunk, adds), *transfers[i + 1 :]]
     assert refused(wider, task, moved, "before it has arrived")
 
@@ -351,9 +349,12 @@ def test_things_that_do_not_exist(case: tuple[Network, Collective, list[Transfer
     i = data.draw(st.integers(0, len(transfers) - 1))
     far = data.draw(st.integers(0, 2**31 - 1 - max(network.links, task.chunks)))
     for column, value, word in (
-        (0, -far, "step"), (1, network.links + far, "link"), (1, -1 - far, "link"), (2, task.chunks + far, "chunk"),
+        (0, -far, "step"),
+        (1, network.links + far, "link"),
+        (1, -1 - far, "link"),
+        (2, task.chunks + far, "chunk"),
         (2, -1 - far, "chunk"),
-    ):  # fmt: skip
+    ):
         broken = list(transfers[i])
         broken[column] = value
         assert refused(network, task, [*transfers[:i], tuple(broken), *transfers[i + 1 :]], f"{word} {value} does not")
@@ -367,16 +368,19 @@ def test_random_schedules_get_the_slow_verdict(data: st.DataObject, network: Net
         st.sampled_from(
             [
                 *(make(network.nodes, 1) for make in collectives.BY_NAME.values()),
-                collectives.broadcast(network.nodes, 0, 2), collectives.all_to_all(network.nodes),
+                collectives.broadcast(network.nodes, 0, 2),
+                collectives.all_to_all(network.nodes),
                 Collective("reduce", network.nodes, np.array([0], np.int32), True, False, np.array([0], np.int32)),
                 Collective("allreduce", network.nodes, np.array([0], np.int32), True, True),
             ]
         )
-    )  # fmt: skip
+    )
     transfer = st.tuples(
-        st.integers(1, 5), st.integers(0, network.links - 1), st.integers(0, task.chunks - 1),
+        st.integers(1, 5),
+        st.integers(0, network.links - 1),
+        st.integers(0, task.chunks - 1),
         st.booleans() if task.reduces else st.just(False),
-    )  # fmt: skip
+    )
     agree(network, task, data.draw(st.lists(transfer, max_size=25, unique_by=lambda t: t[:2])))
 
 

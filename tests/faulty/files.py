@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-SYNTH = Path(sys.executable).with_name("synth")
+from command import SYNTH, run
+
 HERE = Path(__file__).resolve().parent
 PATHS = (str(HERE), os.environ.get("PYTHONPATH", ""))  # the caller's own too: in a second worktree, its toolkit
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
@@ -18,9 +18,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, PATHS))}
 def write(folder: Path, name: str, behaviour: str = "good", **other: Any) -> Path:
     """An instance file `<name>.json`."""
     data = {
-        "format": "synth-instance/1", "family": "faulty", "name": name, "source": "test", "behaviour": behaviour,
+        "format": "synth-instance/1",
+        "family": "faulty",
+        "name": name,
+        "source": "test",
+        "behaviour": behaviour,
         **other,
-    }  # fmt: skip
+    }
     path = folder / f"{name}.json"
     folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(data))
@@ -28,14 +32,8 @@ def write(folder: Path, name: str, behaviour: str = "good", **other: Any) -> Pat
 
 
 def synth(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`synth words…`, which must end with ``code`` and without a traceback of its own."""
-    done = subprocess.run(
-        [SYNTH, *map(str, words)], cwd=cwd, text=True, capture_output=True, timeout=300,
-        env={**ENVIRONMENT, **environment},
-    )  # fmt: skip
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    """`synth words…` with the faulty family; must end with ``code`` and without a traceback of its own."""
+    return run(*words, cwd=cwd, code=code, **{**ENVIRONMENT, **environment})
 
 
 def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
@@ -57,14 +55,6 @@ def terminations(folder: Path) -> dict[str, str]:
         path.parent.name: json.loads(path.read_text())["termination"]
         for path in sorted((folder / "faulty").glob("*/behave.json"))
     }
-
-
-def alive(process: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def traced(path: Path) -> list[tuple[str, int, str, float]]:

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,18 +18,15 @@ from typing import Any
 import psutil
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
-from faulty_files import alive, record, start, synth, terminations, traced, write
-
+from command import alive
+from faulty.files import record, start, synth, terminations, traced, write
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
 RESULTS = Path("results")
-TASK = Task(
-    "a.json", "0f", "faulty", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5
-)
+TASK = Task("a.json", "0f", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5)
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -56,8 +52,10 @@ def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
     done = synth(*words, cwd=tmp_path, code=1)
     ended = terminations(tmp_path / RESULTS)
     assert {name: end for name, end in ended.items() if end != "finished"} == {
-        "crash": "error", "hang": "time_limit", "grow": "out_of_memory",
-    }  # fmt: skip
+        "crash": "error",
+        "hang": "time_limit",
+        "grow": "out_of_memory",
+    }
     assert len(ended) == 20
     assert [json.loads(line)["instance"] for line in done.stdout.splitlines()] == sorted(ended)
     assert "signal 11" in record(tmp_path / RESULTS, "crash")["message"]
@@ -100,9 +98,13 @@ def test_one_name_in_two_families_are_two_problems(tmp_path: Path) -> None:
     """The ring is solved, its namesake is not: exit code 4."""
     write(tmp_path / "in", "same", "empty")
     ring = {
-        "format": "synth-instance/1", "family": "xtree", "name": "same", "source": "test", "chunks": 1,
+        "format": "synth-instance/1",
+        "family": "xtree",
+        "name": "same",
+        "source": "test",
+        "chunks": 1,
         "network": {"kind": "ring", "nodes": 4},
-    }  # fmt: skip
+    }
     (tmp_path / "in" / "ring.json").write_text(json.dumps(ring))
     synth("solve", "in/ring.json", "-m", "pull", cwd=tmp_path)
     synth("solve", "in", cwd=tmp_path, code=4)
@@ -310,9 +312,12 @@ def test_a_warm_guard_changes_no_result(tmp_path: Path) -> None:
     """One guard, four runs of one method: the first imports everything itself, the others find it there; all four, and
     one in an interpreter of its own (two threads), find the same schedule."""
     ring = {
-        "format": "synth-instance/1", "family": "xtree", "source": "test", "chunks": 2,
+        "format": "synth-instance/1",
+        "family": "xtree",
+        "source": "test",
+        "chunks": 2,
         "network": {"kind": "torus", "rows": 3, "cols": 3},
-    }  # fmt: skip
+    }
     (tmp_path / "in").mkdir()
     for name in "abcd":
         (tmp_path / "in" / f"{name}.json").write_text(json.dumps({**ring, "name": name}))

@@ -44,6 +44,10 @@ class Program:
         return self.offset + sum(c * x for c, x in zip(self.cost or (), point, strict=False))
 
 
+# 2x + 3y >= 7: (0, 3) costs 12, (1, 2) 11, (2, 1) 10, (3, 1) 13, (4, 0) 12; without integrality y = 7/3 costs 28/3
+COVER = Program(((0, 10), (0, 10)), (((2, 3), ">=", 7),), (3, 4))
+
+
 def solve(
     program: Program, solver: str, options: RunOptions | None = None, bounded: bool = True, track: float | None = None
 ) -> tuple[SolverResult, list[float]]:

@@ -14,7 +14,7 @@ from synth.family import get_family
 from synth.instance import read
 from synth.options import RunOptions
 
-SHIPPED = Path(__file__).resolve().parents[2] / "instances/optree/ring-10-w2.json"
+SHIPPED = Path(__file__).resolve().parents[3] / "instances/optree/ring-10-w2.json"
 
 
 def shown(progress: Progress) -> Any:

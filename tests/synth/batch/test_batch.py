@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,14 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faulty"))
-from faulty_files import SYNTH, alive, record, start, synth, terminations, traced, write
-
+from command import SYNTH, alive
+from faulty.files import record, start, synth, terminations, traced, write
 from synth.batch import plan, slurm
 from synth.batch.plan import Batch, Entry, Resources, Task
 from synth.batch.task import Events, identity, lives
 from synth.errors import InputError
 
-SHIPPED = Path(__file__).resolve().parents[2] / "instances/optree"
+SHIPPED = Path(__file__).resolve().parents[3] / "instances/optree"
 LOCAL = ("batch", "submit", "in", "--folder", "b")
 
 
@@ -109,11 +107,15 @@ def test_dry_run_anywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("in", "--engine", "pbs"), "must be slurm or local"), (("in", "--time", "soon"), "--time"),
-        (("in", "--mem", "0"), "--mem"), (("s.toml", "in"), "takes one study"), (("nothing",), "no such file"),
-        (("in", "-m", "magic"), "unknown method"), (("s.toml",), "s.toml"),
+        (("in", "--engine", "pbs"), "must be slurm or local"),
+        (("in", "--time", "soon"), "--time"),
+        (("in", "--mem", "0"), "--mem"),
+        (("s.toml", "in"), "takes one study"),
+        (("nothing",), "no such file"),
+        (("in", "-m", "magic"), "unknown method"),
+        (("s.toml",), "s.toml"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     write(tmp_path / "in", "a")
     assert message in synth("batch", "submit", *words, "--folder", "b", cwd=tmp_path, code=2).stderr
@@ -266,9 +268,11 @@ def test_status_without_a_queue(tmp_path: Path) -> None:
     path = fake_slurm(tmp_path, "exit 1")
     assert "squeue does not answer" in synth("batch", "status", "b", cwd=tmp_path, PATH=path).stderr
     assert states(tmp_path, path) == {
-        "a": ("queued", ""), "b": ("running", ""), "c": ("lost", "job 7_2 ended: No space left on device"),
+        "a": ("queued", ""),
+        "b": ("running", ""),
+        "c": ("lost", "job 7_2 ended: No space left on device"),
         "d": ("queued", ""),
-    }  # fmt: skip
+    }
 
 
 def test_array_limit_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

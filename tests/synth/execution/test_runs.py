@@ -15,7 +15,7 @@ from synth.family import defaults_for, get_family
 from synth.instance import Instance, read
 from synth.reproduction.collect import Reproduction
 
-INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+INSTANCES = Path(__file__).resolve().parents[3] / "instances"
 OPTREE, XTREE = INSTANCES / "optree" / "ring-10-w2.json", INSTANCES / "xtree" / "mesh-4x4-c1.json"
 
 
@@ -47,8 +47,10 @@ def test_every_combination_in_order(mesh: Instance, tmp_path: Path) -> None:
 def test_one_solver_asked_of_several_methods_goes_to_those_that_can_use_it(mesh: Instance, tmp_path: Path) -> None:
     made = expand([mesh], Request(["bound", "ilp", "cpsat"], ["scip"]), tmp_path).runs()
     assert [(run.method.name, run.options.solver) for run in made] == [
-        ("bound", None), ("ilp", "scip"), ("cpsat", "cpsat"),
-    ]  # fmt: skip
+        ("bound", None),
+        ("ilp", "scip"),
+        ("cpsat", "cpsat"),
+    ]
     assert {run.results for run in made} == {tmp_path}
 
 

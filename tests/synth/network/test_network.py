@@ -209,12 +209,14 @@ SYMMETRIC = {
     "hypercube 4": builders.hypercube(4), "line 2": builders.line(2), "mesh 2x2": builders.grid((2, 2), False),
 }  # fmt: skip
 ASYMMETRIC = {
-    "mesh 2x3": builders.grid((2, 3), False), "equimesh 3x3": builders.equimesh(3, 3), "line 3": builders.line(3),
+    "mesh 2x3": builders.grid((2, 3), False),
+    "equimesh 3x3": builders.equimesh(3, 3),
+    "line 3": builders.line(3),
     "ring with one fast link": Network(3, [(0, 1), (1, 2), (2, 0)], [1.0, 1.0, 2.0], grid=(3,)),
     "ring with one slow hop": Network(3, [(0, 1), (1, 2), (2, 0)], 1.0, [0.0, 0.0, 1.0], grid=(3,)),
     "ring with one doubled link": Network(3, [(0, 1), (0, 1), (1, 2), (2, 0)], grid=(3,)),
     "no grid": Network(3, [(0, 1), (1, 2), (2, 0)]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", list(SYMMETRIC))
@@ -243,15 +245,19 @@ def test_translation_by_hand() -> None:
     ("network", "size"),
     [
         # square 8, rectangle 4, line 2; one-way ring: only the identity, as a flip turns links round
-        (builders.grid((3, 3), False), 8), (builders.grid((3, 4), False), 4), (builders.line(4), 2),
-        (builders.ring(5, False), 1), (builders.hypercube(3), 48), (builders.grid((4, 4), True), 8),
+        (builders.grid((3, 3), False), 8),
+        (builders.grid((3, 4), False), 4),
+        (builders.line(4), 2),
+        (builders.ring(5, False), 1),
+        (builders.hypercube(3), 48),
+        (builders.grid((4, 4), True), 8),
         # EquiMesh, all rings even_up: the transposition swaps top with left and bottom with right
         (builders.equimesh(3, 3), 2),
         # 1x4 torus: a flip along the side of 1 changes nothing and must not count twice
         (builders.grid((1, 4), True), 2),
         (Network(3, [(0, 1), (1, 2), (2, 0)]), 1),
     ],
-)  # fmt: skip
+)
 def test_point_symmetries(network: Network, size: int) -> None:
     """Identity first, all distinct, all symmetries by the definition, closed under composition, hand-counted."""
     found = point_symmetries(network)

@@ -1,0 +1,85 @@
+"""Options that several commands share: a group is a dataclass, a field an option, and :func:`grouped` unfolds it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from typer import Option
+
+from synth.cli import complete
+
+if TYPE_CHECKING:
+    from synth.execution.runs import Request
+
+
+METHODS = Option(
+    "-m", "--method", help="A method (repeatable). Default: the family's.", autocompletion=complete.methods
+)
+SOLVER = Option(help="highs, cpsat, scip or gurobi; for methods that can use it.", autocompletion=complete.solvers)
+OWN = Option("-O", "--option", metavar="key=value", help="A method's own parameter.")
+HERE = Option("-j", "--jobs", min=1, help="Engine local: runs at once. Default: processors / threads.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to run on each instance."""
+
+    methods: Annotated[list[str] | None, METHODS] = None
+    solver: Annotated[str | None, SOLVER] = None
+    time_limit: Annotated[str, Option(help="Per run: 90, 60s, 5m, 2h or none.")] = "60s"
+    gap: Annotated[float, Option(min=0.0, help="Relative gap at which a solver may stop.")] = 1e-4
+    threads: Annotated[int, Option(min=1, help="Threads of each run.")] = 1
+    seed: Annotated[int, Option(min=0, help="Seed of solvers and of every random choice.")] = 0
+    options: Annotated[list[str] | None, OWN] = None
+
+    def request(self) -> Request:
+        """The same for the expander of runs. Raises :class:`InputError` for options that are no pairs."""
+        from synth.execution.runs import Request
+        from synth.options import split_pairs
+
+        solvers, parameters = [self.solver] if self.solver else [], split_pairs(self.options or [], "-O")
+        return Request(self.methods, solvers, [self.seed], [self.time_limit], self.gap, self.threads, parameters)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What the jobs of a batch may take, and whether any are sent."""
+
+    partition: Annotated[str | None, Option(help="Slurm partition.")] = None
+    account: Annotated[str | None, Option(help="Slurm account.")] = None
+    time: Annotated[str | None, Option(help="Time of each job: 30m, 2h. Default: what its runs need at most.")] = None
+    mem: Annotated[str | None, Option(help="Memory of each job, for all its runs: 4G. Default: the cluster's.")] = None
+    cpus: Annotated[int | None, Option(min=1, help="Processors of each job; it runs CPUS / threads at once.")] = None
+    array_parallelism: Annotated[int | None, Option(min=1, help="Jobs of an array at once.")] = None
+    chunk: Annotated[int | None, Option(min=1, help="Runs of each job. Default: what ends in ten minutes.")] = None
+    grace: Annotated[str | None, Option(help="From a run's time limit to its end by force. Default: 60s.")] = None
+    jobs: Annotated[int | None, HERE] = None
+    dry_run: Annotated[bool, Option("--dry-run", help="Print grouping and sbatch scripts; submit nothing.")] = False
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its parameters that are dataclasses as options of their own."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        if is_dataclass(group := hints[name]):
+            groups[name], own = group, get_type_hints(group, include_extras=True)
+            inside = {f.name: parameter.replace(name=f.name, default=f.default) for f in fields(group)}
+            found = [one.replace(annotation=own[key]) for key, one in inside.items()]
+        else:
+            found = [parameter.replace(annotation=hints[name])]
+        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in found]
+
+    @wraps(command)
+    def unfolded(**given: Any) -> None:
+        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        command(**given, **made)
+
+    unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    unfolded.__annotations__ = {one.name: one.annotation for one in parameters}
+    return unfolded

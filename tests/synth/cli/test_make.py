@@ -1,0 +1,121 @@
+"""`synth families`, `solvers`, `instances` and `make` as a person or a script meets them: real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import flat, run
+from synth.cli import main
+
+SHIPPED = Path(__file__).resolve().parents[3] / "instances"
+
+
+def test_families(tmp_path: Path) -> None:
+    text = flat(run("families", cwd=tmp_path).stdout)
+    for word in ("xtree", "bound", "mirror_xtree", "pull", "ilp", "restarts=10", "timesteps"):
+        assert word in text
+
+
+def test_solvers(tmp_path: Path) -> None:
+    text = flat(run("solvers", cwd=tmp_path).stdout)
+    for word in ("highs", "cpsat", "scip", "gurobi", "installed", "licence"):
+        assert word in text
+
+
+def test_instances(solved: Path, tmp_path: Path) -> None:
+    assert "equimesh-2x3-c4" in run("instances", "xtree", "--folder", SHIPPED, cwd=tmp_path).stdout
+    assert "no such folder" in flat(run("instances", cwd=tmp_path, code=2).stderr)
+    assert "unknown family 'tree'" in flat(run("instances", "tree", "--folder", SHIPPED, cwd=tmp_path, code=2).stderr)
+
+
+def test_no_words_and_version(tmp_path: Path) -> None:
+    assert "solve" in run("--help", cwd=tmp_path).stdout
+    assert run("--version", cwd=tmp_path).stdout.startswith("synth ")
+    assert run("solv", cwd=tmp_path, code=2).stderr
+
+
+def test_make_then_solve(tmp_path: Path) -> None:
+    """The issue's own words, from parameters to a verified record: EquiMesh 2x3, C = 4 has the receive bound 5."""
+    words = ("network=equimesh", "rows=2", "cols=3", "chunks=4", "collective=allgather")
+    made = run("make", "xtree", *words, cwd=tmp_path)
+    name = "equimesh-2x3-c4"
+    assert name in made.stdout
+    instance = json.loads((tmp_path / f"{name}.json").read_text())
+    assert instance["network"]["kind"] == "equimesh"
+    lines = run("solve", f"{name}.json", "-m", "bound", "-m", "pull", "--json", cwd=tmp_path).stdout.splitlines()
+    bound, pull = map(json.loads, lines)
+    assert bound["bound"] == 5.0
+    assert pull["objective"]["value"] == 5.0
+    assert pull["verified"]["ok"]
+
+
+def test_make_to_standard_output_and_elsewhere(tmp_path: Path) -> None:
+    words = ("make", "xtree", "network=ring", "nodes=5", "bidirectional=off", "name=r")
+    text = run(*words, "-o", "-", cwd=tmp_path).stdout
+    assert json.loads(text)["name"] == "r"
+    assert list(tmp_path.iterdir()) == []
+    run(*words, "-o", "a/b/r.json", cwd=tmp_path)
+    assert (tmp_path / "a/b/r.json").read_text() == text
+    assert "cannot be written" in run(*words, "-o", "a", cwd=tmp_path, code=2).stderr
+
+
+def test_make_from_csv(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("src,dst,bandwidth\n0,1,1e9\n1,2,\n2,0,2e9\n")
+    run("make", "xtree", "links=l.csv", "chunks=2", "name=n", cwd=tmp_path)
+    record = json.loads(run("solve", "n.json", "-m", "pull", "--json", cwd=tmp_path).stdout)
+    assert record["objective"]["value"] == 4.0  # one-way ring of 3: 2 nodes' 2 chunks over one link
+
+
+def test_make_names_every_fault(tmp_path: Path) -> None:
+    done = run("make", "xtree", "network=mesh", "rows=x", "chunks=0", "colour=red", cwd=tmp_path, code=2)
+    *faults, hint = sorted(done.stderr.splitlines())
+    assert sorted(line.split()[4].rstrip(":") for line in faults) == ["chunks", "colour", "cols", "rows"]
+    assert hint == "what each key means: synth make xtree --help"
+    for words in (("make", "xtree", "rows"), ("make", "tree")):
+        assert run(*words, cwd=tmp_path, code=2).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_lists_a_familys_keys(tmp_path: Path) -> None:
+    """Every key with what it takes, its default and its unit, and examples that work."""
+    text = flat(run("make", "xtree", "--help", cwd=tmp_path).stdout)
+    for words in ("| reduce_scatter | allreduce", "│ whole number >= 1 │ 1 │ equal chunks", "bytes/s (default"):
+        assert words in text
+    example = text.partition("┘ synth make xtree ")[2].partition(" synth make")[0]
+    run("make", "xtree", *example.split(), "-o", "x.json", cwd=tmp_path)
+    assert "bandwidth" not in run("make", "--help", cwd=tmp_path).stdout
+
+
+def test_a_family_lists_its_methods_own_parameters(tmp_path: Path) -> None:
+    text = flat(run("families", "xtree", cwd=tmp_path).stdout)
+    assert "│ horizon │ whole number >= 1 │ │ decide this number of timesteps only" in text
+    assert "│ ilp, cpsat │" in text
+    assert "mlfm" not in text
+    assert "unknown family 'tree'" in run("families", "tree", cwd=tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("synth make xt", ["xtree"]),
+        ("synth families o", ["optree"]),
+        ("synth solve --solver s", ["scip"]),
+        ("synth solve ring4.json -m pu", ["pull"]),
+        ("synth make xtree -o x", []),  # a file: the shell's own business
+    ],
+)
+def test_completion(
+    words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {
+        "_SYNTH_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main.app(prog_name="synth")
+    assert capsys.readouterr().out.split() == expected

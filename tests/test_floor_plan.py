@@ -1,0 +1,159 @@
+"""The floor plan: every family has the same rooms, arrows between rooms and packages point one way, there is no cycle.
+
+Read from the files: imports inside functions count, those under TYPE_CHECKING do not. DESIGN: CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from synth.family import Family, family_names, load
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = (ROOT / "synth", ROOT / "models/synth_models", ROOT / "tests/toy_family/toy_broadcast")
+FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names() if name != "faulty")]
+METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
+PROBLEM = {"instance", "solution", "parts"}
+# who may import whom within a family, in the end; a room may be a file while one file is enough
+ARROWS = {
+    "__init__": {"family"},
+    "family": set[str](),
+    "instance": {"parts"},
+    "solution": PROBLEM,
+    "making": PROBLEM,
+    "parts": PROBLEM,
+    "check": PROBLEM,
+    "views": PROBLEM | {"check"},
+    **dict.fromkeys(METHODS.values(), PROBLEM | {"check", *METHODS.values()}),
+    "paper": PROBLEM | {"making", "check", "views", "family", *METHODS.values()},
+}
+OPTIONAL = {"parts"}  # what several rooms are made of
+PARTS = {
+    "instance": "instance",
+    "making": "keys make",
+    "solution": "pack unpack table flow_table",
+    "check": "check check_bound",
+    "views": "describe plot frames",
+    "paper": "paper",
+}
+
+
+@cache
+def graph() -> nx.DiGraph:
+    """An arrow from each module to every other of ours that it imports."""
+    files = {
+        ".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for package in PACKAGES
+        for file in package.rglob("*.py")
+    }
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(files)
+    for module, file in files.items():
+        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        for name in imported(ast.parse(file.read_text()), package.split(".")):
+            target = name if name in files else name.rpartition(".")[0]
+            if target in files and target != module:
+                arrows.add_edge(module, target)
+    return arrows
+
+
+def imported(node: ast.AST, package: list[str]) -> Iterator[str]:
+    """What is imported below a node: ``a.b`` for ``import a.b`` and for ``from a import b``."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package[: len(package) - node.level + 1] if node.level else []
+        yield from (".".join(filter(None, (*above, node.module, alias.name))) for alias in node.names)
+    typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+    for child in node.orelse if typing_only else ast.iter_child_nodes(node):
+        yield from imported(child, package)
+
+
+def room(module: str, family: str) -> str:
+    """The room of a family's module."""
+    return module.removeprefix(family).lstrip(".").partition(".")[0] or "__init__"
+
+
+def test_the_walk_sees_every_form_of_import() -> None:
+    text = """
+import a.b
+from c import d
+from . import e
+from ..f import g
+def later():
+    try:
+        import h
+    except ImportError:
+        from i import j
+if TYPE_CHECKING:
+    import never
+else:
+    import k
+"""
+    assert sorted(imported(ast.parse(text), ["p", "q"])) == ["a.b", "c.d", "h", "i.j", "k", "p.f.g", "p.q.e"]
+    assert graph().number_of_nodes() > 200
+    assert graph().number_of_edges() > 2 * graph().number_of_nodes()
+
+
+def test_no_cycle() -> None:
+    assert [sorted(found) for found in nx.strongly_connected_components(graph()) if len(found) > 1] == []
+
+
+def test_the_toolkit_knows_no_paper_and_a_paper_no_other() -> None:
+    for module in graph():
+        if module.startswith("synth."):
+            assert [name for name in graph()[module] if not name.startswith("synth")] == []
+            assert [name for name in graph()[module] if name.startswith("synth_models")] == [], module
+    owner = {module: family for family in FAMILIES for module in graph() if f"{module}.".startswith(f"{family}.")}
+    assert [(a, b) for a, b in graph().edges if a in owner and b in owner and owner[a] != owner[b]] == []
+
+
+def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> None:
+    assert nx.descendants(graph(), "synth.family") <= {"synth.errors", "synth.options", "synth.progress"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_the_rooms_and_nothing_else(family: str) -> None:
+    held = {room(module, family) for module in graph() if f"{module}.".startswith(f"{family}.")}
+    optional = OPTIONAL if family.startswith("synth_models") else OPTIONAL | {"programs"}  # a toy needs no program
+    assert held | optional == ARROWS.keys() | optional
+    assert held <= ARROWS.keys()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_arrows_between_rooms_point_one_way(family: str) -> None:
+    """In the end, by whatever way: the check repeats no method's mistakes, family.py imports nothing of its package."""
+    wrong = [
+        (module, other)
+        for module in graph()
+        if f"{module}.".startswith(f"{family}.")
+        for other in nx.descendants(graph(), module)
+        if f"{other}.".startswith(f"{family}.")
+        if room(other, family) not in ARROWS[room(module, family)] | {room(module, family)}
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_views_reach_no_solver(family: str) -> None:
+    views = [module for module in graph() if module.startswith(f"{family}.views")]
+    reached = set().union(*(nx.descendants(graph(), module) for module in views))
+    assert [module for module in reached if module.startswith("synth.solvers")] == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method in the folder of its kind, a part in the room of its name; what is named is there."""
+    monkeypatch.syspath_prepend(ROOT / "tests/toy_family")
+    data: Family = load(f"{family}.family:FAMILY")
+    named = [(part, place, getattr(data, part)) for place, parts in PARTS.items() for part in parts.split()]
+    named += [(method.name, METHODS[method.kind], method.target) for method in data.methods.values()]
+    there = [(part, place, target) for part, place, target in named if target is not None]
+    assert [(part, target) for part, place, target in there if room(target.partition(":")[0], family) != place] == []
+    assert all(callable(load(target)) for _, _, target in there)
