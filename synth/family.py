@@ -128,6 +128,7 @@ class Family:
     plot: Target  # (instance, solution, title) -> matplotlib Figure
     methods: Mapping[str, Method]
     default_methods: tuple[str, ...]  # run when the user names none
+    published: tuple[str, ...] = ()  # methods that are the paper's own algorithm: what the others are measured against
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player

@@ -173,4 +173,6 @@ def _text(value: Any) -> str:
         return "on" if value else "off"
     if isinstance(value, (list, tuple)):
         return ",".join(map(_text, value))
-    return str(value)
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    return f"({type(value).__name__})"  # an object from Python: the instance holds what was made of it

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from synth.errors import Fault, InputError
 from synth.making import Count, Flag, Keys, NotNegative, Positive
@@ -18,11 +18,26 @@ BUILT = tuple(kind for kind in SPECS if kind != "links")
 SIDES = ("top", "bottom", "left", "right")
 
 
+def _source(value: Any) -> Any:
+    """A NetworkX graph or a table of links (from Python) as the network of an instance file; else a path."""
+    if isinstance(value, (str, Path)) or value is None:
+        return value
+    if hasattr(value, "edges") and hasattr(value, "nodes"):
+        return links_from_graph(value)
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):
+        return links_from_frame(value)
+    raise ValueError("must be a file, a NetworkX graph or a pandas frame")
+
+
 class NetworkKeys(Keys):
     """``network=KIND`` with the kind's own parameters, or ``links=FILE.csv``."""
 
     network: str | None = Field(None, description=f"one of {', '.join(BUILT)}")
-    links: Path | None = Field(None, description="CSV file with the header src,dst[,bandwidth][,latency]")
+    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(_source)] = Field(
+        None,
+        description="CSV file with the header src,dst[,bandwidth][,latency]; from Python also a NetworkX graph or a "
+        "pandas frame with such columns",
+    )
     rows: Count | None = Field(None, description="of a mesh, torus or EquiMesh")
     cols: Count | None = Field(None, description="of a mesh, torus or EquiMesh")
     nodes: Count | None = Field(None, description="of a line, ring or Kautz network")
@@ -49,6 +64,8 @@ class NetworkKeys(Keys):
 
     def raw_network(self) -> dict[str, Any]:
         """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
+        if isinstance(self.links, dict):
+            return self.links
         if self.links is not None:
             return _links(self.links)
         raw = {"kind": self.network} | {
@@ -64,6 +81,35 @@ def network_name(raw: Mapping[str, Any]) -> str:
     """Kind and size: the first part of an instance's name."""
     size = "x".join(str(raw[key]) for key in ("rows", "cols", "nodes", "dimension", "degree") if key in raw)
     return f"{raw['kind']}-{size}"
+
+
+def links_from_graph(graph: Any) -> dict[str, Any]:
+    """A raw ``links`` network from a NetworkX graph: nodes numbered in the graph's order, an undirected edge a link
+    each way, a multigraph's edges parallel links; edge attributes ``bandwidth`` (bytes/s), ``latency`` (s) if given."""
+    number = {node: index for index, node in enumerate(graph.nodes)}
+    links = []
+    for tail, head, data in graph.edges(data=True):
+        ends = [(tail, head)] if graph.is_directed() else [(tail, head), (head, tail)]
+        own = {key: float(data[key]) for key in ("bandwidth", "latency") if key in data}
+        links += [{"src": number[u], "dst": number[v], **own} for u, v in ends]
+    return {"kind": "links", "nodes": len(number), "links": links}
+
+
+def links_from_frame(frame: Any) -> dict[str, Any]:
+    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency]``, missing values being
+    the defaults. Raises ``ValueError``."""
+    known = {"src", "dst", "bandwidth", "latency"}
+    columns = set(map(str, frame.columns))
+    if not {"src", "dst"} <= columns <= known or not len(frame):
+        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency] and at least one row")
+    links = []
+    for row in frame.to_dict("records"):
+        ends = {key: row[key] for key in ("src", "dst")}
+        if any(value != int(value) for value in ends.values()):
+            raise ValueError(f"src and dst are whole numbers, not {ends}")
+        own = {key: float(row[key]) for key in ("bandwidth", "latency") if key in row and row[key] == row[key]}
+        links.append({**{key: int(value) for key, value in ends.items()}, **own})
+    return {"kind": "links", "nodes": 1 + max(max(link["src"], link["dst"]) for link in links), "links": links}
 
 
 def _links(path: Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ FAMILY = Family(
     frames=_HERE + "views.frames:frames",
     paper=_HERE + "paper.page:reproduce",
     suited=_HERE + "instance:suited",
+    published=("bine",),
     default_methods=(
         "bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket",
         "bine", "bine_torus", "placement_greedy", "placement", "tree_ilp",

@@ -33,6 +33,7 @@ FAMILY = Family(
     frames=_HERE + "views.frames:frames",
     paper=_HERE + "paper.page:reproduce",
     suited=_HERE + "suited:suited",
+    published=("dp_k",),
     default_methods=(
         "bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "recursive_doubling_closed_form",
         "dp_k", "candidates",

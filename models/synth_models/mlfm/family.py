@@ -34,6 +34,7 @@ FAMILY = Family(
     frames=f"{_MODULES}.views.frames:frames",
     paper=f"{_MODULES}.paper.page:reproduce",
     suited=f"{_MODULES}.instance:suited",
+    published=("closed_form",),
     default_methods=("bound", "closed_form", "shift", "cpsat"),
     methods=by_name(
         Method("bound", "bound", "strongest of N, forced links, leaf degree and fractional routing",

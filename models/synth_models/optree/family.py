@@ -38,6 +38,7 @@ FAMILY = Family(
     plot=_HERE + "views.describe:plot",
     frames=_HERE + "views.frames:frames",
     paper=_HERE + "paper.page:reproduce",
+    published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(
         Method("bound", "bound", "receive bound and reach bound (prices on the steps, an LP's dual)",

@@ -34,6 +34,7 @@ FAMILY = Family(
     frames=_HERE + "views.frames:frames",
     paper=_HERE + "paper.page:reproduce",
     suited=_HERE + "instance:suited",
+    published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "ilp"),
     methods=by_name(
         Method("bound", "bound", "strongest of receive/min-cut, diameter and volume bound",

@@ -1,0 +1,47 @@
+"""Networks given from Python: a NetworkX graph, a pandas frame."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pandas as pd
+import pytest
+
+import synth
+from synth.errors import InputError
+
+
+def test_a_graph_is_a_network() -> None:
+    """A path a - b - c takes two timesteps each way for C = 1: b receives both ends in one, the ends need two."""
+    graph = nx.path_graph(["a", "b", "c"])
+    graph["a"]["b"]["bandwidth"] = 5.0
+    instance = synth.make("xtree", links=graph, chunks=1, name="path")
+    assert instance.source == "synth make xtree links=(Graph) chunks=1 name=path"
+    assert instance.topology.src.tolist() == [0, 1, 1, 2]
+    assert instance.topology.bandwidth.tolist()[:2] == [5.0, 5.0]
+    assert synth.solve(instance, "ilp").value == 2
+
+
+def test_parallel_edges_are_parallel_links() -> None:
+    graph = nx.MultiDiGraph([(0, 1), (0, 1), (1, 0)])
+    assert synth.make("xtree", links=graph, name="two").topology.links == 3
+
+
+def test_a_frame_is_a_network() -> None:
+    frame = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 0, 0], "latency": [1e-6, None, 2e-6]})
+    instance = synth.make("xtree", links=frame, name="frame")
+    assert instance.topology.latency.tolist()[0] == 1e-6
+    assert instance.topology.links == 3
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        (pd.DataFrame({"src": [0], "to": [1]}), "has the columns src,dst"),
+        (pd.DataFrame({"src": [0.5], "dst": [1]}), "whole numbers"),
+        (3, "must be a file, a NetworkX graph or a pandas"),
+        (nx.DiGraph([(0, 1)]), "disconnected"),
+    ],
+)  # fmt: skip
+def test_what_is_no_network(links: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        synth.make("xtree", links=links, name="x")
