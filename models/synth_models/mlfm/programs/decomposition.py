@@ -47,6 +47,13 @@ def refuted(result: SolverResult) -> bool:
     return result.termination == "infeasible"
 
 
+def wish_options(problem: LeafProblem, options: RunOptions, most: float) -> RunOptions:
+    """For counting with the wish to have few two-spine flows: where there are any, ``most`` seconds at most."""
+    left = options.remaining()
+    limit = left if problem.one_spine else most if left is None else min(most, left / 3)
+    return RunOptions(limit, 0.05, options.threads, options.seed, options.solver)
+
+
 CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
 
 
@@ -75,11 +82,8 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
         ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
         return Decision("limit" if ended else "restricted", message=_stuck(str(phases)))
 
-    horizon = options.method.get("horizon")
-    outcome = fewest(
-        decide, Proven(bound.phases, bound.words, bound.certificate), options, by=by, unit="phases",
-        size=lambda solution: int(solution.phases), horizon=horizon,
-    )  # fmt: skip
+    proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
+    outcome = fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)
     if outcome.solution is not None and outcome.termination != "optimal" and stuck:
         outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
     if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
