@@ -21,7 +21,7 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import leaf_problem
 from synth_models.mlfm.programs.cpsat import build_flows, count_flows
 from synth_models.mlfm.programs.decomposition import spread_flows
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.references.closed_form import printed_rule
 
 sys.path.append(str(Path(__file__).parents[1] / "models" / "mlfm"))
 from mlfm_slow_replay import replay

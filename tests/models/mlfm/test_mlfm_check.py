@@ -12,7 +12,8 @@ import synth
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check.replay import check_bound, check_phases, weighted_bound, working_links
+from synth_models.mlfm.check.certificates import check_bound, weighted_bound
+from synth_models.mlfm.check.replay import check_phases, working_links
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import PhaseTable
 

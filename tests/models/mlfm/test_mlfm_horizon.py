@@ -20,7 +20,7 @@ from synth.options import RunOptions
 from synth.solvers.status import SolverResult
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.bounds import load as bound
-from synth_models.mlfm.check.replay import check_bound
+from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.programs import packing, whole
 

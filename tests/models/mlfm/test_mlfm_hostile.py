@@ -17,7 +17,7 @@ import synth
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check.replay import check_bound
+from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import PhaseTable
 

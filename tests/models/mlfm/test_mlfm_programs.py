@@ -16,7 +16,7 @@ from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.record import Record
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check.replay import check_bound
+from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.paper.problems import single_failures
 

@@ -17,7 +17,7 @@ from synth.instance import parse
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.references.closed_form import printed_rule
 
 
 def block(d: int, n: int, columns: int, m: int, **changes: Any) -> MLFMInstance:

@@ -57,7 +57,7 @@ def test_anybody_can_replay_the_table(name: str, method: str) -> None:
 
 
 def test_the_table_of_idle_ranks_and_detours_by_hand() -> None:
-    from synth_models.mlfm.views.describe import via
+    from synth_models.mlfm.solution import via
 
     instance = synth.read("instances/mlfm/d3-n2l4m3-link.json")
     # leaf 0.0 over spine 0-2 (number 1), leaf 2.2 (2 * 4 + 2 = 10) and spine 1-2 (number 3) to leaf 1.1 (1 * 4 + 1 = 5)

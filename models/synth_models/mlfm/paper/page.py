@@ -14,8 +14,8 @@ from synth.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.paper import problems as study
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.paper import problems
+from synth_models.mlfm.references.closed_form import printed_rule
 from synth_models.mlfm.solution import unpack
 
 TIME_LIMIT = 120.0
@@ -52,7 +52,7 @@ def _machine(page: Reproduction) -> None:
 def _experiments(page: Reproduction) -> None:
     """The four jobs of section 3: phases, and throughput as figure 3 shows it."""
     rows = []
-    for n, columns, m in study.BLOCKS:
+    for n, columns, m in problems.BLOCKS:
         job = page.shipped("mlfm", f"d3-n{n}l{columns}m{m}")
         assert isinstance(job, MLFMInstance)
         name = f"(n, l, m) = ({n}, {columns}, {m})"
@@ -110,7 +110,7 @@ def _condition(page: Reproduction) -> None:
     blocks = []
     for d in range(1, largest + 1):
         for n, columns, m in 1 + np.array(list(np.ndindex(d, d + 1, d))):
-            made = study.instance("block", "synth reproduce mlfm", d=d, block=study.block(int(n), int(columns), int(m)))
+            made = problems.instance("block", "synth reproduce mlfm", d=d, block=problems.block(int(n), int(columns), int(m)))
             verdict = check_phases(made, printed_rule(made, n, columns, m))
             holds = verdict.ok and verdict.facts["mean_worst_link_load"] <= 1
             blocks.append((m <= columns - 1, 1 <= columns - 1 <= m, n == columns == 1, holds))
@@ -129,7 +129,7 @@ def _condition(page: Reproduction) -> None:
 
 def _failures(page: Reproduction) -> None:
     """Every single failure of the (2, 4, 3) job; in the short form a few."""
-    cases = list(study.failures())
+    cases = list(problems.failures())
     if page.quick:
         page.skip(f"single failures: 6 of {len(cases)} (--quick)")
         cases = cases[:: len(cases) // 5][:6]
@@ -145,7 +145,7 @@ def _failures(page: Reproduction) -> None:
 def _blocks(page: Reproduction) -> None:
     """Every block with m > l-1 on small machines, minimal routes and detours."""
     largest = 2 if page.quick else 4
-    cases = list(study.irregular_blocks(largest))
+    cases = list(problems.irregular_blocks(largest))
     solved = _solved(page, [made for _, made in cases], "blocks")
     table = pd.DataFrame([sizes | found for (sizes, _), found in zip(cases, solved, strict=True)])
     page.table("Blocks", table, file="blocks", show=False)

@@ -30,8 +30,7 @@ from ortools.graph.python import max_flow
 
 from synth.kernels import jit
 from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem
-from synth_models.mlfm.references.patterns import with_routes
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, with_routes
 from synth_models.mlfm.solution import PhaseTable
 
 LeafPhases = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]  # (phases, R) and (phases, Q)

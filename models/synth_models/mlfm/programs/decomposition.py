@@ -21,7 +21,7 @@ from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
 from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
-from synth_models.mlfm.references.patterns import solve_greedy
+from synth_models.mlfm.references import greedy
 from synth_models.mlfm.solution import PhaseTable
 
 MAX_CELLS = 100_000_000  # phases times routes
@@ -87,7 +87,7 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
     if outcome.solution is not None and outcome.termination != "optimal" and stuck:
         outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
     if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
-        outcome.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
+        outcome.solution = greedy.solve(instance, RunOptions(None, seed=options.seed)).solution
         outcome.message = f"{outcome.message}; the schedule is the greedy's"
     outcome.build_s += build_s
     return outcome
