@@ -24,11 +24,13 @@ ODD: list[Any] = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63
 ODD += [math.nan, math.inf, -math.inf, 0.5, True, None, "1", [], [[1]], {}, 10**400]
 FIELDS = ("job", "round", "src", "dst", "first", "count", "adds", "layout", "starts")
 CASES = [
-    ("binomial_halving", {"groups": "2,3", "bytes": "7"}), ("bine", {"groups": "3,1", "collective": "gather"}),
+    ("binomial_halving", {"groups": "2,3", "bytes": "7"}),
+    ("bine", {"groups": "3,1", "collective": "gather"}),
     ("bine", {"groups": "1,3", "collective": "allreduce", "vector": "large", "bytes": "3"}),
     ("recursive", {"groups": "2,2", "collective": "allreduce", "problem": "butterfly"}),
-    ("bruck", {"groups": "2,1", "collective": "alltoall"}), ("bucket", {"torus": "3x2", "collective": "allgather"}),
-]  # fmt: skip
+    ("bruck", {"groups": "2,1", "collective": "alltoall"}),
+    ("bucket", {"torus": "3x2", "collective": "allgather"}),
+]
 
 
 def stored(method: str, parameters: dict[str, str]) -> tuple[Any, dict[str, Any]]:
@@ -91,8 +93,13 @@ def replayed(instance: Any, packed: dict[str, Any]) -> float | None:
         last = step
     for r in range(ranks):
         for b in range(blocks):
-            wanted = {"broadcast": True, "allgather": True, "allreduce": True, "reduce": r == instance.root,
-                      "gather": r == instance.root}.get(what, b % ranks == r)  # fmt: skip
+            wanted = {
+                "broadcast": True,
+                "allgather": True,
+                "allreduce": True,
+                "reduce": r == instance.root,
+                "gather": r == instance.root,
+            }.get(what, b % ranks == r)
             if wanted and state[r, b] != everyone:
                 return None
     cut = ranks if what == "alltoall" else instance.blocks(ranks)
@@ -192,8 +199,9 @@ def test_random_absurdities(data: st.DataObject) -> None:
 def test_certificates_made_absurd(problem: str) -> None:
     """Only the two arguments by their names, and never more than they prove: by hand 2 (G - 1) m = 2 for the receive
     count of an allreduce on two groups; :func:`test_isoperimetric_by_hand` has the other."""
-    instance = synth.make("bine", **{"groups": "2,2", "collective": "allreduce", "vector": "large", "bytes": "1",
-                            "problem": problem})  # fmt: skip
+    instance = synth.make(
+        "bine", **{"groups": "2,2", "collective": "allreduce", "vector": "large", "bytes": "1", "problem": problem}
+    )
     for odd in (*ODD, "receive ", np.array(["receive", "x"]), ["receive"]):
         for certificate in ({"binding": odd}, {}, {"kind": odd}):
             assert check_bound(instance, 1.0, certificate) != []

@@ -69,14 +69,22 @@ def as_stored(packed: dict[str, Any]) -> PhaseTable:
     n, columns, slots = packed["layers"], len(packed["column"][0]), len(packed["column"][0][0])
     dest, spine = [], []
     for t, down, along in zip(packed["pattern"], packed["layer_shift"], packed["slot_shift"], strict=True):
-        dest.append([
-            ((i + down) % n * columns + packed["column"][t][j][k]) * slots + (k + along) % slots
-            for i in range(n) for j in range(columns) for k in range(slots)
-        ])  # fmt: skip
-        spine.append([
-            -1 if down % n == 0 and packed["column"][t][j][k] == j else packed["spine"][t][j][k]
-            for _ in range(n) for j in range(columns) for k in range(slots)
-        ])  # fmt: skip
+        dest.append(
+            [
+                ((i + down) % n * columns + packed["column"][t][j][k]) * slots + (k + along) % slots
+                for i in range(n)
+                for j in range(columns)
+                for k in range(slots)
+            ]
+        )
+        spine.append(
+            [
+                -1 if down % n == 0 and packed["column"][t][j][k] == j else packed["spine"][t][j][k]
+                for _ in range(n)
+                for j in range(columns)
+                for k in range(slots)
+            ]
+        )
     return PhaseTable(grown(dest), grown(spine))
 
 
@@ -198,6 +206,8 @@ def test_weights_prove_what_the_statement_says(rows: list[tuple[int, int, int, i
     real = all(leaf < 6 and column in {0, 1, 2} - {leaf % 3} and way < 2 for leaf, column, way, _ in rows)
     dead = any({leaf % 3, column} == {0, 1} for leaf, column, *_ in rows)
     if real and not dead and sum(row[3] for row in rows) and len({row[:3] for row in rows}) == len(rows):
-        weights = {("down" if way else "up", divmod(leaf, 3), frozenset({leaf % 3, column})): weight
-                   for leaf, column, way, weight in rows}  # fmt: skip
+        weights = {
+            ("down" if way else "up", divmod(leaf, 3), frozenset({leaf % 3, column})): weight
+            for leaf, column, way, weight in rows
+        }
         assert check_bound(DETOUR, proves(DETOUR, weights), certificate) == []

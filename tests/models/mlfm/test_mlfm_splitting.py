@@ -52,8 +52,9 @@ LINKS = st.lists(
         st.tuples(st.integers(0, 2), st.integers(6, 8), st.integers(0, 2), st.integers(3, 5)),
         st.just(()),
     ),
-    min_size=1, max_size=8,
-)  # fmt: skip
+    min_size=1,
+    max_size=8,
+)
 
 
 def padded(flows: list[tuple[int, ...]]) -> Any:

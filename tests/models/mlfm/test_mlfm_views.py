@@ -86,19 +86,37 @@ def test_views_of_the_whole_machine(tmp_path: Path) -> None:
 
 ONE = {"form": "table", "dest": [[0]], "spine": [[0]]}
 TWO = {
-    "form": "product", "layers": 1, "pattern": [0], "layer_shift": [0], "slot_shift": [0],
-    "column": [[[0]]], "spine": [[[0]]],
-}  # fmt: skip
+    "form": "product",
+    "layers": 1,
+    "pattern": [0],
+    "layer_shift": [0],
+    "slot_shift": [0],
+    "column": [[[0]]],
+    "spine": [[[0]]],
+}
 
 
-@pytest.mark.parametrize("packed", [
-    {}, {"form": "other"}, {"form": "table"}, {"form": "product"}, ONE | {"dest": [[0.5]]}, ONE | {"dest": [0]},
-    ONE | {"dest": [[0, 1]]}, ONE | {"dest": [[2**31]]}, ONE | {"middle": [[0]]},
-    ONE | {"middle": [[0, 1]], "second": [[0]]},
-    TWO | {"layers": "two"}, TWO | {"layers": 0}, TWO | {"pattern": [1]}, TWO | {"layer_shift": []},
-    TWO | {"spine": [[0]]},
-    TWO | {"column": [[[]]], "spine": [[[]]]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {},
+        {"form": "other"},
+        {"form": "table"},
+        {"form": "product"},
+        ONE | {"dest": [[0.5]]},
+        ONE | {"dest": [0]},
+        ONE | {"dest": [[0, 1]]},
+        ONE | {"dest": [[2**31]]},
+        ONE | {"middle": [[0]]},
+        ONE | {"middle": [[0, 1]], "second": [[0]]},
+        TWO | {"layers": "two"},
+        TWO | {"layers": 0},
+        TWO | {"pattern": [1]},
+        TWO | {"layer_shift": []},
+        TWO | {"spine": [[0]]},
+        TWO | {"column": [[[]]], "spine": [[[]]]},
+    ],
+)
 def test_stored_data_that_is_no_solution(packed: dict[str, Any]) -> None:
     instance = synth.read("instances/mlfm/d3-n2l4m3.json")
     with pytest.raises((KeyError, ValueError)):

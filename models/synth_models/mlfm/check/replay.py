@@ -48,9 +48,9 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
     kinds = np.zeros(KINDS, dtype=np.int64)
     counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
+    machine, state = (leaf, spines, alive, instance.routes == "detour"), (seen, total_load, worst, log, kinds, counts)
     for rows in solution.rows():
-        machine, state = (leaf, spines, alive, instance.routes == "detour"), (seen, total_load, worst, log, kinds, counts)
-        _replay(rows.dest, rows.spine, rows.middle, rows.second, rows.first, *machine, *state)
+        _replay((rows.dest, rows.spine, rows.middle, rows.second), rows.first, machine, state)
         if not kinds.any():
             needed += _phases_needed(rows, worst, leaf, spines, alive)
     found = [(*map(int, log[kind, n]), kind) for kind in range(KINDS) for n in range(min(SHOWN, kinds[kind]))]
@@ -137,10 +137,11 @@ def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, p
 
 
 @jit
-def _replay(
-    dest: Any, spine: Any, middle: Any, second: Any, first: int, leaf: Any, spines: Any, alive: Any, detours: bool,
-    seen: Any, total_load: Any, worst: Any, log: Any, kinds: Any, counts: Any,
-) -> None:  # fmt: skip
+def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
+    """Run some phases; ``state`` gathers pairs seen, loads and faults, :func:`check_phases` names its parts."""
+    dest, spine, middle, second = rows
+    leaf, spines, alive, detours = machine
+    seen, total_load, worst, log, kinds, counts = state
     ranks, columns = len(leaf), alive.shape[1]
     received = np.full(ranks, -1, np.int64)
     load = np.zeros(2 * alive.size, np.int32)

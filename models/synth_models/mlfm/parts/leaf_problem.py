@@ -99,8 +99,9 @@ def leaf_problem(instance: MLFMInstance) -> LeafProblem:
     start, _, _ = _enumerate(leaf, usable, number, detours, empty, spines)
     parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
     _enumerate(leaf, usable, number, detours, parts, links)
-    size, links_in_all = size.astype(np.int64), 2 * usable.size
-    return LeafProblem(instance.ranks, instance.columns, links_in_all, leaf, size, start, *parts.T, links)
+    spine, middle, second = parts.T
+    leaves = (leaf, size.astype(np.int64))
+    return LeafProblem(instance.ranks, instance.columns, 2 * usable.size, *leaves, start, spine, middle, second, links)
 
 
 def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseTable:

@@ -1,8 +1,8 @@
 """Method ``closed_form``: the paper's rule (section 2) with the corrected condition ``m <= l - 1 <= d``.
 
 The text asks for ``1 <= l - 1 <= m``. Phase ``(s, t, u)`` moves the layer by ``s`` and the slot by ``u``; ``t = 0``
-keeps the column and uses spine ``{j, j + k + 1 mod l}``, ``t > 0`` moves it by ``t + k + 1``, or ``t + k + 2`` once that
-reaches ``l``. N = n * l * m phases, in closed form: O(l * l * m + N) numbers.
+keeps the column and uses spine ``{j, j + k + 1 mod l}``, ``t > 0`` moves it by ``t + k + 1``, or by ``t + k + 2`` once
+that reaches ``l``. N = n * l * m phases, in closed form: O(l * l * m + N) numbers.
 """
 
 from __future__ import annotations
