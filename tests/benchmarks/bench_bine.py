@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from synth.options import RunOptions
-from synth_models.bine.paper import tables
-from synth_models.bine.paper import traffic
+from synth_models.bine.paper import tables, traffic
 from synth_models.bine.programs.tree import method as tree_ilp
 
 TRACE = Path(__file__).resolve().parents[3] / "shared" / "data" / "leonardo-jobs.csv.gz"

@@ -15,19 +15,8 @@ from synth_models.bine.parts.butterfly import partners
 from synth_models.bine.references import published as references
 
 ROOTED = ("broadcast", "reduce", "scatter", "gather")
-FORMS = [
-    ("broadcast", "small"),
-    ("broadcast", "large"),
-    ("reduce", "small"),
-    ("reduce", "large"),
-    ("scatter", "small"),
-    ("gather", "small"),
-    ("allgather", "small"),
-    ("reduce_scatter", "small"),
-    ("allreduce", "small"),
-    ("allreduce", "large"),
-    ("alltoall", "small"),
-]
+SMALL = ("broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall")
+FORMS = [*((what, "small") for what in SMALL), *((what, "large") for what in ("broadcast", "reduce", "allreduce"))]
 OWN = {"bine": [{"order": o, "blocks": b} for o in ("halving", "doubling") for b in ("permute", "pieces", "exchange")]}
 
 
@@ -128,10 +117,10 @@ def test_torus_algorithms_replay(torus, method):
             with pytest.raises(UnsupportedError, match="powers of two"):
                 references.bine_torus(instance, RunOptions())
             continue
-        plan = references.ALL[method](instance, RunOptions()).solution
-        verdict = check_messages(instance, plan)
+        messages = references.ALL[method](instance, RunOptions()).solution
+        verdict = check_messages(instance, messages)
         assert verdict.ok
-        assert plan.shares == (2 * len(torus) if method == "bine_torus" else 1)
+        assert messages.shares == (2 * len(torus) if method == "bine_torus" else 1)
         lower = (int(np.prod(torus)) - 1) * (2 if collective == "allreduce" else 1)
         assert verdict.value >= lower - 1e-9
 

@@ -283,15 +283,8 @@ def test_values_and_bounds_are_the_exact_fraction_rounded_once():
     from synth_models.bine.instance import BineInstance
 
     jobs = [{"name": f"j{i}", "allocation": f"ax{n // 2} bx{n - n // 2}"} for i, n in enumerate([3, 7, 11] * 30)]
-    raw = {
-        "family": "bine",
-        "name": "x",
-        "source": "a test",
-        "jobs": jobs,
-        "collective": "gather",
-        "bytes": 0.1,
-        "problem": "tree",
-    }
+    raw = {"family": "bine", "name": "x", "source": "a test", "jobs": jobs, "problem": "tree"}
+    raw |= {"collective": "gather", "bytes": 0.1}
     instance = parse(raw, BineInstance, "x")
     exact = 30 * Fraction(0.1) * (Fraction(2, 3) + Fraction(4, 7) + Fraction(6, 11))  # rank 0 is in the smaller group
     outcome = bound.solve(instance, RunOptions())

@@ -31,16 +31,8 @@ def test_large_allreduce_pinned_figures(trace):
     assert len(trace.jobs) == 2196
     assert int(trace.powers.sum()) == 1116
     table = tables.allreduce_table(trace).set_index("ranks").round(2)
-    assert table["mean"].to_dict() == {
-        4: 2.06,
-        8: -1.33,
-        16: -0.08,
-        32: 8.96,
-        64: 11.33,
-        128: 14.94,
-        256: 24.11,
-        0: 2.33,
-    }
+    means = {4: 2.06, 8: -1.33, 16: -0.08, 32: 8.96, 64: 11.33, 128: 14.94, 256: 24.11, 0: 2.33}
+    assert table["mean"].to_dict() == means
     assert table["max"][0] == 31.65
     assert table["min"][0] == -187.5
     assert table["max"].max() <= 33.4

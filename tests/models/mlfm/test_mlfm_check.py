@@ -132,12 +132,8 @@ def test_mutations_of_a_valid_schedule_are_caught(seed: int) -> None:
     the change leaves a real route (then only loads may differ)."""
     random = np.random.default_rng(seed)
     instance = blocked(3, 2, 3, 2)
-    arrays = [
-        np.concatenate(column)
-        for column in zip(
-            *((rows.dest, rows.spine, rows.middle, rows.second) for rows in _closed(instance).rows()), strict=True
-        )
-    ]
+    stored = ((rows.dest, rows.spine, rows.middle, rows.second) for rows in _closed(instance).rows())
+    arrays = [np.concatenate(column) for column in zip(*stored, strict=True)]
     which = int(random.integers(4))
     place = int(random.integers(12)), int(random.integers(12))
     old = arrays[which][place]
@@ -200,23 +196,16 @@ def test_bounds_follow_from_their_certificates_only() -> None:
     assert check_bound(detour, 4, every_up_link) != []
 
 
-@pytest.mark.parametrize(
-    "certificate",
-    [
-        {},
-        {"binding": "hope"},
-        {"binding": "links"},
-        {"binding": "links", "links": [[0, 1, 0]], "weights": []},
-        {"binding": "links", "links": [[0, 1, 0]], "weights": [-1]},
-        {"binding": "links", "links": [[0, 1, 0]], "weights": [0.5]},
-        {"binding": "links", "links": [[0, 1, 2]], "weights": [1]},
-        {"binding": "links", "links": [[99, 1, 0]], "weights": [1]},
-        {"binding": "links", "links": [[-1, 1, 0]], "weights": [1]},
-        {"binding": "links", "links": [], "weights": []},
-        {"binding": "links", "links": [[0, 0, 0]], "weights": [1]},
-        {"binding": "links", "links": 5, "weights": [1]},
-    ],
-)
+LINKS: list[tuple[Any, Any]] = [
+    *(([[0, 1, 0]], weights) for weights in ([], [-1], [0.5])),
+    *(([link], [1]) for link in ([0, 1, 2], [99, 1, 0], [-1, 1, 0], [0, 0, 0])),
+    *(([], []), (5, [1])),
+]
+CERTIFICATES = [{}, {"binding": "hope"}, {"binding": "links"}]
+CERTIFICATES += [{"binding": "links", "links": links, "weights": weights} for links, weights in LINKS]
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES)
 def test_certificates_that_prove_nothing(certificate: dict[str, Any]) -> None:
     assert check_bound(job(), 1, certificate) != []
 

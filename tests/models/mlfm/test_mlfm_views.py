@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ NAMES = [
 ]
 
 
+@cache
 def solved(name: str, method: str, **options: Any) -> tuple[Any, Any, Any]:
     instance = synth.read(f"instances/mlfm/{name}.json")
     record = synth.solve(instance, method, **options)
@@ -85,15 +87,8 @@ def test_views_of_the_whole_machine(tmp_path: Path) -> None:
 
 
 ONE = {"form": "table", "dest": [[0]], "spine": [[0]]}
-TWO = {
-    "form": "product",
-    "layers": 1,
-    "pattern": [0],
-    "layer_shift": [0],
-    "slot_shift": [0],
-    "column": [[[0]]],
-    "spine": [[[0]]],
-}
+TWO = {"form": "product", "layers": 1, "pattern": [0], "layer_shift": [0], "slot_shift": [0]}
+TWO |= {"column": [[[0]]], "spine": [[[0]]]}
 
 
 @pytest.mark.parametrize(
