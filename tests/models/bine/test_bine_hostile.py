@@ -189,17 +189,9 @@ def absurd(data: st.DataObject) -> None:
     agree(instance, packed)
 
 
-@settings(max_examples=75, deadline=None)
-@given(st.data())
-def test_random_absurdities(data: st.DataObject) -> None:
-    absurd(data)
-
-
-@pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
-@given(st.data())
-def test_many_random_absurdities(data: st.DataObject) -> None:
-    absurd(data)
+@pytest.mark.parametrize("examples", [75, pytest.param(2000, marks=pytest.mark.slow)])
+def test_random_absurdities(examples: int) -> None:
+    settings(max_examples=examples, deadline=None)(given(st.data())(absurd))()
 
 
 @pytest.mark.parametrize("problem", ["any", "butterfly"])

@@ -66,17 +66,9 @@ def compared(flows: list[tuple[int, ...]]) -> None:
     assert congestion_free_phases(padded(flows)) == colours([set(flow) for flow in flows])
 
 
-@settings(max_examples=100, deadline=None)
-@given(LINKS)
-def test_the_count_is_that_of_all_partitions(flows: list[tuple[int, ...]]) -> None:
-    compared(flows)
-
-
-@pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
-@given(LINKS)
-def test_many_counts_are_those_of_all_partitions(flows: list[tuple[int, ...]]) -> None:
-    compared(flows)
+@pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=pytest.mark.slow)])
+def test_the_count_is_that_of_all_partitions(examples: int) -> None:
+    settings(max_examples=examples, deadline=None)(given(LINKS)(compared))()
 
 
 @pytest.mark.parametrize("seed", range(5))
