@@ -5,15 +5,14 @@ Each prints a ratio to a stated reference in the same run; nothing asserts a tim
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import synth
+from models.mlfm.slow_replay import replay
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.check.replay import check_phases
@@ -22,9 +21,6 @@ from synth_models.mlfm.parts.leaf_problem import leaf_problem
 from synth_models.mlfm.programs.cpsat import build_flows, count_flows
 from synth_models.mlfm.programs.decomposition import spread_flows
 from synth_models.mlfm.references.closed_form import printed_rule
-
-sys.path.append(str(Path(__file__).parents[1] / "models" / "mlfm"))
-from mlfm_slow_replay import replay
 
 
 def read(name: str) -> MLFMInstance:
