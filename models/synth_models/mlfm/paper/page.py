@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from synth import record as records
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
-from synth_models.mlfm.check.replay import check_phases
+from synth_models.mlfm.check import replay
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.paper import problems
 from synth_models.mlfm.references.closed_form import printed_rule
@@ -74,7 +74,7 @@ def _throughputs(job: MLFMInstance, held: dict[str, Record]) -> Iterator[tuple[s
     for method, record in held.items():
         solution = unpack(job, record.packed or {})
         for size in SIZES_MIB:
-            facts = check_phases(job.model_copy(update={"message_bytes": size * 2.0**20}), solution).facts
+            facts = replay.check_phases(job.model_copy(update={"message_bytes": size * 2.0**20}), solution).facts
             assert job.block is not None
             name = f"{job.ranks} servers ({job.block.layers},{job.block.columns},{job.block.servers})"
             rate = round(facts["throughput_bytes_per_s"] / 2**20, 1)
@@ -108,7 +108,7 @@ def _condition(page: Reproduction) -> None:
         for n, columns, m in 1 + np.array(list(np.ndindex(d, d + 1, d))):
             block = problems.block(int(n), int(columns), int(m))
             made = problems.instance("block", "synth reproduce mlfm", d=d, block=block)
-            verdict = check_phases(made, printed_rule(made, n, columns, m))
+            verdict = replay.check_phases(made, printed_rule(made, n, columns, m))
             holds = verdict.ok and verdict.facts["mean_worst_link_load"] <= 1
             blocks.append((m <= columns - 1, 1 <= columns - 1 <= m, n == columns == 1, holds))
     table = pd.DataFrame(blocks, columns=["corrected", "printed", "one leaf", "holds"], dtype=bool)
