@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from synth.options import RunOptions
 from synth.solvers.catalogue import require
+from synth.solvers.rows import Row
 from synth.solvers.status import SolverResult, SolverTermination
 
 # one worker goes in turns through the strategies that several would run side by side: it repeats by seed and proves
@@ -73,3 +74,13 @@ def _note_incumbents(options: RunOptions, factor: float) -> Any:
             options.progress.note(self.objective_value * factor, self.best_objective_bound * factor)
 
     return Incumbents()
+
+
+def add_rows(model: Any, rows: Iterable[Row]) -> None:
+    """Put rows with whole coefficients (:data:`synth.solvers.rows.Row`) into a ``CpModel``."""
+    from ortools.sat.python import cp_model
+
+    for terms, sense, right in rows:
+        factors, variables = zip(*terms, strict=True)
+        body, least = cp_model.LinearExpr.weighted_sum(variables, factors), int(right)
+        model.add(body == least if sense == "==" else body <= least if sense == "<=" else body >= least)

@@ -2,17 +2,14 @@
 
 Expressions are made directly from coefficients and variables; a Python sum of products would be walked term by term,
 which takes longer than solving on models of some ten thousand rows. A model is a list of :data:`Row` a constraint
-family, written beside its equation number, and :func:`add_rows` puts it into the model.
+family, written beside its equation number, and :func:`add_rows` puts it into the model. The rows themselves know no
+modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
-
-import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
-from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression
 
 Term = tuple[float, Any]
 """Coefficient and variable."""
@@ -23,7 +20,9 @@ Row = tuple[Iterable[Term], Sense, float]
 
 def linear(terms: Iterable[Term]) -> Any:
     """Sum of coefficient times variable."""
-    return LinearExpression([v if c == 1 else MonomialTermExpression((c, v)) for c, v in terms])
+    import pyomo.core.expr.numeric_expr as numeric
+
+    return numeric.LinearExpression([v if c == 1 else numeric.MonomialTermExpression((c, v)) for c, v in terms])
 
 
 def ones(variables: Iterable[Any], factor: float = 1) -> list[Term]:
@@ -33,16 +32,20 @@ def ones(variables: Iterable[Any], factor: float = 1) -> list[Term]:
 
 def relation(terms: Iterable[Term], sense: Sense, right: float) -> Any:
     """One row as Pyomo's relation."""
+    import pyomo.core.expr.relational_expr as relational
+
     body = linear(terms)
     match sense:
         case "==":
-            return EqualityExpression((body, right))
+            return relational.EqualityExpression((body, right))
         case "<=":
-            return InequalityExpression((body, right), strict=False)
+            return relational.InequalityExpression((body, right), strict=False)
         case ">=":
-            return InequalityExpression((right, body), strict=False)
+            return relational.InequalityExpression((right, body), strict=False)
 
 
 def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
     """Put the rows into the model as the constraint ``name``, indexed 0, 1, … in their order."""
+    import pyomo.environ as pyo
+
     setattr(model, name, pyo.Constraint(range(len(rows)), rule=lambda _, i: relation(*rows[i])))

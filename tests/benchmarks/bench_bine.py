@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from synth.options import RunOptions
-from synth_models.bine.paper import tables as study
-from synth_models.bine.paper import traffic
+from synth_models.bine.paper import tables, traffic
 from synth_models.bine.programs.tree import method as tree_ilp
 
 TRACE = Path(__file__).resolve().parents[3] / "shared" / "data" / "leonardo-jobs.csv.gz"
@@ -22,7 +21,7 @@ ALGORITHMS = ("recursive", "bine", "swing", "ring")
 
 def allocations():
     if TRACE.exists():
-        return study.Trace(TRACE).allocations
+        return tables.Trace(TRACE).allocations
     chooser = np.random.default_rng(0)
     return [np.sort(chooser.integers(0, 8, size)) for size in chooser.choice([4, 8, 16, 32, 64, 128, 256], 2196)]
 

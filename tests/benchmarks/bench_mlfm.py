@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import synth
-from models.mlfm.mlfm_slow_replay import replay
+from models.mlfm.slow_replay import replay
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.check.replay import check_phases
@@ -20,7 +20,7 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import leaf_problem
 from synth_models.mlfm.programs.cpsat import build_flows, count_flows
 from synth_models.mlfm.programs.decomposition import spread_flows
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.references.closed_form import printed_rule
 
 
 def read(name: str) -> MLFMInstance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
@@ -14,16 +15,27 @@ from pydantic import Field, field_validator
 
 from synth.errors import Fault
 from synth.instance import Instance, Part
-from synth_models.bine.parts.allocation import parse_runs
 
 MAX_RANKS = 65_536
+_RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
 MAX_BYTES = 1e18  # of a vector
 MAX_LINKS = 10**9  # between two groups, or of one to the core
 TREES = ("broadcast", "reduce", "scatter", "gather")
-COLLECTIVES = (*TREES, "allgather", "reduce_scatter", "allreduce", "alltoall")
-Collective = Literal[
-    "broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"
-]  # fmt: skip
+Collective = Literal["broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"]
+
+
+def parse_runs(text: str) -> tuple[list[str], list[int]]:
+    """Group labels and counts of ``8x2 9x7`` (two ranks in group 8, then seven in group 9)."""
+    labels, counts = [], []
+    for word in text.split():
+        match = _RUN.fullmatch(word)
+        if match is None or not 1 <= int(match[2]) <= 1_000_000:
+            raise ValueError(f"{word!r} is not GROUPxCOUNT with a count >= 1")
+        labels.append(match[1])
+        counts.append(int(match[2]))
+    if not labels:
+        raise ValueError("names no ranks")
+    return labels, counts
 
 
 class Job(Part):
@@ -76,7 +88,8 @@ class BineInstance(Instance):
     * ``tree`` (default of broadcast, reduce, scatter, gather): every rank is reached once, sends (receives) one
       message a round, and there are at most ``rounds`` rounds, ``ceil(log2 p)`` unless given;
     * ``butterfly``: pairwise exchanges along the dimensions of a hypercube with prescribed volumes (p a power of two),
-      so what is free is which rank takes which position. Bine's pairings are no hypercube for p >= 8: see ``rules``.
+      so what is free is which rank takes which position. Bine's pairings are no hypercube for p >= 8
+      (``check/rules.py``).
 
     ``vector = "small"`` moves whole vectors in broadcast, reduce and allreduce; ``"large"`` cuts them into p blocks.
     Jobs of a torus have no groups: every link of the torus counts as global.
@@ -245,18 +258,25 @@ def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:
 def suited(instance: BineInstance, method: str) -> bool:
     """Whether a default method has a form of the instance's collective."""
     tree = instance.problem == "tree"
-    rooted = instance.collective in ("broadcast", "reduce", "scatter", "gather")
+    rooted = instance.collective in TREES
     halves = instance.collective in ("allgather", "reduce_scatter") or (
         instance.collective == "allreduce" and instance.vector == "large"
     )
     free = instance.problem == "any"
+    alltoall, torus, butterfly = instance.collective == "alltoall", instance.torus, instance.problem == "butterfly"
     usable = {
-        "bound": True, "bine": instance.problem != "butterfly", "tree_ilp": tree,
-        "binomial_halving": rooted, "binomial_doubling": rooted, "recursive": not rooted,
-        "ring": free and (halves or instance.collective == "alltoall"),
-        "bruck": free and instance.collective in ("allgather", "alltoall"),
-        "sparbit": free and instance.collective == "allgather", "bucket": instance.torus is not None and halves,
-        "bine_torus": instance.torus is not None and halves and all(s & (s - 1) == 0 for s in instance.torus),
-        "placement_greedy": instance.problem == "butterfly", "placement": instance.problem == "butterfly",
-    }  # fmt: skip
+        "bound": True,
+        "bine": not butterfly,
+        "tree_ilp": tree,
+        "binomial_halving": rooted,
+        "binomial_doubling": rooted,
+        "recursive": not rooted,
+        "ring": free and (halves or alltoall),
+        "bruck": free and (instance.collective == "allgather" or alltoall),
+        "sparbit": free and instance.collective == "allgather",
+        "bucket": torus is not None and halves,
+        "bine_torus": torus is not None and halves and all(s & (s - 1) == 0 for s in torus),
+        "placement_greedy": butterfly,
+        "placement": butterfly,
+    }
     return usable[method]

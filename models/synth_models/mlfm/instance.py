@@ -125,6 +125,26 @@ class MLFMInstance(Instance):
         """The number of every server's leaf, shape (N,)."""
         return self.servers[:, 0] * self.columns + self.servers[:, 1]
 
+    def server_name(self, rank: int) -> str:
+        """``layer.column.slot`` of a rank's server."""
+        return ".".join(map(str, self.servers[rank].tolist()))
+
+    def leaf_name(self, leaf: int) -> str:
+        """``layer.column`` of a leaf number."""
+        return f"{leaf // self.columns}.{leaf % self.columns}"
+
+    def spine_name(self, spine: int) -> str:
+        """``column-column`` of a spine number."""
+        a, b = self.spine_columns[spine]
+        return f"{a}-{b}"
+
+    def link_name(self, link: int, form: tuple[str, str] = ("{leaf}→{spine}", "{spine}→{leaf}")) -> str:
+        """Leaf and spine of a link number (up-links first, ``leaf * (d + 1) + column``), in its direction."""
+        half = self.leaves * self.columns
+        leaf, column = divmod(link % half, self.columns)
+        spine = self.spine_name(int(self.spine_number[leaf % self.columns, column]))
+        return form[link >= half].format(leaf=self.leaf_name(leaf), spine=spine)
+
     @property
     def any_link_failed(self) -> bool:
         """Whether a link, spine or leaf has failed (failed servers only shrink the job)."""

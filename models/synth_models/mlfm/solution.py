@@ -15,17 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from synth.errors import InputError
 from synth.untrusted import choice, whole, whole_numbers
 from synth_models.mlfm.instance import MLFMInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Table = npt.NDArray[np.int32]
 NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
+MAX_ROWS = 40_000_000  # of the flat table
 
 
 @dataclass(frozen=True)
@@ -188,3 +193,63 @@ def _narrow(values: Table) -> Table:
 
 def _table(packed: Mapping[str, Any], key: str, shape: tuple[None, ...], least: int = NOTHING) -> Table:
     return whole_numbers(packed, key, least, MOST, shape).astype(np.int32)
+
+
+def via(instance: MLFMInstance, start: int, spine: int, middle: int, second: int, end: int) -> str:
+    """Leaves (``layer.column``) and spines (``column-column``) along a route, e.g. ``0.1 1-3 2.3``."""
+    words = [instance.leaf_name(start)]
+    if spine >= 0:
+        words.append(instance.spine_name(spine))
+        if middle >= 0:
+            words += [instance.leaf_name(middle), instance.spine_name(second)]
+        words.append(instance.leaf_name(end))
+    return " ".join(words)
+
+
+def table(instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
+    """Columns ``phase,src,dst,via``; equal texts are stored once. Raises :class:`InputError` beyond ``MAX_ROWS``."""
+    import pandas as pd
+
+    if solution.phases * solution.ranks > MAX_ROWS:
+        raise InputError(f"the table would have more than {MAX_ROWS} rows")
+    names = [instance.server_name(rank) for rank in range(instance.ranks)]
+    routes: dict[int, int] = {}
+    texts: list[str] = []
+    columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
+    for rows in solution.rows():
+        phase, src = np.nonzero(rows.dest >= 0)
+        key, inverse = _route_keys(instance, rows, phase, src)
+        for one, parts in zip(*key, strict=True):
+            if one not in routes:
+                routes[one] = len(texts)
+                texts.append(via(instance, *parts))
+        number = np.array([routes[one] for one in key[0]], dtype=np.int32)
+        for column, values in zip(
+            columns, (phase + rows.first, src, rows.dest[phase, src], number[inverse]), strict=True
+        ):
+            column.append(values.astype(np.int32))
+    whole: list[Any] = [np.concatenate(c) if c else np.zeros(0, np.int32) for c in columns]
+    coded: Any = zip(("src", "dst", "via"), whole[1:], (names, names, texts), strict=True)
+    text: dict[str, Any] = {key: pd.Categorical.from_codes(codes, categories) for key, codes, categories in coded}
+    return pd.DataFrame({"phase": whole[0]} | text)
+
+
+def _route_keys(instance: MLFMInstance, rows: Rows, phase: Any, src: Any) -> tuple[tuple[Any, Any], Any]:
+    """The different routes among some transfers: (whole-number keys, their parts), and each transfer's place."""
+    dest = rows.dest[phase, src]
+    parts = np.stack(
+        [
+            instance.server_leaf[src],
+            rows.spine[phase, src],
+            rows.middle[phase, src],
+            rows.second[phase, src],
+            instance.server_leaf[dest],
+        ],
+        axis=1,
+    ).astype(np.int64)
+    leaves, spines = instance.leaves, len(instance.spine_columns) + 1
+    key = parts[:, 0]
+    for column, size in ((1, spines), (2, leaves + 1), (3, spines), (4, leaves)):
+        key = key * size + parts[:, column] + (column < 4)
+    different, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return (different.tolist(), parts[first].tolist()), inverse

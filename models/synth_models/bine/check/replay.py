@@ -1,7 +1,7 @@
 """The check of the bine family: replay of the data movement, rules of the problem, bytes on global links.
 
 Blocks are counted in whole numbers without limit and turned into bytes once, so that the value is exact up to the last
-rounding; every number of the plan is compared with its range before it is added to another.
+rounding; every number of the messages is compared with its range before it is added to another.
 
 Imports nothing from the methods. Gather-like collectives track who holds which block; reductions track, for every
 rank and block, the exact set of ranks whose contribution its partial sum contains.
@@ -23,19 +23,20 @@ from synth_models.bine.check.baseline import baseline_bytes
 from synth_models.bine.check.links import link_loads
 from synth_models.bine.check.rules import problem_faults
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.solution import MAX_ROUNDS, Ints, Plan
+from synth_models.bine.solution import MAX_ROUNDS, Ints, Messages
 
 REDUCTIONS = ("reduce", "reduce_scatter", "allreduce")
 _NOT_HELD, _ADDED_TWICE, _INCOMPLETE = 1, 2, 3
 _WORDS = {
-    _NOT_HELD: "sends a block it does not hold", _ADDED_TWICE: "adds a contribution the receiver has already",
+    _NOT_HELD: "sends a block it does not hold",
+    _ADDED_TWICE: "adds a contribution the receiver has already",
     _INCOMPLETE: "copies a sum that is not complete",
-}  # fmt: skip
+}
 BATCH = 4_000_000  # words of state at a time
 MAX_FAULTS = 20
 
 
-def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
+def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
     """Replay every job; the value is the sum over jobs of bytes on global links.
 
     Facts: ``messages``, ``pieces`` (contiguous runs of blocks sent), ``rounds`` (most of any job), ``total_bytes``,
@@ -43,20 +44,20 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
     and, where there are several jobs, ``global_bytes_by_job``; ``reduction_percent`` is against the named ``baseline``.
     """
     allocations = instance.allocations
-    faults = _shape_faults(instance, plan)
-    facts: dict[str, Any] = {"jobs": len(allocations), "messages": 0, "pieces": len(plan)}
+    faults = _shape_faults(instance, messages)
+    facts: dict[str, Any] = {"jobs": len(allocations), "messages": 0, "pieces": len(messages)}
     if faults:
         return Verdict(None, facts, faults)
     facts |= {"rounds": 0, "global_messages": 0, "worst_group_pair_bytes": 0.0, "worst_link_bytes": 0.0}
     sent: list[tuple[int, int]] = []  # ranks of a job, blocks in all its messages; and in those that cross, by link
     crossing: list[tuple[int, int]] = []
     for j, groups in enumerate(allocations):
-        rows = plan.rows_of(j)
-        step, src, dst, count = (c[rows] for c in (plan.round, plan.src, plan.dst, plan.count))
+        rows = messages.rows_of(j)
+        step, src, dst, count = (c[rows] for c in (messages.round, messages.src, messages.dst, messages.count))
         where = f"job {instance.job_names[j]}: " if len(allocations) > 1 else ""
-        found = _replay(instance, plan, j, len(groups)) or problem_faults(instance, j, step, src, dst, count)
+        found = _replay(instance, messages, j, len(groups)) or problem_faults(instance, j, step, src, dst, count)
         faults += [where + text for text in found]
-        unit = instance.bytes_of([(len(groups), 1)], plan.shares)
+        unit = instance.bytes_of([(len(groups), 1)], messages.shares)
         crossed = instance.crossings(j, src, dst)
         key = (step * len(groups) + src) * len(groups) + dst
         distinct, at = np.unique(key, return_index=True)
@@ -73,32 +74,32 @@ def check_plan(instance: BineInstance, plan: Plan) -> Verdict:
             facts[name] = max(facts[name], value)
         if len(faults) >= MAX_FAULTS:
             break
-    total = instance.bytes_of(crossing, plan.shares)
-    facts["total_bytes"] = instance.bytes_of(sent, plan.shares)
+    total = instance.bytes_of(crossing, messages.shares)
+    facts["total_bytes"] = instance.bytes_of(sent, messages.shares)
     if 1 < len(crossing) <= 100:
-        facts["global_bytes_by_job"] = [instance.bytes_of([row], plan.shares) for row in crossing]
+        facts["global_bytes_by_job"] = [instance.bytes_of([row], messages.shares) for row in crossing]
     base = baseline_bytes(instance)
     if base is not None and base[1] > 0:
         facts |= {"baseline": base[0], "reduction_percent": round(100 * (1 - total / base[1]), 4)}
     return Verdict(None if faults else total, facts, faults[:MAX_FAULTS])
 
 
-def _shape_faults(instance: BineInstance, plan: Plan) -> list[str]:
+def _shape_faults(instance: BineInstance, messages: Messages) -> list[str]:
     """What is wrong with the arrays themselves."""
     jobs = len(instance.allocations)
-    columns = (plan.job, plan.round, plan.src, plan.dst, plan.first, plan.count, plan.adds)
+    columns = (messages.job, messages.round, messages.src, messages.dst, messages.first, messages.count, messages.adds)
     if len({len(column) for column in columns}) != 1:
         return ["the columns differ in length"]
-    if plan.shares < 1:
+    if messages.shares < 1:
         return ["there must be at least one share"]
-    sizes = [instance.blocks(len(groups)) * plan.shares for groups in instance.allocations]
-    if plan.starts.tolist() != [0, *accumulate(sizes)] or len(plan.layout) != sum(sizes):
+    sizes = [instance.blocks(len(groups)) * messages.shares for groups in instance.allocations]
+    if messages.starts.tolist() != [0, *accumulate(sizes)] or len(messages.layout) != sum(sizes):
         return ["the layout does not hold one part for every job"]
-    if _outside(plan.job, 0, jobs - 1) or np.any(np.diff(plan.job) < 0):
+    if _outside(messages.job, 0, jobs - 1) or np.any(np.diff(messages.job) < 0):
         return ["the rows are not ordered by job, or name a job that is not there"]
     for j, groups in enumerate(instance.allocations):
         ranks, blocks = len(groups), sizes[j]
-        layout, rows = plan.layout_of(j), plan.rows_of(j)
+        layout, rows = messages.layout_of(j), messages.rows_of(j)
         if not np.array_equal(np.sort(layout), np.arange(blocks)):
             return [f"job {j}: the layout is no permutation of its {blocks} blocks"]
         step, src, dst, first, count = (c[rows] for c in columns[1:6])
@@ -118,13 +119,12 @@ def _outside(values: Ints, least: int, most: int) -> bool:
     return bool(len(values)) and (int(values.min()) < least or int(values.max()) > most)
 
 
-def _replay(instance: BineInstance, plan: Plan, job: int, ranks: int) -> list[str]:
+def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) -> list[str]:
     """Faults of the data movement of one job."""
-    layout, rows = plan.layout_of(job), plan.rows_of(job)
-    step, src, dst, first, count = (
-        np.ascontiguousarray(c[rows]) for c in (plan.round, plan.src, plan.dst, plan.first, plan.count)
-    )
-    adds = np.ascontiguousarray(plan.adds[rows])
+    layout, rows = messages.layout_of(job), messages.rows_of(job)
+    columns = (messages.round, messages.src, messages.dst, messages.first, messages.count)
+    step, src, dst, first, count = (np.ascontiguousarray(column[rows]) for column in columns)
+    adds = np.ascontiguousarray(messages.adds[rows])
     reduces = instance.collective in REDUCTIONS
     if adds.any() and not reduces:
         return ["adds partial sums in a collective without reduction"]
@@ -135,10 +135,9 @@ def _replay(instance: BineInstance, plan: Plan, job: int, ranks: int) -> list[st
         blocks = layout[low : low + batch]
         begin, end = _states(instance, ranks, blocks, words)
         inside = (first < low + len(blocks)) & (first + count > low)
-        problem = _run(
-            begin, step[inside], src[inside], dst[inside], np.maximum(first[inside] - low, 0),
-            np.minimum(first[inside] + count[inside] - low, len(blocks)), adds[inside], reduces, end,
-        )  # fmt: skip
+        spans = np.maximum(first - low, 0), np.minimum(first + count - low, len(blocks))
+        within = tuple(column[inside] for column in (step, src, dst, *spans, adds))
+        problem = _run(begin, within, reduces, end)
         if problem[0]:
             code, row, position = problem
             r = np.flatnonzero(inside)[row]
@@ -192,12 +191,11 @@ def _wanted(collective: str, root: int, ranks: int, blocks: Ints) -> npt.NDArray
 
 
 @jit
-def _run(
-    state: Any, step: Any, src: Any, dst: Any, low: Any, high: Any, adds: Any, reduces: bool, full: Any
-) -> tuple[int, int, int]:
+def _run(state: Any, rows: Any, reduces: bool, full: Any) -> tuple[int, int, int]:
     """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none.
 
     What moves is put aside first, or the whole state where that is less: rows may send a block again and again."""
+    step, src, dst, low, high, adds = rows
     words = state.shape[2]
     begin = 0
     while begin < len(step):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -11,7 +13,7 @@ from synth import record as records
 from synth.family import defaults_for
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
-from synth_models.bine.paper import tables as study
+from synth_models.bine.paper import tables
 from synth_models.bine.paper.traffic import global_traffic
 from synth_models.bine.parts.butterfly import partners
 
@@ -26,7 +28,7 @@ def reproduce(page: Reproduction) -> None:
     _gaps(page)
     path = page.data / TRACE
     if path.is_file():
-        trace = study.Trace(path)
+        trace = tables.Trace(path)
         _figure_5(page, trace)
         _tables(page, trace)
         _other_ranks(page, trace)
@@ -35,9 +37,11 @@ def reproduce(page: Reproduction) -> None:
     else:
         page.skip(f"everything on real allocations: {TRACE} is not in the data folder (--data), it is not ours to ship")
         page.erratum(
-            "Published per-job figures for p that is no power of two", "reductions up to 57 %.",
-            "Not above 33.3 % when folded.", "needs the trace, which was not found.",
-        )  # fmt: skip
+            "Published per-job figures for p that is no power of two",
+            "reductions up to 57 %.",
+            "Not above 33.3 % when folded.",
+            "needs the trace, which was not found.",
+        )
     page.note(
         "Times and 'win' shares of tables 3 to 5 are measured on the machines and have no counterpart here. Their "
         "traffic columns are of the machines' own experiments (few allocations, up to 2048 nodes), ours of the trace's "
@@ -48,11 +52,11 @@ def reproduce(page: Reproduction) -> None:
 def _examples(page: Reproduction) -> None:
     """Numbers of sections 1 and 2 that need no trace."""
     leaf_pairs = np.repeat(np.arange(4), 2)  # figure 1: two nodes below every leaf switch
-    for method, what in (("binomial_doubling", "distance doubling"), ("binomial_halving", "distance halving"),
-                         ("bine", "Bine")):  # fmt: skip
+    lost = "8 nodes, 2 a switch; the printed numbers are lost in our text"
+    shapes = {"binomial_doubling": "distance doubling", "binomial_halving": "distance halving", "bine": "Bine"}
+    for method, what in shapes.items():
         crossed = float(global_traffic([leaf_pairs], method, "broadcast", "small")[0])
-        page.compare("Figure 1", f"vectors over global links, {what}", "–", crossed, "vectors",
-                     "8 nodes, 2 a switch; the printed numbers are lost in our text")  # fmt: skip
+        page.compare("Figure 1", f"vectors over global links, {what}", "–", crossed, "vectors", lost)
     for ranks, bine, binomial in ((4, 1, 2), (8, 3, 4)):
         bits = ranks.bit_length() - 1
         meets = int(partners("bine", "halving", bits)[0][0])
@@ -63,8 +67,8 @@ def _examples(page: Reproduction) -> None:
         page.compare(f"Figure 3, {ranks} nodes", "distance in the binomial tree", binomial, met, "ranks")
     last = 20
     ratio = abs((1 - (-2) ** (last + 1)) // 3) / 2**last
-    page.compare("Section 2.4.1, Eq. 2", "largest reduction", 33, 100 * (1 - ratio), "%",
-                 f"1 - 2/3, here from the distances of step {last}")  # fmt: skip
+    how = f"1 - 2/3, here from the distances of step {last}"
+    page.compare("Section 2.4.1, Eq. 2", "largest reduction", 33, 100 * (1 - ratio), "%", how)
 
 
 def _gaps(page: Reproduction) -> None:
@@ -92,18 +96,20 @@ def _gaps(page: Reproduction) -> None:
     shown = best.assign(bine=best.instance.map(ours)).sort_values("instance")[
         ["instance", "bine", "method", "bytes", "bound", "gap"]
     ]
-    page.table("Shipped instances: bytes on global links of Bine and of the best method, and the best bound",
-               shown.rename(columns={"method": "best method", "bytes": "its bytes"}))  # fmt: skip
+    page.table(
+        "Shipped instances: bytes on global links of Bine and of the best method, and the best bound",
+        shown.rename(columns={"method": "best method", "bytes": "its bytes"}),
+    )
 
 
-def _figure_5(page: Reproduction, trace: study.Trace) -> None:
-    table = study.allreduce_table(trace).round(2)
-    page.table("Large allreduce on the trace's power-of-two jobs: per cent of global bytes that Bine saves (0: all)",
-               table, file="allreduce")  # fmt: skip
+def _figure_5(page: Reproduction, trace: tables.Trace) -> None:
+    table = tables.allreduce_table(trace).round(2)
+    title = "Large allreduce on the trace's power-of-two jobs: per cent of global bytes that Bine saves (0: all)"
+    page.table(title, table, file="allreduce")
     _, jobs, mean, largest, least = table.iloc[-1]
-    page.compare("Figure 5, Leonardo", "largest reduction, powers of two", "<= 33", float(largest), "%",
-                 f"{jobs:.0f} multi-group jobs; mean {mean:g} %, least {least:g} %")  # fmt: skip
-    saved = study.savings_by_ranks(trace)
+    how = f"{jobs:.0f} multi-group jobs; mean {mean:g} %, least {least:g} %"
+    page.compare("Figure 5, Leonardo", "largest reduction, powers of two", "<= 33", float(largest), "%", how)
+    saved = tables.savings_by_ranks(trace)
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.boxplot(list(saved.values()), showfliers=False)
@@ -115,8 +121,8 @@ def _figure_5(page: Reproduction, trace: study.Trace) -> None:
     page.figure(figure, "figure-5", "Large allreduce on the Leonardo trace (the paper's figure 5, left).")
 
 
-def _tables(page: Reproduction, trace: study.Trace) -> None:
-    table = study.collectives_table(trace)
+def _tables(page: Reproduction, trace: tables.Trace) -> None:
+    table = tables.collectives_table(trace)
     page.table("Traffic columns of tables 3 to 5 (average/maximum) beside the trace", table, file="tables")
     named = {("broadcast", "large"), ("reduce", "small"), ("gather", "small"), ("scatter", "small")}
     for row in table.itertuples(index=False):
@@ -128,15 +134,17 @@ def _tables(page: Reproduction, trace: study.Trace) -> None:
         page.compare("Table 4, Leonardo", f"{row.collective}, average", mean, float(str(row.ours_mean)), "%", remark)
         page.compare("Table 4, Leonardo", f"{row.collective}, maximum", largest, float(str(row.ours_max)), "%", "")
     for machine, table_name in (("LUMI", "Table 3"), ("MareNostrum 5", "Table 5")):
-        page.note(f"{table_name} ({machine}): its allocations are not published with the paper; the table shows the "
-                  "printed values beside ours on Leonardo.")  # fmt: skip
+        page.note(
+            f"{table_name} ({machine}): its allocations are not published with the paper; the table shows the "
+            "printed values beside ours on Leonardo."
+        )
 
 
-def _other_ranks(page: Reproduction, trace: study.Trace) -> None:
-    folded = study.others_table(trace).round(2)
+def _other_ranks(page: Reproduction, trace: tables.Trace) -> None:
+    folded = tables.others_table(trace).round(2)
     _, jobs, mean, most, _ = folded.iloc[0]
     page.table("Large allreduce on all other multi-group jobs, folded", folded, file="allreduce-other-p")
-    broken = study.out_of_range_table(trace)
+    broken = tables.out_of_range_table(trace)
     worst = broken.iloc[int(broken.saved.to_numpy().argmax())]
     page.erratum(
         "Published per-job figures for p that is no power of two (behind figure 5)",
@@ -146,31 +154,32 @@ def _other_ranks(page: Reproduction, trace: study.Trace) -> None:
         f"{broken.past_the_end.sum()} of {broken.messages.sum()} messages on these jobs; counted as global they make "
         f"Bine appear up to {worst.saved:.1f} % better (p = {worst.ranks:.0f}), {(broken.saved > 100 / 3 + 0.1).sum()} "
         "job(s) above the 33.3 % bound. Their 57 % itself is not reproduced: how they count is not stated.",
-    )  # fmt: skip
+    )
 
 
-def _trees(page: Reproduction, trace: study.Trace) -> None:
+def _trees(page: Reproduction, trace: tables.Trace) -> None:
     chosen = trace.powers & (trace.groups >= 3)
     if page.quick:
         chosen &= trace.ranks >= 256
         page.skip("trees of jobs below 256 nodes; placements; more rounds (--quick)")
-    table = study.least_trees(trace, np.flatnonzero(chosen).tolist())
+    table = tables.least_trees(trace, np.flatnonzero(chosen).tolist())
     page.table("Trees", table.drop(columns="seconds"), file="trees", show=False)
-    summary = study.trees_summary(table)
+    summary = tables.trees_summary(table)
     page.table(
         "Broadcast trees in log2 p rounds: gap of the published trees to the proven least crossings, "
-        "(tree - least) / tree in per cent, by ranks (0: all)", summary, file="trees-summary",
-    )  # fmt: skip
+        "(tree - least) / tree in per cent, by ranks (0: all)",
+        summary,
+        file="trees-summary",
+    )
     sizes = sorted(table.ranks.unique())
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
+    look: dict[str, Any] = {"widths": 0.22, "showfliers": False, "patch_artist": True, "manage_ticks": False}
     for place, (name, label) in enumerate(TREES.items()):
         gap = 100 * (table[name] - table.tree_ilp) / table[name]
-        boxes = axes.boxplot(
-            [gap[table.ranks == size] for size in sizes], positions=np.arange(len(sizes)) + 0.27 * (place - 1),
-            widths=0.22, showfliers=False, patch_artist=True, manage_ticks=False,
-            boxprops={"facecolor": f"C{place}"}, medianprops={"color": "black"},
-        )  # fmt: skip
+        of_size, at = [gap[table.ranks == size] for size in sizes], np.arange(len(sizes)) + 0.27 * (place - 1)
+        colours: dict[str, Any] = {"boxprops": {"facecolor": f"C{place}"}, "medianprops": {"color": "black"}}
+        boxes = axes.boxplot(of_size, positions=at, **look, **colours)
         boxes["boxes"][0].set_label(label)
     axes.set_xticks(range(len(sizes)), [f"{size}\n{int((table.ranks == size).sum())} jobs" for size in sizes])
     axes.set_xlabel("nodes")
@@ -178,15 +187,16 @@ def _trees(page: Reproduction, trace: study.Trace) -> None:
     axes.legend()
     page.figure(figure, "tree-gaps", "How far the published broadcast trees are from the proven least crossings.")
     if not page.quick:
-        page.table("Least crossings when the broadcast may take more rounds, largest jobs", study.rounds_table(trace),
-                   file="rounds")  # fmt: skip
+        title = "Least crossings when the broadcast may take more rounds, largest jobs"
+        page.table(title, tables.rounds_table(trace), file="rounds")
 
 
-def _placements(page: Reproduction, trace: study.Trace) -> None:
+def _placements(page: Reproduction, trace: tables.Trace) -> None:
     if page.quick:
         return
-    table = study.brackets(trace, np.flatnonzero(trace.powers).tolist())
+    table = tables.brackets(trace, np.flatnonzero(trace.powers).tolist())
     page.table(
         "Large allreduce on hypercube positions: bound <= optimum (up to 16 ranks) <= greedy, by ranks (0: all)",
-        study.placements_summary(table), file="placements-summary",
-    )  # fmt: skip
+        tables.placements_summary(table),
+        file="placements-summary",
+    )

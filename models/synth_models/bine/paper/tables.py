@@ -15,31 +15,42 @@ import numpy.typing as npt
 import pandas as pd
 
 from synth.options import RunOptions
-from synth_models.bine.check.replay import check_plan
+from synth_models.bine.check.replay import check_messages
 from synth_models.bine.instance import BineInstance, Job
+from synth_models.bine.making import read_trace
 from synth_models.bine.paper.traffic import global_traffic
-from synth_models.bine.parts.allocation import read_trace
+from synth_models.bine.parts.trees import on_tree
 from synth_models.bine.parts.weights import dimension_weights, isoperimetric_bytes
 from synth_models.bine.programs.placement import method as placement
 from synth_models.bine.programs.tree import method as tree_ilp
 from synth_models.bine.references import placement_greedy as greedy
+from synth_models.bine.solution import join
 
 # Published traffic reductions of Bine, average and maximum in per cent (De Sensi et al., Tables 3, 4, 5)
 PUBLISHED = {
-    "allreduce": ("11/20", "19/26", "2/11"), "allgather": ("11/20", "19/26", "0/11"),
-    "reduce_scatter": ("11/20", "17/23", "0/11"), "alltoall": ("15/20", "15/15", "19/33"),
-    "broadcast": ("88/94", "89/92", "49/86"), "reduce": ("10/19", "13/19", "2/7"),
-    "gather": ("9/25", "12/20", "-8/18"), "scatter": ("9/25", "12/20", "-8/18"),
-}  # fmt: skip
+    "allreduce": ("11/20", "19/26", "2/11"),
+    "allgather": ("11/20", "19/26", "0/11"),
+    "reduce_scatter": ("11/20", "17/23", "0/11"),
+    "alltoall": ("15/20", "15/15", "19/33"),
+    "broadcast": ("88/94", "89/92", "49/86"),
+    "reduce": ("10/19", "13/19", "2/7"),
+    "gather": ("9/25", "12/20", "-8/18"),
+    "scatter": ("9/25", "12/20", "-8/18"),
+}
 # collective, its form, the baseline the paper names, and Bine's own parameters
 COMPARED = (
-    ("allreduce", "large", "recursive"), ("allgather", "large", "recursive"), ("reduce_scatter", "large", "recursive"),
-    ("alltoall", "large", "bruck"), ("broadcast", "large", "binomial_halving"),
+    ("allreduce", "large", "recursive"),
+    ("allgather", "large", "recursive"),
+    ("reduce_scatter", "large", "recursive"),
+    ("alltoall", "large", "bruck"),
+    ("broadcast", "large", "binomial_halving"),
     ("broadcast", "small", "binomial_halving"),
-    ("reduce", "small", "binomial_halving"), ("reduce", "large", "binomial_halving"),
+    ("reduce", "small", "binomial_halving"),
+    ("reduce", "large", "binomial_halving"),
     ("reduce", "large", "binomial_doubling"),
-    ("gather", "small", "binomial_halving"), ("scatter", "small", "binomial_halving"),
-)  # fmt: skip
+    ("gather", "small", "binomial_halving"),
+    ("scatter", "small", "binomial_halving"),
+)
 
 
 class Trace:
@@ -100,8 +111,8 @@ def collectives_table(trace: Trace) -> pd.DataFrame:
         ours = global_traffic(allocations, "bine", collective, vector)
         theirs = global_traffic(allocations, baseline, collective, vector)
         saved = reduction(ours, theirs)
-        rows.append((collective, vector, baseline, len(chosen), round(saved.mean(), 1), round(saved.max(), 1),
-                     *PUBLISHED[collective]))  # fmt: skip
+        found = (len(chosen), round(saved.mean(), 1), round(saved.max(), 1))
+        rows.append((collective, vector, baseline, *found, *PUBLISHED[collective]))
     columns = ["collective", "vector", "baseline", "jobs", "ours_mean", "ours_max", "lumi", "leonardo", "marenostrum5"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -131,13 +142,15 @@ def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast"
     return pd.DataFrame(rows, columns=names)
 
 
+def _alone(job: Job, **words: Any) -> BineInstance:
+    """The instance of one job and one byte."""
+    return BineInstance(family="bine", name="job", source="study", jobs=[job], bytes=1.0, **words)
+
+
 def _verify(job: Job, groups: Any, ordered: list[int], flow: tree_ilp.Flow) -> None:
     """Replay the decoded tree; raises ``RuntimeError`` if the check finds a fault or another value."""
-    from synth_models.bine.parts.trees import on_tree
-    from synth_models.bine.solution import join
-
-    instance = BineInstance(family="bine", name="job", source="study", jobs=[job], problem="tree", bytes=1.0)
-    verdict = check_plan(instance, join([on_tree(tree_ilp.decode(groups, ordered, flow, 0), "broadcast")]))
+    instance = _alone(job, problem="tree")
+    verdict = check_messages(instance, join([on_tree(tree_ilp.decode(groups, ordered, flow, 0), "broadcast")]))
     if not verdict.ok or verdict.value != flow.value:
         raise RuntimeError(f"job {job.name}: the tree fails its check: {verdict.faults or verdict.value}")
 
@@ -167,12 +180,11 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
     for i, j in enumerate(jobs):
         groups = trace.allocations[j]
         key = tuple(int(n) for n in np.bincount(groups))
-        instance = BineInstance(family="bine", name="job", source="study", jobs=[trace.jobs[j]], bytes=1.0,
-                                collective="allreduce", vector="large", problem="butterfly")  # fmt: skip
+        instance = _alone(trace.jobs[j], collective="allreduce", vector="large", problem="butterfly")
         if key not in known:
             weights = dimension_weights(instance, len(groups))
             placed = greedy.best_placement(groups, np.array(weights), 0, 8)
-            verdict = check_plan(instance, greedy.plan_of(instance, [placed]))
+            verdict = check_messages(instance, greedy.on_positions(instance, [placed]))
             if not verdict.ok or verdict.value is None:
                 raise RuntimeError(f"job {trace.jobs[j].name}: the placement fails its check: {verdict.faults}")
             best: float | None = None
@@ -182,8 +194,9 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
                 best, proven = 2 * value / len(groups), least >= value
             known[key] = isoperimetric_bytes(instance), verdict.value, best, proven
         least_value, greedy_value, best, proven = known[key]
-        rows.append((trace.jobs[j].name, len(groups), len(key), round(least_value, 6), best, proven,
-                     round(greedy_value, 6), round(float(recursive[i]), 6), round(float(bine[i]), 6)))  # fmt: skip
+        published = (round(float(recursive[i]), 6), round(float(bine[i]), 6))
+        found = (round(least_value, 6), best, proven, round(greedy_value, 6))
+        rows.append((trace.jobs[j].name, len(groups), len(key), *found, *published))
     names = ["job", "ranks", "groups", "bound", "optimum", "proven", "greedy", "recursive", "bine"]
     return pd.DataFrame(rows, columns=names)
 
@@ -196,13 +209,12 @@ def placements_summary(table: pd.DataFrame) -> pd.DataFrame:
         known = part[part.optimum.notna()]
         upper = part.optimum.fillna(part.greedy)
         holds = ((part.bound <= upper + 1e-5) & (upper <= part.greedy + 1e-5)).sum()
-        rows.append((size, len(part), int(holds), len(known), int(known.proven.sum()),
-                     int((part.greedy <= part.bound + 1e-5).sum()),
-                     round((100 * (1 - part.bound / part.greedy)).mean(), 2),
-                     round((100 * (1 - part.greedy / part.recursive)).mean(), 2),
-                     round((100 * (1 - part.greedy / part.bine)).mean(), 2)))  # fmt: skip
-    columns = ["ranks", "jobs", "bracketed", "exact", "proven", "greedy_meets_bound", "gap_mean",
-               "below_recursive_mean", "below_bine_mean"]  # fmt: skip
+        proven, met = int(known.proven.sum()), int((part.greedy <= part.bound + 1e-5).sum())
+        ratios = (part.bound / part.greedy, part.greedy / part.recursive, part.greedy / part.bine)
+        means = [round((100 * (1 - ratio)).mean(), 2) for ratio in ratios]
+        rows.append((size, len(part), int(holds), len(known), proven, met, *means))
+    columns = ["ranks", "jobs", "bracketed", "exact", "proven", "greedy_meets_bound"]
+    columns += ["gap_mean", "below_recursive_mean", "below_bine_mean"]
     return pd.DataFrame(rows, columns=columns)
 
 

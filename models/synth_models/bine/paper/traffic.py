@@ -35,16 +35,20 @@ def pair_volumes(
         return src, dst, np.ones(len(src), dtype=np.int64), float(ranks)
     steps = pattern(method, collective, vector, ranks, root, None, dict(own))
     blocks = float(ranks if collective == "alltoall" else len(steps.layout))
-    if len(steps.round) <= 4 * ranks * ranks.bit_length():
+    if len(steps) <= 4 * ranks * ranks.bit_length():
         return steps.src, steps.dst, steps.count, blocks
     key, at = np.unique(steps.src * np.int64(ranks) + steps.dst, return_inverse=True)
     return key // ranks, key % ranks, np.bincount(at, weights=steps.count).astype(np.int64), blocks
 
 
 def global_traffic(
-    allocations: Sequence[npt.NDArray[Any]], method: str, collective: str = "allreduce", vector: str = "large",
-    root: int = 0, own: Mapping[str, Any] | None = None,
-) -> Floats:  # fmt: skip
+    allocations: Sequence[npt.NDArray[Any]],
+    method: str,
+    collective: str = "allreduce",
+    vector: str = "large",
+    root: int = 0,
+    own: Mapping[str, Any] | None = None,
+) -> Floats:
     """Bytes on global links per byte of the vector, one number per allocation, shape (jobs,).
 
     ``allocations`` are the groups of the ranks of every job. Raises :class:`UnsupportedError`.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_models.bine.parts.butterfly import fold, partners
-from synth_models.bine.parts.rows import Rows
+from synth_models.bine.parts.steps import Rows
 from synth_models.bine.solution import Ints, Steps
 
 

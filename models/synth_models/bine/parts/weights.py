@@ -36,7 +36,7 @@ def most_inside(weights: Any, most: int) -> Ints:
 
 
 def receive_bytes(instance: BineInstance) -> float:
-    """The receive bound of :mod:`bound`: bytes wanted in a group and not there at the beginning."""
+    """The receive bound of ``bounds/counting.py``: bytes wanted in a group and not there at the beginning."""
     return instance.bytes_of((len(groups), receive_blocks(instance, groups)) for groups in instance.allocations)
 
 
@@ -51,7 +51,7 @@ def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]])
 
 
 def isoperimetric_bytes(instance: BineInstance) -> float:
-    """The isoperimetric bound of :mod:`bound`."""
+    """The isoperimetric bound of ``bounds/counting.py``."""
     rows = []
     for groups in instance.allocations:
         ranks = len(groups)

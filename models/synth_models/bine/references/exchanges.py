@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth_models.bine.parts.butterfly import Folding, classes, fold
-from synth_models.bine.parts.rows import Rows
+from synth_models.bine.parts.steps import Rows
 from synth_models.bine.solution import Ints, Steps
 
 

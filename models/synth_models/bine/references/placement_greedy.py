@@ -10,6 +10,7 @@ order. Seeded; ties keep the earlier start.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,11 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     """Method ``placement_greedy``; needs the problem butterfly."""
     if instance.problem != "butterfly":
         raise UnsupportedError("placements are for the problem butterfly")
-    placements = [
-        best_placement(groups, np.array(dimension_weights(instance, len(groups))), options.seed,
-                       int(options.method.get("restarts", 4)), options)
-        for groups in instance.allocations
-    ]  # fmt: skip
-    return Outcome("finished", plan_of(instance, placements))
+    restarts, placements = int(options.method.get("restarts", 4)), []
+    for groups in instance.allocations:
+        weights = np.array(dimension_weights(instance, len(groups)))
+        placements.append(best_placement(groups, weights, options.seed, restarts, options))
+    return Outcome("finished", on_positions(instance, placements))
 
 
 def best_placement(groups: Any, weights: Any, seed: int, restarts: int, options: RunOptions | None = None) -> Ints:
@@ -74,7 +74,7 @@ def _aligned(sizes: Ints) -> Ints:
     return np.repeat([g for _, g in pieces], [n for n, _ in pieces]).astype(np.int64)
 
 
-def plan_of(instance: BineInstance, placements: list[Ints]) -> Any:
+def on_positions(instance: BineInstance, placements: list[Ints]) -> Any:
     """The recursive butterfly of every job with its ranks on the positions: position v is taken by the next rank of its
     group. Position bits run from the heaviest dimension (the first of the reduce-scatter) upwards."""
     parts = []
@@ -82,9 +82,8 @@ def plan_of(instance: BineInstance, placements: list[Ints]) -> Any:
         ranks = len(groups)
         rank_at = np.empty(ranks, dtype=np.int64)
         rank_at[np.argsort(place, kind="stable")] = np.argsort(groups, kind="stable")
-        steps = exchanges.run(
-            lambda bits: partners("recursive", "doubling", bits), ranks, instance.collective, instance.vector
-        )
+        pairing = partial(partners, "recursive", "doubling")
+        steps = exchanges.run(pairing, ranks, instance.collective, instance.vector)
         parts.append(_renamed(steps, rank_at, ranks, instance.collective))
     return join(parts)
 

@@ -20,11 +20,10 @@ from synth.options import RunOptions
 from synth_models.bine.instance import TREES, BineInstance
 from synth_models.bine.parts import trees
 from synth_models.bine.parts.butterfly import fold, partners, torus_partners
-from synth_models.bine.parts.rows import in_pieces
-from synth_models.bine.references import exchanges
-from synth_models.bine.references import ring_algorithms as linear
+from synth_models.bine.parts.steps import in_pieces
+from synth_models.bine.references import exchanges, ring_algorithms
 from synth_models.bine.references.exchanges import Exchange
-from synth_models.bine.solution import Steps, join
+from synth_models.bine.solution import Steps, concatenated, join
 
 MAX_ROWS = 6_000_000
 
@@ -37,6 +36,7 @@ def pattern(
     size = ranks * ranks if collective == "alltoall" else ranks
     if size * (ranks if method in ("ring", "bucket") else 1) > MAX_ROWS * 4:
         raise UnsupportedError(f"{method} {collective} on {ranks} ranks takes too many rows to write down")
+    halves = _halves(collective, vector)
     order = own.get("order") or ("halving" if tree else "doubling")
     match method:
         case "binomial_halving" | "binomial_doubling" if tree:
@@ -55,22 +55,25 @@ def pattern(
             steps = exchanges.run(partial(partners, method, order), ranks, collective, vector, root)
             return in_pieces(steps) if method == "swing" else steps
         case "ring" if collective == "alltoall":
-            return linear.pairwise_alltoall(ranks)
-        case "ring" | "bucket" if collective in ("allgather", "reduce_scatter") or (collective, vector) == (
-            "allreduce", "large",
-        ):  # fmt: skip
+            return ring_algorithms.pairwise_alltoall(ranks)
+        case "ring" | "bucket" if halves:
             if method == "bucket" and torus is None:
                 raise UnsupportedError("bucket needs the sides of a torus")
-            return linear.bucket(torus if method == "bucket" and torus else [ranks], collective)
+            return ring_algorithms.bucket(torus if method == "bucket" and torus else [ranks], collective)
         case "bruck" if collective == "allgather":
-            return linear.bruck_allgather(ranks)
+            return ring_algorithms.bruck_allgather(ranks)
         case "bruck" if collective == "alltoall":
-            return linear.bruck_alltoall(ranks)
+            return ring_algorithms.bruck_alltoall(ranks)
         case "sparbit" if collective == "allgather":
-            return linear.sparbit_allgather(ranks)
+            return ring_algorithms.sparbit_allgather(ranks)
         case "bine_torus":
             return _on_torus(torus, collective, vector)
     raise UnsupportedError(f"{method} has no {vector + ' ' if collective == 'allreduce' else ''}{collective}")
+
+
+def _halves(collective: str, vector: str) -> bool:
+    """Whether it is a reduce-scatter, an allgather or the two in a row."""
+    return collective in ("allgather", "reduce_scatter") or (collective, vector) == ("allreduce", "large")
 
 
 def _laid_out(steps: Steps, own: Mapping[str, Any], ranks: int = 0, collective: str = "") -> Steps:
@@ -103,9 +106,7 @@ def _exchanged(steps: Steps, collective: str) -> Steps:
 
 def _on_torus(torus: list[int] | None, collective: str, vector: str) -> Steps:
     """One Bine collective per direction (dimension and sign), each on its share of the vector, all at once."""
-    if torus is None or collective not in ("allgather", "reduce_scatter", "allreduce") or (
-        collective == "allreduce" and vector == "small"
-    ):  # fmt: skip
+    if torus is None or not _halves(collective, vector):
         raise UnsupportedError("bine_torus is for allgather, reduce_scatter and large allreduce on a torus")
     if any(side & (side - 1) for side in torus):
         raise UnsupportedError("bine_torus needs sides that are powers of two")
@@ -118,36 +119,30 @@ def _on_torus(torus: list[int] | None, collective: str, vector: str) -> Steps:
         if collective != "reduce_scatter":
             exchange.allgather(step)
         parts.append(exchange.rows.finish(exchange.order + share * ranks))
-    for share, part in enumerate(parts):
-        parts[share] = replace(part, first=part.first + share * ranks)
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("round", "src", "dst", "first", "count", "adds", "layout")
-    }
+    parts = [replace(part, first=part.first + share * ranks) for share, part in enumerate(parts)]
+    columns = concatenated(parts)
     order = np.argsort(columns["round"], kind="stable")
     rows = {name: column[order] for name, column in columns.items() if name != "layout"}
     return Steps(**rows, layout=columns["layout"], shares=len(parts))
 
 
-def _solve(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
-    own = options.method
+def _rows(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
     known: dict[int, Steps] = {}
     parts, rows = [], 0
     for groups in instance.allocations:
         ranks = len(groups)
         if ranks not in known:
-            known[ranks] = pattern(
-                method, instance.collective, instance.vector, ranks, instance.root, instance.torus, own
-            )
-        rows += len(known[ranks].round)
+            form = (instance.collective, instance.vector, ranks, instance.root, instance.torus)
+            known[ranks] = pattern(method, *form, options.method)
+        rows += len(known[ranks])
         if rows > MAX_ROWS:
             raise UnsupportedError(
                 f"more than {MAX_ROWS} rows; synth_models.bine.paper.traffic counts without writing them down"
             )
         parts.append(known[ranks])
-    plan = join(parts)
+    messages = join(parts)
     _fits(method, instance, parts)
-    return Outcome("finished", plan)
+    return Outcome("finished", messages)
 
 
 def _fits(method: str, instance: BineInstance, parts: list[Steps]) -> None:
@@ -160,60 +155,34 @@ def _fits(method: str, instance: BineInstance, parts: list[Steps]) -> None:
                 raise UnsupportedError(f"{method} takes {steps.round.max() + 1} rounds, more than the problem allows")
 
 
-def binomial_halving(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Distance-halving binomial trees as in MPICH; large: halving scatter or reduce-scatter."""
-    return _solve("binomial_halving", instance, options)
+ALL: dict[str, Callable[[BineInstance, RunOptions], Outcome]] = {}
 
 
-def binomial_doubling(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Distance-doubling binomial trees as in Open MPI; large: doubling scatter or reduce-scatter."""
-    return _solve("binomial_doubling", instance, options)
+def _published(name: str, words: str) -> Callable[[BineInstance, RunOptions], Outcome]:
+    """The method of that name; ``words`` say what it is."""
+
+    def solve(instance: BineInstance, options: RunOptions) -> Outcome:
+        return _rows(name, instance, options)
+
+    solve.__name__, solve.__doc__ = name, words
+    return ALL.setdefault(name, solve)
 
 
-def recursive(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Recursive halving/doubling: partner ``r xor 2^s``, folded for other numbers of ranks."""
-    return _solve("recursive", instance, options)
-
-
-def bine(instance: BineInstance, options: RunOptions) -> Outcome:
+binomial_halving = _published(
+    "binomial_halving", "Distance-halving binomial trees as in MPICH; large: halving scatter or reduce-scatter."
+)
+binomial_doubling = _published(
+    "binomial_doubling", "Distance-doubling binomial trees as in Open MPI; large: doubling scatter or reduce-scatter."
+)
+recursive = _published("recursive", "Recursive halving/doubling: partner ``r xor 2^s``, folded for other p.")
+bine = _published(
+    "bine",
     """Bine trees and butterflies. ``order`` (halving, doubling) and ``blocks`` (permute, pieces, exchange) are its own
-    parameters; trees are distance-halving and butterflies distance-doubling unless given."""
-    return _solve("bine", instance, options)
-
-
-def swing(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Swing: Bine's partners in doubling order, blocks sent in the pieces they lie in."""
-    return _solve("swing", instance, options)
-
-
-def ring(instance: BineInstance, options: RunOptions) -> Outcome:
-    """The ring (alltoall: the p-1 shifts)."""
-    return _solve("ring", instance, options)
-
-
-def bucket(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Bucket: one ring per dimension of a torus, one dimension after the other."""
-    return _solve("bucket", instance, options)
-
-
-def bruck(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Bruck's concatenation (allgather) and radix-2 index (alltoall) algorithms."""
-    return _solve("bruck", instance, options)
-
-
-def sparbit(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Sparbit's allgather."""
-    return _solve("sparbit", instance, options)
-
-
-def bine_torus(instance: BineInstance, options: RunOptions) -> Outcome:
-    """Bine along the dimensions of a torus, one collective per direction on a share of the vector."""
-    return _solve("bine_torus", instance, options)
-
-
-ALL: dict[str, Callable[[BineInstance, RunOptions], Outcome]] = {
-    function.__name__: function
-    for function in (
-        binomial_halving, binomial_doubling, recursive, bine, swing, ring, bucket, bruck, sparbit, bine_torus,
-    )
-}  # fmt: skip
+    parameters; trees are distance-halving and butterflies distance-doubling unless given.""",
+)
+swing = _published("swing", "Swing: Bine's partners in doubling order, blocks sent in the pieces they lie in.")
+ring = _published("ring", "The ring (alltoall: the p-1 shifts).")
+bucket = _published("bucket", "Bucket: one ring per dimension of a torus, one dimension after the other.")
+bruck = _published("bruck", "Bruck's concatenation (allgather) and radix-2 index (alltoall) algorithms.")
+sparbit = _published("sparbit", "Sparbit's allgather.")
+bine_torus = _published("bine_torus", "Bine along a torus's dimensions, one collective per direction, each on a share.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_models.bine.parts.rows import Rows, in_pieces
+from synth_models.bine.parts.steps import Rows, in_pieces
 from synth_models.bine.solution import Steps
 
 

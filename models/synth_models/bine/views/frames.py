@@ -1,4 +1,4 @@
-"""A plan as an animation: the first job's ranks by group, and per round its messages."""
+"""Messages as an animation: the first job's ranks by group, and per round its messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from synth.frames import Frames, circle
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.solution import Plan
+from synth_models.bine.solution import Messages
 
 
-def frames(instance: BineInstance, plan: Plan) -> Frames:
+def frames(instance: BineInstance, messages: Messages) -> Frames:
     """Ranks stand round their group; a title per round says how many bytes cross between groups."""
-    groups, rows = instance.allocations[0], plan.rows_of(0)
-    step, src, dst = plan.round[rows], plan.src[rows], plan.dst[rows]
-    size = plan.count[rows] * instance.block_bytes(len(groups)) / plan.shares
+    groups, rows = instance.allocations[0], messages.rows_of(0)
+    step, src, dst = messages.round[rows], messages.src[rows], messages.dst[rows]
+    size = messages.count[rows] * instance.block_bytes(len(groups)) / messages.shares
     over = size * instance.crossings(0, src, dst)
     keys, inverse = np.unique(np.stack([step, src, dst], axis=1), axis=0, return_inverse=True)
     sizes = np.bincount(inverse.ravel(), size, len(keys))

@@ -31,6 +31,7 @@ from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_prob
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
 
 TIME_LIMIT = 1  # scipy's status for time and iterations
+WAYS = ("up-link {leaf} to {spine}", "down-link {spine} to {leaf}")
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -141,10 +142,8 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     cost[-1] = 1.0
     options = {} if seconds is None else {"time_limit": max(0.1, seconds)}
     run: Any = linprog
-    result = run(
-        cost, A_ub=carries, b_ub=np.zeros(len(links)), A_eq=meets, b_eq=problem.demand[occupied].astype(float),
-        method="highs", options=options,
-    )  # fmt: skip
+    demand = problem.demand[occupied].astype(float)
+    result = run(cost, carries, np.zeros(len(links)), meets, demand, method="highs", options=options)
     if result.status == TIME_LIMIT:
         return None
     if result.status != 0:  # a program that always has an optimum
@@ -168,17 +167,9 @@ def _small_fractions(dual: FloatArray) -> IntArray | None:
     return np.array([int(f * scale) for f in fractions], dtype=np.int64) if scale <= 10**6 else None
 
 
-def _link_name(instance: MLFMInstance, link: int) -> str:
-    half = instance.leaves * instance.columns
-    leaf, column = divmod(link % half, instance.columns)
-    layer, own = divmod(leaf, instance.columns)
-    a, b = sorted((own, column))
-    return f"up-link {layer}.{own} to {a}-{b}" if link < half else f"down-link {a}-{b} to {layer}.{own}"
-
-
 def _words(instance: MLFMInstance, problem: LeafProblem, weights: IntArray, phases: int) -> str:
     links = np.flatnonzero(weights)
-    names = ", ".join(_link_name(instance, int(link)) for link in links[:4])
+    names = ", ".join(instance.link_name(int(link), WAYS) for link in links[:4])
     names += f" and {len(links) - 4} more" if len(links) > 4 else ""
     needed = exact_dot(problem.demand, lengths(problem, weights))
     if len(links) == 1:

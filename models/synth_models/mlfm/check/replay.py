@@ -1,4 +1,4 @@
-"""The check of the mlfm family: the replay of all phases, the objective, and bounds from their certificates.
+"""The check of the mlfm family: the replay of all phases and the objective.
 
 Imports nothing from the methods. Every ordered pair of ranks (a rank and itself included, as in the paper's N x N
 table) must be sent exactly once; in a phase a rank sends and receives at most once; every route must exist, obey the
@@ -7,28 +7,25 @@ instance's route rule and use no failed part.
 The objective counts the congestion-free phases that a schedule stands for: a phase whose links carry one flow each
 counts once, any other as many times as there are congestion-free phases into which its flows split (any part of a
 phase is a phase, so only the links matter). With one-spine routes these are exactly as many as the flows L on its worst
-link, by König; with two-spine routes they may be more, and ``splitting.py`` counts them. Hence no value lies below
-the fewest congestion-free phases, and what is proven of these (a bound, a refuted number) holds for every value.
+link, by König; with two-spine routes they may be more, and ``check/splitting.py`` counts them. Hence no value lies
+below the fewest congestion-free phases, and what is proven of these (a bound, a refuted number) holds for every value.
 The time of a phase is another matter: its links share their bandwidth, so it lasts as long as L messages take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from synth.family import Verdict
 from synth.kernels import jit
-from synth.untrusted import choice, whole_numbers
 from synth_models.mlfm.check.splitting import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, Rows
 
 KINDS = 11  # of faults in a phase, see _words
 SHOWN = 4  # faults of each kind that are put in words
-MAX_WEIGHT = 10**9  # of a link in a bound's certificate
 
 
 def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
@@ -51,11 +48,9 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
     kinds = np.zeros(KINDS, dtype=np.int64)
     counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
+    machine, state = (leaf, spines, alive, instance.routes == "detour"), (seen, total_load, worst, log, kinds, counts)
     for rows in solution.rows():
-        _replay(
-            rows.dest, rows.spine, rows.middle, rows.second, rows.first, leaf, spines, alive,
-            instance.routes == "detour", seen, total_load, worst, log, kinds, counts,
-        )  # fmt: skip
+        _replay((rows.dest, rows.spine, rows.middle, rows.second), rows.first, machine, state)
         if not kinds.any():
             needed += _phases_needed(rows, worst, leaf, spines, alive)
     found = [(*map(int, log[kind, n]), kind) for kind in range(KINDS) for n in range(min(SHOWN, kinds[kind]))]
@@ -67,7 +62,7 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
         x, y = divmod(int(np.argmin(seen)), ranks)
         faults.append(
             f"{missing} of {ranks * ranks} pairs are never sent, "
-            f"the first from {_server(instance, x)} to {_server(instance, y)}"
+            f"the first from {instance.server_name(x)} to {instance.server_name(y)}"
         )
     facts |= {
         "transfers": int(counts[0]),
@@ -142,10 +137,11 @@ def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, p
 
 
 @jit
-def _replay(
-    dest: Any, spine: Any, middle: Any, second: Any, first: int, leaf: Any, spines: Any, alive: Any, detours: bool,
-    seen: Any, total_load: Any, worst: Any, log: Any, kinds: Any, counts: Any,
-) -> None:  # fmt: skip
+def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
+    """Run some phases; ``state`` gathers pairs seen, loads and faults, :func:`check_phases` names its parts."""
+    dest, spine, middle, second = rows
+    leaf, spines, alive, detours = machine
+    seen, total_load, worst, log, kinds, counts = state
     ranks, columns = len(leaf), alive.shape[1]
     received = np.full(ranks, -1, np.int64)
     load = np.zeros(2 * alive.size, np.int32)
@@ -217,15 +213,11 @@ def _links(dest: Any, spine: Any, middle: Any, second: Any, leaf: Any, spines: A
     return links
 
 
-def _server(instance: MLFMInstance, rank: int) -> str:
-    return ".".join(map(str, instance.servers[rank]))
-
-
 def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> str:
-    where = f"phase {phase}: server {_server(instance, x)}"
+    where = f"phase {phase}: server {instance.server_name(x)}"
     if fault == 1:
         return f"{where} sends to rank {y}, which does not exist"
-    target = _server(instance, y)
+    target = instance.server_name(y)
     return (
         f"{where} to {target}: "
         + {
@@ -240,68 +232,3 @@ def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> st
             10: "a route is named inside a leaf, where none is needed",
         }[fault]
     )
-
-
-def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-    """Verify a bound on the number of phases from its certificate alone.
-
-    ``binding`` is ``ranks`` (every server sends N transfers, one a phase) or ``links``: with weights w on links, every
-    transfer uses up at least the weighted length of its shortest allowed route and a phase offers at most the
-    weights' sum, so phases >= sum of lengths / sum of weights. ``links`` holds rows ``[leaf, column, 0 up or 1 down]``,
-    none twice, ``weights`` whole numbers from 0 to :data:`MAX_WEIGHT`.
-    """
-    try:
-        if choice(certificate, "binding", "ranks", "links") == "ranks":
-            proven = instance.ranks
-        else:
-            proven = weighted_bound(instance, *_weights(instance, certificate))
-    except ValueError as error:
-        return [f"the bound's certificate cannot be read: {error}"]
-    return [] if -np.inf < bound <= proven else [f"the certificate proves {proven} phases, not {bound:g}"]
-
-
-def _weights(instance: MLFMInstance, certificate: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Weights on up- and on down-links, both of shape (leaves, columns). Raises ``ValueError``."""
-    shape = (2, instance.leaves, instance.columns)
-    links = whole_numbers(certificate, "links", 0, max(shape), (None, 3))
-    weights = whole_numbers(certificate, "weights", 0, MAX_WEIGHT, (len(links),))
-    leaf, column, way = links.T
-    if (links >= np.array([shape[1], shape[2], 2])).any():
-        raise ValueError("links names a link that does not exist")
-    if len(np.unique(links, axis=0)) != len(links):
-        raise ValueError("links names a link twice")
-    both = np.zeros(shape, dtype=np.int64)
-    both[way, leaf, column] = weights
-    return both[0], both[1]
-
-
-def weighted_bound(instance: MLFMInstance, up: Any, down: Any) -> int:
-    """The phases that link weights prove, rounded up. ``up``, ``down``: whole numbers, shape (leaves, columns).
-
-    Raises ``ValueError`` when all weights are 0 or a pair of the job's leaves has no allowed route.
-    """
-    far = 1 << 50
-    alive = working_links(instance)
-    up, down = np.where(alive, up, far), np.where(alive, down, far)
-    leaves, columns = alive.shape
-    column = np.arange(leaves) % columns
-    # one spine: between columns the spine is given, within a column the cheapest is taken
-    one = up[:, column] + down[:, column].T
-    for j in range(columns):
-        mine = np.flatnonzero(column == j)
-        one[np.ix_(mine, mine)] = (up[mine][:, None, :] + down[mine][None, :, :]).min(axis=2)
-    job, per_leaf = np.unique(instance.server_leaf, return_counts=True)
-    length = one[np.ix_(job, job)]
-    if instance.routes == "detour":
-        for q, leaf in enumerate(job):
-            third = (column != column[leaf])[:, None] & (column[:, None] != column[job][None, :])
-            two = np.where(third, one[leaf][:, None] + one[:, job], 2 * far).min(axis=0)
-            length[q] = np.minimum(length[q], two)
-    np.fill_diagonal(length, 0)
-    if (length >= far).any():
-        raise ValueError("some pair of leaves has no allowed route")
-    total = int(up[alive].sum() + down[alive].sum())
-    if total <= 0:
-        raise ValueError("all weights are 0")
-    needed = sum(int(n) * int(m) * int(length[q, r]) for q, n in enumerate(per_leaf) for r, m in enumerate(per_leaf))
-    return -(-needed // total)

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from synth import record as records
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
-from synth_models.mlfm.check.replay import check_phases
+from synth_models.mlfm.check import replay
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.paper import problems as study
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.paper import problems
+from synth_models.mlfm.references.closed_form import printed_rule
 from synth_models.mlfm.solution import unpack
 
 TIME_LIMIT = 120.0
@@ -43,31 +43,27 @@ def reproduce(page: Reproduction) -> None:
 def _machine(page: Reproduction) -> None:
     [(_, record)] = page.solve([page.shipped("mlfm", "d18-n18l19m18")], ["closed_form"], time_limit=TIME_LIMIT)
     facts = record["verified"]["facts"]
-    page.compare(
-        "Section 1", "servers of an MLFM of 36-port switches", 6156, record.value, "servers",
-        f"the rule on the whole machine: {facts['transfers']} transfers in {record.value:g} phases, replayed",
-    )  # fmt: skip
+    what = "servers of an MLFM of 36-port switches"
+    how = f"the rule on the whole machine: {facts['transfers']} transfers in {record.value:g} phases, replayed"
+    page.compare("Section 1", what, 6156, record.value, "servers", how)
 
 
 def _experiments(page: Reproduction) -> None:
     """The four jobs of section 3: phases, and throughput as figure 3 shows it."""
     rows = []
-    for n, columns, m in study.BLOCKS:
+    for n, columns, m in problems.BLOCKS:
         job = page.shipped("mlfm", f"d3-n{n}l{columns}m{m}")
         assert isinstance(job, MLFMInstance)
         name = f"(n, l, m) = ({n}, {columns}, {m})"
         held = {record["method"]: record for _, record in page.solve([job], list(COMPARED), time_limit=TIME_LIMIT)}
         program = held["cpsat"]
-        page.compare(
-            f"Section 3, {name}", "phases of the published rule", n * columns * m, held["closed_form"].value, "phases",
-            f"proven optimal ({program['bound_proof']})",
-        )  # fmt: skip
+        what, how = "phases of the published rule", f"proven optimal ({program['bound_proof']})"
+        page.compare(f"Section 3, {name}", what, n * columns * m, held["closed_form"].value, "phases", how)
         load = {method: record["verified"]["facts"]["mean_worst_link_load"] for method, record in held.items()}
         printed = GAIN if (n, columns, m) == (2, 4, 3) else "–"
-        page.compare(
-            f"Figure 3, {name}", "throughput of the rule over shift", printed, load["shift"] / load["closed_form"], "x",
-            "shift's mean worst link load" + ("; theirs is measured" if printed == GAIN else ""),
-        )  # fmt: skip
+        what, gain = "throughput of the rule over shift", load["shift"] / load["closed_form"]
+        how = "shift's mean worst link load" + ("; theirs is measured" if printed == GAIN else "")
+        page.compare(f"Figure 3, {name}", what, printed, gain, "x", how)
         rows += list(_throughputs(job, held))
     table = pd.DataFrame(rows, columns=["job", "method", "MiB", "MiB/s", "mean worst load"])
     page.table("Throughput per server", table, file="figure3", show=False)
@@ -78,7 +74,7 @@ def _throughputs(job: MLFMInstance, held: dict[str, Record]) -> Iterator[tuple[s
     for method, record in held.items():
         solution = unpack(job, record.packed or {})
         for size in SIZES_MIB:
-            facts = check_phases(job.model_copy(update={"message_bytes": size * 2.0**20}), solution).facts
+            facts = replay.check_phases(job.model_copy(update={"message_bytes": size * 2.0**20}), solution).facts
             assert job.block is not None
             name = f"{job.ranks} servers ({job.block.layers},{job.block.columns},{job.block.servers})"
             rate = round(facts["throughput_bytes_per_s"] / 2**20, 1)
@@ -110,26 +106,29 @@ def _condition(page: Reproduction) -> None:
     blocks = []
     for d in range(1, largest + 1):
         for n, columns, m in 1 + np.array(list(np.ndindex(d, d + 1, d))):
-            made = study.instance("block", "synth reproduce mlfm", d=d, block=study.block(int(n), int(columns), int(m)))
-            verdict = check_phases(made, printed_rule(made, n, columns, m))
+            block = problems.block(int(n), int(columns), int(m))
+            made = problems.instance("block", "synth reproduce mlfm", d=d, block=block)
+            verdict = replay.check_phases(made, printed_rule(made, n, columns, m))
             holds = verdict.ok and verdict.facts["mean_worst_link_load"] <= 1
             blocks.append((m <= columns - 1, 1 <= columns - 1 <= m, n == columns == 1, holds))
     table = pd.DataFrame(blocks, columns=["corrected", "printed", "one leaf", "holds"], dtype=bool)
     good, other = table[table.corrected], table[~table.corrected]
     trivial, allowed = other[other["one leaf"]], table[table.printed]
     page.erratum(
-        "Section 2, condition on the block", "1 <= l-1 <= m <= d.", "m <= l-1 <= d.",
+        "Section 2, condition on the block",
+        "1 <= l-1 <= m <= d.",
+        "m <= l-1 <= d.",
         f"the printed rule replayed on all {len(table)} blocks of d <= {largest}: with m <= l-1 it is complete and "
-        f"free of congestion on {good.holds.sum()} of {len(good)}; with m > l-1 on {other.holds.sum()} of {len(other)}, "  # noqa: E501
-        f"{trivial.holds.sum()} of them a single leaf, where no link is used. Of the {len(allowed)} blocks that the "
-        f"text allows it fails on {(~allowed.holds).sum()}. Their own experiment (3, 4, 2) has l-1 = 3 > m = 2 and "
-        "violates the text's condition.",
-    )  # fmt: skip
+        f"free of congestion on {good.holds.sum()} of {len(good)}; with m > l-1 on {other.holds.sum()} of "
+        f"{len(other)}, {trivial.holds.sum()} of them a single leaf, where no link is used. Of the {len(allowed)} "
+        f"blocks that the text allows it fails on {(~allowed.holds).sum()}. Their own experiment (3, 4, 2) has "
+        "l-1 = 3 > m = 2 and violates the text's condition.",
+    )
 
 
 def _failures(page: Reproduction) -> None:
     """Every single failure of the (2, 4, 3) job; in the short form a few."""
-    cases = list(study.failures())
+    cases = list(problems.failures())
     if page.quick:
         page.skip(f"single failures: 6 of {len(cases)} (--quick)")
         cases = cases[:: len(cases) // 5][:6]
@@ -145,7 +144,7 @@ def _failures(page: Reproduction) -> None:
 def _blocks(page: Reproduction) -> None:
     """Every block with m > l-1 on small machines, minimal routes and detours."""
     largest = 2 if page.quick else 4
-    cases = list(study.irregular_blocks(largest))
+    cases = list(problems.irregular_blocks(largest))
     solved = _solved(page, [made for _, made in cases], "blocks")
     table = pd.DataFrame([sizes | found for (sizes, _), found in zip(cases, solved, strict=True)])
     page.table("Blocks", table, file="blocks", show=False)
@@ -177,11 +176,16 @@ def _solved(page: Reproduction, jobs: list[MLFMInstance], part: str) -> Iterator
     for made, (_, record) in zip(jobs, page.solve(kept, ["cpsat"], time_limit=TIME_LIMIT, part=part), strict=True):
         facts = record["verified"]["facts"]
         yield {
-            "servers": made.ranks, "phases": record.value, "bound": record.bound,
-            "gap": records.gap(record.value, record.bound), "ended": record["termination"], "verified": record.ok,
+            "servers": made.ranks,
+            "phases": record.value,
+            "bound": record.bound,
+            "gap": records.gap(record.value, record.bound),
+            "ended": record["termination"],
+            "verified": record.ok,
             "two-spine transfers": facts.get("two_spine_transfers"),
-            "share of bandwidth": facts.get("share_of_bandwidth"), "bound by": record["bound_proof"],
-        }  # fmt: skip
+            "share of bandwidth": facts.get("share_of_bandwidth"),
+            "bound by": record["bound_proof"],
+        }
 
 
 def _gaps(page: Reproduction) -> None:
@@ -194,9 +198,9 @@ def _gaps(page: Reproduction) -> None:
     for job, record in held:
         if record["kind"] != "bound" and isinstance(job, MLFMInstance):
             facts, bound = record["verified"]["facts"], best[job.name] or None
-            rows.append((job.name, job.ranks, record["method"], record["solver"], record.value, bound,
-                         records.gap(record.value, bound), facts.get("phases"), facts.get("mean_worst_link_load"),
-                         record["termination"]))  # fmt: skip
+            ran = (job.name, job.ranks, record["method"], record["solver"], record.value, bound)
+            gap, ended = records.gap(record.value, bound), record["termination"]
+            rows.append((*ran, gap, facts.get("phases"), facts.get("mean_worst_link_load"), ended))
     columns = ["instance", "servers", "method", "solver", "value", "bound", "gap", "phases", "mean worst load", "ended"]
     table = pd.DataFrame(rows, columns=columns)
     page.table("Every method on every shipped instance", table, file="gaps", show=False)

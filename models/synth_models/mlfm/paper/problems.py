@@ -37,10 +37,9 @@ def shipped() -> Iterator[MLFMInstance]:
     for n, columns, m in BLOCKS:
         source = f"experiment of the MLFM paper: n = {n}, l = {columns}, m = {m} on 6-port switches (d = 3)"
         yield instance(f"d3-n{n}l{columns}m{m}", source, d=3, block=block(n, columns, m))
-    for d, n, columns, m, routes in (
-        (3, 3, 3, 3, "minimal"), (4, 4, 3, 4, "minimal"), (4, 4, 3, 4, "detour"), (4, 2, 2, 4, "minimal"),
-        (4, 2, 2, 4, "detour"), (4, 4, 4, 4, "minimal"),
-    ):  # fmt: skip
+    one, both = ("minimal",), ("minimal", "detour")
+    sizes = {(3, 3, 3, 3): one, (4, 4, 3, 4): both, (4, 2, 2, 4): both, (4, 4, 4, 4): one}
+    for (d, n, columns, m), routes in ((size, routes) for size, allowed in sizes.items() for routes in allowed):
         suffix = "-detour" if routes == "detour" else ""
         source = f"{COMMAND} instances: m > l-1, where the published rule does not hold"
         yield instance(f"d{d}-n{n}l{columns}m{m}{suffix}", source, d=d, block=block(n, columns, m), routes=routes)
@@ -49,9 +48,11 @@ def shipped() -> Iterator[MLFMInstance]:
         yield instance(f"d4-fragment-{size}", source, d=4, subset=fragment(4, size, seed), routes="detour")
     job = {"d": 3, "block": block(2, 4, 3), "routes": "detour"}
     failed: dict[str, dict[str, Any]] = {
-        "link": {"links": [{"leaf": [0, 0], "spine": [0, 1]}]}, "spine": {"spines": [[0, 1]]},
-        "leaf": {"leaves": [[0, 0]]}, "server": {"servers": [[0, 0, 0]]},
-    }  # fmt: skip
+        "link": {"links": [{"leaf": [0, 0], "spine": [0, 1]}]},
+        "spine": {"spines": [[0, 1]]},
+        "leaf": {"leaves": [[0, 0]]},
+        "server": {"servers": [[0, 0, 0]]},
+    }
     for kind, parts in failed.items():
         yield instance(f"d3-n2l4m3-{kind}", f"{COMMAND} instances: a failed {kind}", failed=parts, **job)
     source = f"{COMMAND} instances: the whole machine with a failed spine"

@@ -15,6 +15,7 @@ import numpy as np
 from synth.errors import SizeLimitError
 from synth.kernels import jit
 from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.solution import NOTHING, PhaseTable, Table
 
 MAX_ROUTES = 5_000_000
 
@@ -98,10 +99,21 @@ def leaf_problem(instance: MLFMInstance) -> LeafProblem:
     start, _, _ = _enumerate(leaf, usable, number, detours, empty, spines)
     parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
     _enumerate(leaf, usable, number, detours, parts, links)
-    return LeafProblem(
-        instance.ranks, instance.columns, 2 * usable.size, leaf, size.astype(np.int64), start, parts[:, 0], parts[:, 1],
-        parts[:, 2], links,
-    )  # fmt: skip
+    spine, middle, second = parts.T
+    leaves = (leaf, size.astype(np.int64))
+    return LeafProblem(instance.ranks, instance.columns, 2 * usable.size, *leaves, start, spine, middle, second, links)
+
+
+def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseTable:
+    """Dense phases from destinations and route numbers, both of shape (phases, ranks), -1 where absent."""
+
+    def part(values: IntArray) -> Table:
+        return np.append(values, NOTHING).astype(np.int32)[route]
+
+    middle = part(problem.middle)
+    if (middle < 0).all():
+        return PhaseTable(dest.astype(np.int32), part(problem.spine))
+    return PhaseTable(dest.astype(np.int32), part(problem.spine), middle, part(problem.second))
 
 
 def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
@@ -163,10 +175,7 @@ def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
     graph.add_nodes_from([("leaf", int(one)), ("leaf", int(other))])
     for x, c in np.argwhere(working(instance)):
         graph.add_edge(("leaf", int(x)), ("spine", int(instance.spine_number[x % instance.columns, c])))
-    names = []
-    for leaf in (one, other):
-        rank = int(np.flatnonzero(instance.server_leaf == leaf)[0])
-        names.append(".".join(map(str, instance.servers[rank])))
+    names = [instance.server_name(int(np.argmax(instance.server_leaf == leaf))) for leaf in (one, other)]
     text = f"server {names[0]} is cut off from server {names[1]} by the failures: "
     if not nx.has_path(graph, ("leaf", int(one)), ("leaf", int(other))):
         return text + "no path of working links joins their leaves"

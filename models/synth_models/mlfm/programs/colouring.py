@@ -30,8 +30,7 @@ from ortools.graph.python import max_flow
 
 from synth.kernels import jit
 from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem
-from synth_models.mlfm.references.patterns import with_routes
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, with_routes
 from synth_models.mlfm.solution import PhaseTable
 
 LeafPhases = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]  # (phases, R) and (phases, Q)
@@ -79,11 +78,11 @@ class _Network:
         # which rows of (flows, inside) every arc sums up, as (arc, row) pairs
         first = np.cumsum([0, leaves, len(up), len(chosen), len(down), leaves, leaves])
         rows, own = np.arange(len(chosen)), len(chosen) + np.arange(leaves)
-        self.arc = np.concatenate([
-            first[0] + q, first[0] + np.arange(leaves), first[1] + up_of, first[2] + rows, first[3] + down_of,
-            first[4] + r, first[4] + np.arange(leaves), first[5] + np.arange(leaves),
-        ])  # fmt: skip
-        self.row = np.concatenate([rows, own, rows, rows, rows, rows, own, own])
+        every = np.arange(leaves)
+        sums = [(0, q, rows), (0, every, own), (1, up_of, rows), (2, rows, rows), (3, down_of, rows), (4, r, rows)]
+        sums += [(4, every, own), (5, every, own)]
+        self.arc = np.concatenate([first[layer] + arcs for layer, arcs, _ in sums])
+        self.row = np.concatenate([summed for _, _, summed in sums])
         self.flow_arcs, self.inside_arcs = slice(first[2], first[3]), slice(first[5], first[6])
 
     def share(self, flows: IntArray, inside: IntArray, phases: int) -> tuple[IntArray, IntArray]:

@@ -21,7 +21,7 @@ from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
 from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
-from synth_models.mlfm.references.patterns import solve_greedy
+from synth_models.mlfm.references import greedy
 from synth_models.mlfm.solution import PhaseTable
 
 MAX_CELLS = 100_000_000  # phases times routes
@@ -45,6 +45,13 @@ def refuted(result: SolverResult) -> bool:
     if result.termination not in ("infeasible", "limit"):
         raise RuntimeError(result.message or f"the solver ended with {result.termination} and no point")
     return result.termination == "infeasible"
+
+
+def wish_options(problem: LeafProblem, options: RunOptions, most: float) -> RunOptions:
+    """For counting with the wish to have few two-spine flows: where there are any, ``most`` seconds at most."""
+    left = options.remaining()
+    limit = left if problem.one_spine else most if left is None else min(most, left / 3)
+    return RunOptions(limit, 0.05, options.threads, options.seed, options.solver)
 
 
 CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
@@ -75,15 +82,12 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
         ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
         return Decision("limit" if ended else "restricted", message=_stuck(str(phases)))
 
-    horizon = options.method.get("horizon")
-    outcome = fewest(
-        decide, Proven(bound.phases, bound.words, bound.certificate), options, by=by, unit="phases",
-        size=lambda solution: int(solution.phases), horizon=horizon,
-    )  # fmt: skip
+    proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
+    outcome = fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)
     if outcome.solution is not None and outcome.termination != "optimal" and stuck:
         outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
     if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
-        outcome.solution = solve_greedy(instance, RunOptions(None, seed=options.seed)).solution
+        outcome.solution = greedy.solve(instance, RunOptions(None, seed=options.seed)).solution
         outcome.message = f"{outcome.message}; the schedule is the greedy's"
     outcome.build_s += build_s
     return outcome

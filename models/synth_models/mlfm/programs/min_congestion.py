@@ -1,10 +1,7 @@
 """Program ``min_congestion``: for a fixed number of phases, the smallest worst link load.
 
-Beyond the paper, which asks for load 1 in N phases. Symbols as in ``programs/cpsat.py``; here P is given and L
-minimised:
-
-(meet_demand)    the flows w_r on the routes of every pair of leaves add up to its demand
-(link_capacity)  no link carries more than P * L flows
+Beyond the paper, which asks for load 1 in N phases. The equations are (1) and (2) of ``programs/equations.py`` with P
+given and a load L >= 1 minimised: a link carries at most P * L flows, which is (2) for P * L phases.
 
 For one-spine routes the least such L is the answer: balanced colouring splits w into P phases with at most L flows on
 any link (``programs/colouring.py``). With two-spine routes it is a bound that packing has to reach. The message of the
@@ -63,10 +60,8 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
 
     # this search counts loads, the record's progress phases: it gets a note book of its own
     quiet = replace(options, progress=Progress())
-    found = fewest(
-        decide, proven, quiet, by="CP-SAT", unit="flows on the worst link", size=lambda pair: int(pair[0]),
-        most=proven.steps + EXTRA_LOADS,
-    )  # fmt: skip
+    unit, most = "flows on the worst link", proven.steps + EXTRA_LOADS
+    found = fewest(decide, proven, quiet, by="CP-SAT", unit=unit, size=lambda pair: int(pair[0]), most=most)
     outcome = Outcome("time_limit", None, float(bound.phases), bound.words, bound.certificate)
     if refuted:  # then phases * refuted is at least the bound by links and ranks
         outcome.bound, outcome.certificate = float(phases * refuted + 1), None

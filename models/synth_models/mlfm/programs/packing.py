@@ -6,14 +6,23 @@ rest still passes the load test for ``p - 1`` phases. Among these choices one th
 taken, two-spine flows first. When the fixed routes get stuck, this phase and the routes of all later ones are chosen
 together. The load test is necessary, not sufficient: a pass is a schedule, a failure proves nothing.
 
-===========  ==================  ===========================================
-symbol       code                index set, unit
-===========  ==================  ===========================================
-y_r          ``now``             routes, flows of this phase
-s_q          ``stay``            leaves, flows inside in this phase
-w_r          ``later``           routes, flows of the later phases (rerouting)
-D_qr         ``State.demand``    pairs of leaves, flows left
-===========  ==================  ===========================================
+===========  ==================  =========================  ======
+symbol       code                index set                  unit
+===========  ==================  =========================  ======
+y_r          ``now``             routes, this phase         flows
+s_q          ``stay``            leaves, this phase         flows
+w_r          ``later``           routes, the later phases   flows
+D_qr         ``State.demand``    pairs of leaves            flows
+c            ``capacity``        one number                 flows
+===========  ==================  =========================  ======
+
+    (1) links now    load_e - (p - 1) c <= sum_{r through e} y_r <= c         (at least 0 when rerouting)
+    (2) senders      left_q - (p - 1) size(q) <= sum_{r from q} y_r + s_q <= size(q)
+    (3) receivers    the same with the routes to q
+    (4) demand       sum_{r of qr} (y_r + w_r) = D_qr                         (rerouting)
+    (5) links later  sum_{r through e} w_r <= (p - 1) c                       (rerouting)
+
+There is one such program a phase, so that its rows are sparse matrices from the start and go to HiGHS by scipy.
 
 One-spine flows alone make a network matrix, so the relaxation is nearly whole and HiGHS needs milliseconds a phase.
 """
@@ -21,12 +30,13 @@ One-spine flows alone make a network matrix, so the relaxation is nearly whole a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array, csr_array, hstack
+from scipy.sparse import block_array, coo_array, csr_array, eye_array
 
 from synth.options import RunOptions
 from synth_models.mlfm.instance import IntArray
@@ -67,7 +77,7 @@ def pack_phases(
         found = None
         for reroute in (False, True):
             if found is None and not options.out_of_time():
-                found = one_phase(problem, state, phases - done, options, random, reroute, capacity)
+                found = one_phase(Sums(problem, state, phases - done, capacity, reroute), options, random)
         if found is None:
             return None
         used[done], inside[done], later = found
@@ -75,58 +85,123 @@ def pack_phases(
     return used, inside
 
 
-def one_phase(
-    problem: LeafProblem, state: State, left: int, options: RunOptions, random: np.random.Generator, reroute: bool,
-    capacity: int = 1,
-) -> Phase | None:  # fmt: skip
-    """One phase of ``left``, or None when none is found that leaves a possible rest."""
-    demand = state.demand(problem)
-    active = np.flatnonzero(demand[problem.pair] > 0 if reroute else state.flows > 0)
-    count, leaves = len(active), problem.leaves
-    links = problem.links[active]
-    load = problem.loads(state.flows)
-    sender, receiver = np.divmod(problem.pair[active], leaves)
-    through, kept = _link_rows(links)
-    matrix = demand.reshape(leaves, leaves)
-    # columns: now (count), stay (leaves), later (count, only when rerouting)
-    inside = csr_array(np.eye(leaves))
-    none = csr_array((len(kept), leaves))
-    due = np.zeros(len(kept)) if reroute else np.maximum(0, load[kept] - (left - 1) * capacity)
-    rows = [(hstack([through, none]), due, np.full(len(kept), capacity))]
-    for side, total in ((sender, matrix.sum(axis=1)), (receiver, matrix.sum(axis=0))):
-        least = np.maximum(0, total + state.inside - (left - 1) * problem.size)
-        rows.append((hstack([_by(side, leaves), inside]), least, problem.size))
-    if reroute:
-        pairs, row = np.unique(problem.pair[active], return_inverse=True)
-        meets = _by(row, len(pairs))
-        rows = [(hstack([part, csr_array((part.shape[0], count))]), low, high) for part, low, high in rows]
-        rows.append((hstack([meets, csr_array((len(pairs), leaves)), meets]), demand[pairs], demand[pairs]))
-        blank = csr_array((len(kept), count + leaves))
-        rows.append((hstack([blank, through]), np.zeros(len(kept)), np.full(len(kept), (left - 1) * capacity)))
-    weight = np.append(load, 0)[links].sum(axis=1) / left + np.where(problem.middle[active] >= 0, TWO_SPINES, 0.1)
-    gain = np.concatenate([weight + 0.1 * random.random(count), np.full(leaves, 0.05), np.zeros(count * reroute)])
-    upper = [
-        np.full(count, capacity) if reroute else np.minimum(state.flows[active], capacity),
-        np.minimum(state.inside, problem.size),
-    ]
-    if reroute:
-        upper.append(demand[problem.pair[active]])
-    seconds = options.remaining()
+@dataclass(frozen=True)
+class Sums:
+    """What the equations of one phase sum up, over the routes that may be used (``active``)."""
+
+    problem: LeafProblem
+    state: State
+    phases: int
+    capacity: int
+    reroute: bool
+
+    @cached_property
+    def demand(self) -> IntArray:
+        """Flows left for every pair of leaves, shape (Q * Q,)."""
+        return self.state.demand(self.problem)
+
+    @cached_property
+    def active(self) -> IntArray:
+        """Numbers of the routes with flows left, when rerouting of all routes of pairs with flows left."""
+        left = self.demand[self.problem.pair] if self.reroute else self.state.flows
+        return np.flatnonzero(left > 0)
+
+    @cached_property
+    def through(self) -> tuple[csr_array, IntArray]:
+        """One row per link in use with a one for every active route through it, and the links' numbers."""
+        links = self.problem.links[self.active]
+        used = links >= 0
+        route = np.broadcast_to(np.arange(len(links))[:, None], links.shape)[used]
+        kept, row = np.unique(links[used], return_inverse=True)
+        return coo_array((np.ones(len(row)), (row, route)), shape=(len(kept), len(links))).tocsr(), kept
+
+
+Block = tuple[csr_array | None, csr_array | None, csr_array | None, IntArray, IntArray]
+"""Rows over the columns now, stay and later (None: all zero), with their lower and upper ends."""
+
+
+def links_now(sums: Sums) -> Block:
+    """(1): a link holds its capacity, and the later phases what it leaves to them."""
+    through, kept = sums.through
+    load = sums.problem.loads(sums.state.flows)[kept]
+    due = np.zeros_like(load) if sums.reroute else np.maximum(0, load - (sums.phases - 1) * sums.capacity)
+    return through, None, None, due, np.full(len(kept), sums.capacity)
+
+
+def senders(sums: Sums) -> Block:
+    """(2): a leaf starts at most one flow per server, and leaves no more to start than the later phases hold."""
+    return _one_per_server(sums, sums.problem.pair // sums.problem.leaves, 1)
+
+
+def receivers(sums: Sums) -> Block:
+    """(3): a leaf ends at most one flow per server, and leaves no more to end than the later phases hold."""
+    return _one_per_server(sums, sums.problem.pair % sums.problem.leaves, 0)
+
+
+def _one_per_server(sums: Sums, end: IntArray, axis: int) -> Block:
+    leaves, size = sums.problem.leaves, sums.problem.size
+    left = sums.demand.reshape(leaves, leaves).sum(axis=axis) + sums.state.inside
+    least = np.maximum(0, left - (sums.phases - 1) * size)
+    return _by(end[sums.active], leaves), eye_array(leaves, format="csr"), None, least, size
+
+
+def demand(sums: Sums) -> Block:
+    """(4): a pair's flows, now or later, are those it has left."""
+    pairs, row = np.unique(sums.problem.pair[sums.active], return_inverse=True)
+    meets = _by(row, len(pairs))
+    return meets, None, meets, sums.demand[pairs], sums.demand[pairs]
+
+
+def links_later(sums: Sums) -> Block:
+    """(5): the later phases' flows pass the load test."""
+    through, kept = sums.through
+    return None, None, through, np.zeros_like(kept), np.full(len(kept), (sums.phases - 1) * sums.capacity)
+
+
+def relief(sums: Sums, random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """What is maximised: flows now on the most loaded links, over two spines first, ties by chance."""
+    problem, active = sums.problem, sums.active
+    load = np.append(problem.loads(sums.state.flows), 0)
+    weight = load[problem.links[active]].sum(axis=1) / sums.phases
+    weight += np.where(problem.middle[active] >= 0, TWO_SPINES, 0.1) + 0.1 * random.random(len(active))
+    return np.concatenate([weight, np.full(problem.leaves, 0.05), np.zeros(len(active) * sums.reroute)])
+
+
+def most(sums: Sums) -> npt.NDArray[np.float64]:
+    """Upper bounds of the columns."""
+    active, state, count = sums.active, sums.state, len(sums.active)
+    now = np.full(count, sums.capacity) if sums.reroute else np.minimum(state.flows[active], sums.capacity)
+    later = sums.demand[sums.problem.pair[active]] if sums.reroute else np.zeros(0)
+    return np.concatenate([now, np.minimum(state.inside, sums.problem.size), later]).astype(float)
+
+
+def one_phase(sums: Sums, options: RunOptions, random: np.random.Generator) -> Phase | None:
+    """One phase of those left, or None when none is found that leaves a possible rest."""
+    blocks = [links_now(sums), senders(sums), receivers(sums)]
+    if sums.reroute:
+        blocks += [demand(sums), links_later(sums)]
+    parts: list[Any] = [block[: 2 + sums.reroute] for block in blocks]
+    low, high = (np.concatenate([block[place] for block in blocks]) for place in (3, 4))
+    gain = relief(sums, random)
+    left = options.remaining()
+    seconds = PHASE_SECONDS if left is None else max(0.01, min(PHASE_SECONDS, left))
     run: Any = milp
     result = run(
-        -gain, integrality=np.ones(len(gain)), bounds=Bounds(0.0, np.concatenate(upper).astype(float)),
-        constraints=[LinearConstraint(csr_array(part), low, high) for part, low, high in rows],
-        options={"time_limit": PHASE_SECONDS if seconds is None else max(0.01, min(PHASE_SECONDS, seconds)),
-                 "mip_rel_gap": 0.02, "node_limit": NODE_LIMIT},
-    )  # fmt: skip
+        -gain,
+        integrality=np.ones(len(gain)),
+        bounds=Bounds(0.0, most(sums)),
+        constraints=LinearConstraint(block_array(parts, format="csr"), low, high),
+        options={"time_limit": seconds, "mip_rel_gap": 0.02, "node_limit": NODE_LIMIT},
+    )
     if result.x is None:
         _must_be_an_answer(result)
         return None
-    chosen = np.round(result.x).astype(np.int64)
+    problem, active = sums.problem, sums.active
+    chosen = np.split(np.round(result.x).astype(np.int64), [len(active), len(active) + problem.leaves])
     now, later = np.zeros(problem.routes, np.int64), np.zeros(problem.routes, np.int64)
-    now[active] = chosen[:count]
-    later[active] = chosen[count + leaves :] if reroute else state.flows[active] - chosen[:count]
-    return now, chosen[count : count + leaves], later
+    now[active] = chosen[0]
+    later[active] = chosen[2] if sums.reroute else sums.state.flows[active] - chosen[0]
+    return now, chosen[1], later
 
 
 def _must_be_an_answer(result: Any) -> None:
@@ -142,11 +217,3 @@ def _must_be_an_answer(result: Any) -> None:
 def _by(group: npt.NDArray[np.int64], groups: int) -> csr_array:
     """The 0-1 matrix with a one for every column in the row of its group."""
     return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()
-
-
-def _link_rows(links: IntArray) -> tuple[csr_array, IntArray]:
-    """One row per link in use with a one for every route through it, and the links' numbers."""
-    used = links >= 0
-    route = np.broadcast_to(np.arange(len(links))[:, None], links.shape)[used]
-    kept, row = np.unique(links[used], return_inverse=True)
-    return coo_array((np.ones(len(row)), (row, route)), shape=(len(kept), len(links))).tocsr(), kept

@@ -51,7 +51,5 @@ def whole_phases(
             return Decision("infeasible", proof=f"{phases} phases proven impossible by exhaustive search ({by})")
         return Decision("limit")
 
-    return fewest(
-        decide, Proven(bound.phases, bound.words, bound.certificate), options, by=by, unit="phases",
-        size=lambda solution: int(solution.phases), horizon=options.method.get("horizon"),
-    )  # fmt: skip
+    proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
+    return fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)

@@ -6,8 +6,7 @@ import numpy as np
 
 from synth.frames import Frames, circle
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.solution import Phases
-from synth_models.mlfm.views.describe import table
+from synth_models.mlfm.solution import Phases, table
 
 MOST_TRANSFERS = 500_000  # beyond it no table is made for an animation
 
@@ -17,7 +16,7 @@ def frames(instance: MLFMInstance, solution: Phases) -> Frames | None:
     if instance.ranks**2 > MOST_TRANSFERS:
         return None
     rows = table(instance, solution)
-    names = [".".join(map(str, server)) for server in instance.servers.tolist()]
+    names = [instance.server_name(rank) for rank in range(instance.ranks)]
     number = {name: rank for rank, name in enumerate(names)}
     routes = list(dict.fromkeys(rows["via"].astype(str)))
     place = {route: index for index, route in enumerate(routes)}

@@ -21,7 +21,7 @@ from synth_models.bine.bounds.counting import ISOPERIMETRIC
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.weights import dimension_weights, most_inside
 from synth_models.bine.programs.placement import model as placement_model
-from synth_models.bine.references.placement_greedy import best_placement, plan_of
+from synth_models.bine.references.placement_greedy import best_placement, on_positions
 
 LARGEST = 256  # ranks for which a program is built
 
@@ -47,7 +47,7 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if counted:
         proof, certificate = ISOPERIMETRIC, {"binding": "isoperimetric"}
     ended: Termination = "optimal" if optimal else "time_limit"
-    return Outcome(ended, plan_of(instance, placements), instance.bytes_of(bound), proof, certificate)
+    return Outcome(ended, on_positions(instance, placements), instance.bytes_of(bound), proof, certificate)
 
 
 def isoperimetric(weights: list[int], groups: Any) -> int:
@@ -77,13 +77,13 @@ def place(groups: Any, weights: list[int], options: RunOptions, track: float | N
         model, at = placement_model.build_cpsat(sizes, weights, most, hint)
         result, solver = cpsat.solve(model, replace(options, relative_gap=0.0), track=track)
         if result.has_point:
-            best = np.array([[solver.value(x) for x in row] for row in at]).argmax(axis=1)
+            best = np.array([solver.value(x) for x in at.values()]).reshape(ranks, -1).argmax(axis=1)
     else:
         with mathprog.building():
             model = placement_model.build(sizes, weights, most)
         result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
         if result.has_point:
-            best = np.array([[model.at[v, g].value for g in range(len(sizes))] for v in range(ranks)]).argmax(axis=1)
+            best = np.array([x.value for x in model.at.values()]).reshape(ranks, -1).argmax(axis=1)
     if result.termination not in ("optimal", "limit"):  # there always is a placement
         raise RuntimeError(result.message or f"the solver says that placements are {result.termination}")
     found = cut(best, weights)

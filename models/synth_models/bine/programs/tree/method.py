@@ -1,10 +1,10 @@
 """Method ``tree_ilp`` (program): least-crossing broadcast/reduce and least-volume scatter/gather trees, proven.
 
-Solves :mod:`flow_model` for every job (once per multiset of group sizes and root group) and turns the flow into an
-explicit tree of ranks. Scatter and gather cap the depth at D: a tree with a rank deeper than D has ranks of depths
-2..D on the way to it, so beyond one crossing for every rank outside the root's group it costs at least D(D+1)/2 more;
-D grows until that exceeds the best tree found. A job the time does not suffice for gets the best published tree and
-the receive bound; where that is what binds in every job, its certificate goes with it.
+Solves the flow of ``programs/tree/model.py`` for every job (once per multiset of group sizes and root group) and turns
+it into an explicit tree of ranks. Scatter and gather cap the depth at D: a tree with a rank deeper than D has ranks of
+depths 2..D on the way to it, so beyond one crossing for every rank outside the root's group it costs at least
+D(D+1)/2 more; D grows until that exceeds the best tree found. A job the time does not suffice for gets the best
+published tree and the receive bound; where that is what binds in every job, its certificate goes with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.bine.bounds.counting import RECEIVE
@@ -77,10 +77,8 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if counted:
         proof, certificate = RECEIVE, {"binding": "receive"}
     message = "; ".join(sorted(m for m in messages if m)) or None
-    return Outcome(
-        "optimal" if optimal else "time_limit", join(parts), instance.bytes_of(bound), proof, certificate, message,
-        build_s,
-    )  # fmt: skip
+    ended: Termination = "optimal" if optimal else "time_limit"
+    return Outcome(ended, join(parts), instance.bytes_of(bound), proof, certificate, message, build_s)
 
 
 def canonical(groups: npt.NDArray[Any], root: int) -> tuple[list[int], list[int]]:
@@ -96,13 +94,13 @@ def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions,
     as in :func:`synth.solvers.mathprog.solve`, where the flow alone makes the objective."""
     floor = sum(sizes[1:]) if volumes else len(sizes) - 1
     if len(sizes) == 1:
-        return _solve_depth(sizes, rounds, volumes, 0, options, 0)
+        return _solve_depth(sizes, rounds, 0 if volumes else None, options, 0)
     if not volumes:
-        return _solve_depth(sizes, rounds, False, 0, options, floor, track)
+        return _solve_depth(sizes, rounds, None, options, floor, track)
     depth, best = 2, Flow(None, floor)
     while True:
         depth = min(depth, rounds)
-        found = _solve_depth(sizes, rounds, True, depth, options, floor)
+        found = _solve_depth(sizes, rounds, depth, options, floor)
         deeper = math.inf if depth >= rounds else floor + depth * (depth + 1) // 2
         if found.value is not None and (best.value is None or found.value < best.value):
             best = replace(found, bound=best.bound)
@@ -113,15 +111,17 @@ def best_flow(sizes: list[int], rounds: int, volumes: bool, options: RunOptions,
 
 
 def _solve_depth(
-    sizes: list[int], rounds: int, volumes: bool, depth: int, options: RunOptions, floor: int,
-    track: float | None = None,
-) -> Flow:  # fmt: skip
+    sizes: list[int], rounds: int, depth: int | None, options: RunOptions, floor: int, track: float | None = None
+) -> Flow:
+    """The cheapest tree no deeper than ``depth``; None: the depth costs nothing."""
     started = time.monotonic()
     with mathprog.building():
-        model = flow_model.build(sizes, 0, rounds, depth if volumes else None)
+        model = flow_model.build(sizes, 0, rounds, depth)
     built = time.monotonic() - started
     result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
-    if result.termination == "infeasible" and volumes and depth < rounds:  # the depth's limit may forbid every tree
+    if (
+        result.termination == "infeasible" and depth is not None and depth < rounds
+    ):  # the depth's limit may forbid every tree
         return Flow(None, 2**62, build_s=built)
     if result.termination not in ("optimal", "limit"):  # without one there always is a tree
         raise RuntimeError(result.message or f"the solver says that the flow is {result.termination}")
@@ -129,10 +129,9 @@ def _solve_depth(
     if not result.has_point:
         return Flow(None, bound, build_s=built, message="no tree within the time limit; the best published one instead")
     shape = (len(sizes), model.levels, rounds)
-    tables = [np.array([round(v.value or 0) for v in block.values()]).reshape(shape)
-              for block in (model.inside, model.leaving, model.entering)]  # fmt: skip
+    blocks = (model.inside, model.leaving, model.entering)
+    inside, leaving, entering = (np.array([round(v.value or 0) for v in b.values()]).reshape(shape) for b in blocks)
     value = round(result.objective or 0.0)
-    inside, leaving, entering = tables
     return Flow(value, min(bound, value), inside, leaving, entering, built)
 
 
@@ -180,7 +179,7 @@ def _matched(leave: list[int], arrive: list[int]) -> list[tuple[int, int]]:
 
 def _fallback(instance: BineInstance, groups: npt.NDArray[Any]) -> Tree:
     """The published tree with fewest crossings on this job."""
-    candidates = [make(len(groups), instance.root, order)
-                  for make in (trees.bine, trees.binomial) for order in ("halving", "doubling")]  # fmt: skip
+    shapes, orders = (trees.bine, trees.binomial), ("halving", "doubling")
+    candidates = [make(len(groups), instance.root, order) for make in shapes for order in orders]
     child = np.arange(len(groups)) != instance.root
     return min(candidates, key=lambda tree: int(np.sum(groups[child] != groups[tree.parent[child]])))

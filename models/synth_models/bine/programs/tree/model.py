@@ -1,4 +1,4 @@
-"""Least-crossing trees as an integer flow over (group, depth, round): a program file, it builds and solves nothing.
+"""Least-crossing trees as an integer flow over (group, depth, round): a program file, it solves nothing.
 
 De Sensi et al. compare fixed trees; this is the program for the best one. Ranks of a group are interchangeable, so only
 their numbers count. A rank's *depth* is how many times its message has crossed between groups: broadcast and reduce pay
@@ -18,9 +18,11 @@ K                     ``rounds``          one number                          ro
 
     (1) growth      x[g,l,t] = x[g,l,t-1] + z[g,l,t] + i[g,l,t];  x[root's group,0,0] = 1, all others 0 in round 0
     (2) one port    z[g,l,t] + o[g,l,t] <= x[g,l,t-1]
-    (3) crossing    sum_g o[g,l,t] = sum_g i[g,l+1,t]
-    (4) no return   o[g,l,t] + i[g,l+1,t] <= sum_h o[h,l,t]        (a message across goes to *another* group)
+    (3) crossing    sum_g o[g,l,t] = sum_g i[g,l+1,t];  nothing enters level 0 or leaves the last one
+    (4) no return   i[g,l+1,t] <= sum_{h not g} o[h,l,t]           (a message across goes to *another* group)
     (5) all reached sum_l x[g,l,K] = n[g]
+
+minimising the crossings sum i[g,l,t] (broadcast, reduce) or the depths sum l x[g,l,K] (scatter, gather).
 
 (3) and (4) are Hall's condition for matching departures to arrivals of other groups, so every integer point is a tree.
 Broadcast needs no depths: one level stands for all (``levels = 1``, arrivals at the level they left from).
@@ -31,13 +33,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
+
+from synth.solvers.rows import Row, Term, add_rows, linear, ones
+
+Cell = tuple[int, int, int]
+"""Group, depth, round."""
 
 
 def build(sizes: list[int], root: int, rounds: int, depth_limit: int | None) -> pyo.ConcreteModel:
     """The model for group ``sizes`` with the root in group ``root``; scatter and gather give a ``depth_limit``."""
-    volumes = depth_limit is not None
-    levels = depth_limit + 1 if depth_limit is not None else 1
+    levels = 1 if depth_limit is None else depth_limit + 1
     model = pyo.ConcreteModel()
     groups, depths, times = range(len(sizes)), range(levels), range(1, rounds + 1)
     model.sizes, model.levels, model.rounds = sizes, levels, rounds
@@ -50,77 +55,72 @@ def build(sizes: list[int], root: int, rounds: int, depth_limit: int | None) -> 
     model.inside = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
     model.leaving = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
     model.entering = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
-    for g in groups:
-        for depth in depths:
-            model.informed[g, depth, 0].fix(1 if (g, depth) == (root, 0) else 0)
-    growth(model)
-    one_port(model)
-    crossing(model)
-    all_reached(model)
-    if volumes:
-        cost = [(depth, model.informed[g, depth, rounds]) for g in groups for depth in depths if depth]
-    else:
-        cost = [(1, v) for v in model.entering.values()]
-    model.objective = pyo.Objective(expr=_linear(cost))
+    cells = [(g, depth, t) for g in groups for depth in depths for t in times]
+    beginning(model, root)
+    add_rows(model, "growth", [growth(model, cell) for cell in cells])
+    add_rows(model, "one_port", [one_port(model, cell) for cell in cells])
+    step = 1 if levels > 1 else 0  # one level stands for all: arrivals are at the level they left from
+    if step:
+        ends_of_the_levels(model)
+    crossings = [(depth, t) for depth in range(levels - step) for t in times]
+    add_rows(model, "crossing", [crossing(model, depth, depth + step, t) for depth, t in crossings])
+    returns = [(g, depth, t) for g in groups for depth, t in crossings]
+    add_rows(model, "no_return", [no_return(model, cell, cell[1] + step) for cell in returns])
+    add_rows(model, "all_reached", [all_reached(model, g) for g in groups])
+    cost = ones(model.entering.values()) if depth_limit is None else depths_of_all(model)
+    model.objective = pyo.Objective(expr=linear(cost))
     return model
 
 
-def _linear(terms: list[tuple[int, Any]]) -> Any:
-    return LinearExpression([v if c == 1 else MonomialTermExpression((c, v)) for c, v in terms])
+def depths_of_all(model: Any) -> list[Term]:
+    """The objective of scatter and gather: every rank's block pays for its depth."""
+    groups, depths = range(len(model.sizes)), range(1, model.levels)
+    return [(depth, model.informed[g, depth, model.rounds]) for g in groups for depth in depths]
 
 
-def _cells(model: Any) -> list[tuple[int, int, int]]:
-    return list(model.inside.keys())
+def beginning(model: Any, root: int) -> None:
+    """(1) in round 0: only the root is informed."""
+    for g in range(len(model.sizes)):
+        for depth in range(model.levels):
+            model.informed[g, depth, 0].fix(1 if (g, depth) == (root, 0) else 0)
 
 
-def growth(model: Any) -> None:
+def growth(model: Any, cell: Cell) -> Row:
     """(1): informed ranks are those of the round before and the newly reached."""
-
-    def rule(m: Any, g: int, depth: int, t: int) -> Any:
-        terms = [(1, m.informed[g, depth, t]), (-1, m.informed[g, depth, t - 1])]
-        return _linear([*terms, (-1, m.inside[g, depth, t]), (-1, m.entering[g, depth, t])]) == 0
-
-    model.growth = pyo.Constraint(_cells(model), rule=rule)
+    g, depth, t = cell
+    new = (model.informed[g, depth, t - 1], model.inside[cell], model.entering[cell])
+    return [(1, model.informed[cell]), *ones(new, -1)], "==", 0
 
 
-def one_port(model: Any) -> None:
+def one_port(model: Any, cell: Cell) -> Row:
     """(2): every informed rank sends at most one message a round."""
-
-    def rule(m: Any, g: int, depth: int, t: int) -> Any:
-        return (
-            _linear([(1, m.inside[g, depth, t]), (1, m.leaving[g, depth, t]), (-1, m.informed[g, depth, t - 1])]) <= 0
-        )
-
-    model.one_port = pyo.Constraint(_cells(model), rule=rule)
+    g, depth, t = cell
+    return [(1, model.inside[cell]), (1, model.leaving[cell]), (-1, model.informed[g, depth, t - 1])], "<=", 0
 
 
-def crossing(model: Any) -> None:
-    """(3) and (4): departures from a level are arrivals at the next one, in other groups."""
-    groups, levels, rounds = range(len(model.sizes)), model.levels, model.rounds
-    step = 1 if levels > 1 else 0
-    pairs = [(depth, t) for depth in range(levels - step) for t in range(1, rounds + 1)]
-
-    def balance(m: Any, depth: int, t: int) -> Any:
-        terms = [(1, m.leaving[g, depth, t]) for g in groups] + [(-1, m.entering[g, depth + step, t]) for g in groups]
-        return _linear(terms) == 0
-
-    def elsewhere(m: Any, g: int, depth: int, t: int) -> Any:
-        others = [(-1, m.leaving[h, depth, t]) for h in groups if h != g]
-        return _linear([(1, m.entering[g, depth + step, t]), *others]) <= 0
-
-    model.balance = pyo.Constraint(pairs, rule=balance)
-    model.elsewhere = pyo.Constraint([(g, *pair) for g in groups for pair in pairs], rule=elsewhere)
-    if step:
-        for g in groups:
-            for t in range(1, rounds + 1):
-                model.entering[g, 0, t].fix(0)
-                model.leaving[g, levels - 1, t].fix(0)
+def crossing(model: Any, depth: int, below: int, t: int) -> Row:
+    """(3): departures from a level are arrivals at the next one."""
+    groups = range(len(model.sizes))
+    arrivals = ones((model.entering[g, below, t] for g in groups), -1)
+    return [*ones(model.leaving[g, depth, t] for g in groups), *arrivals], "==", 0
 
 
-def all_reached(model: Any) -> None:
+def ends_of_the_levels(model: Any) -> None:
+    """(3) at the ends: nothing crosses into the first level or out of the last."""
+    for g in range(len(model.sizes)):
+        for t in range(1, model.rounds + 1):
+            model.entering[g, 0, t].fix(0)
+            model.leaving[g, model.levels - 1, t].fix(0)
+
+
+def no_return(model: Any, cell: Cell, below: int) -> Row:
+    """(4): what enters a group has left another one."""
+    g, depth, t = cell
+    others = (model.leaving[h, depth, t] for h in range(len(model.sizes)) if h != g)
+    return [(1, model.entering[g, below, t]), *ones(others, -1)], "<=", 0
+
+
+def all_reached(model: Any, g: int) -> Row:
     """(5): after the last round every rank is informed."""
-
-    def rule(m: Any, g: int) -> Any:
-        return _linear([(1, m.informed[g, depth, m.rounds]) for depth in range(m.levels)]) == m.sizes[g]
-
-    model.all_reached = pyo.Constraint(range(len(model.sizes)), rule=rule)
+    informed = (model.informed[g, depth, model.rounds] for depth in range(model.levels))
+    return ones(informed), "==", model.sizes[g]

@@ -15,7 +15,7 @@ from synth.solvers.status import SolverResult
 from synth_models.bine import FAMILY
 from synth_models.bine.bounds import counting as bound
 from synth_models.bine.check.certificates import check_bound, internal_weights, isoperimetric
-from synth_models.bine.check.replay import check_plan
+from synth_models.bine.check.replay import check_messages
 from synth_models.bine.programs.placement import method as placement
 from synth_models.bine.programs.tree import method as tree_ilp
 from synth_models.bine.references import placement_greedy as greedy
@@ -131,7 +131,7 @@ def test_placement_against_brute_force(sizes, solver, collective, vector):
     assert record.value == record.bound == expected
     least, above = isoperimetric(instance), run("placement_greedy", instance)
     assert least <= expected <= above.value
-    assert check_plan(instance, references.recursive(instance, RunOptions()).solution).value >= expected
+    assert check_messages(instance, references.recursive(instance, RunOptions()).solution).value >= expected
 
 
 def test_isoperimetric_by_hand():
@@ -171,9 +171,14 @@ def test_programs_want_their_problem():
 
 TREES, BUTTERFLIES = ("broadcast", "gather"), ("allgather", "reduce_scatter", "allreduce", "alltoall")
 FORMS = {
-    "bine": TREES + BUTTERFLIES, "binomial_halving": TREES, "recursive": BUTTERFLIES, "ring": BUTTERFLIES,
-    "bruck": ("allgather", "alltoall"), "sparbit": ("allgather",), "bucket": (),
-}  # fmt: skip
+    "bine": TREES + BUTTERFLIES,
+    "binomial_halving": TREES,
+    "recursive": BUTTERFLIES,
+    "ring": BUTTERFLIES,
+    "bruck": ("allgather", "alltoall"),
+    "sparbit": ("allgather",),
+    "bucket": (),
+}
 
 
 @pytest.mark.parametrize(("name", "collective"), [(name, form) for name, forms in FORMS.items() for form in forms])
@@ -219,10 +224,11 @@ def outcome_of(name: str, instance, solver: str, seconds: float = 60.0):
         ("placement", "cpsat", {"groups": "4,4", "problem": "butterfly", "collective": "allreduce"}, "isoperimetric"),
         ("placement", "highs", {"groups": "4,2,2", "problem": "butterfly", "collective": "alltoall"}, "isoperimetric"),
         ("placement", "cpsat", UNEVEN, None),
-        ("tree_ilp", "highs", {"groups": "4,4"}, "receive"), ("tree_ilp", "highs", {"groups": "1,3"}, None),
+        ("tree_ilp", "highs", {"groups": "4,4"}, "receive"),
+        ("tree_ilp", "highs", {"groups": "1,3"}, None),
         ("tree_ilp", "highs", {"groups": "4,4", "collective": "gather", "root": "5"}, "receive"),
     ],
-)  # fmt: skip
+)
 def test_a_counting_bound_has_its_certificate_and_a_solver_s_has_none(name, solver, parameters, binding):
     """Groups of four are subcubes, so the isoperimetric count is reached; the tree of 1, 3 needs a solver."""
     instance = make(**parameters)
@@ -277,8 +283,8 @@ def test_values_and_bounds_are_the_exact_fraction_rounded_once():
     from synth_models.bine.instance import BineInstance
 
     jobs = [{"name": f"j{i}", "allocation": f"ax{n // 2} bx{n - n // 2}"} for i, n in enumerate([3, 7, 11] * 30)]
-    raw = {"family": "bine", "name": "x", "source": "a test", "jobs": jobs, "collective": "gather", "bytes": 0.1,
-           "problem": "tree"}  # fmt: skip
+    raw = {"family": "bine", "name": "x", "source": "a test", "jobs": jobs, "problem": "tree"}
+    raw |= {"collective": "gather", "bytes": 0.1}
     instance = parse(raw, BineInstance, "x")
     exact = 30 * Fraction(0.1) * (Fraction(2, 3) + Fraction(4, 7) + Fraction(6, 11))  # rank 0 is in the smaller group
     outcome = bound.solve(instance, RunOptions())

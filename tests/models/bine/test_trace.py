@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synth_models.bine.paper import tables as study
-from synth_models.bine.parts.allocation import read_hosts, read_node_map
+from synth_models.bine.making import read_hosts, read_node_map
+from synth_models.bine.paper import tables
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"
@@ -23,17 +23,16 @@ needs_trace = pytest.mark.skipif(not TRACE.exists(), reason="needs ../shared/dat
 
 @pytest.fixture(scope="module")
 def trace():
-    return study.Trace(TRACE)
+    return tables.Trace(TRACE)
 
 
 @needs_trace
 def test_large_allreduce_pinned_figures(trace):
     assert len(trace.jobs) == 2196
     assert int(trace.powers.sum()) == 1116
-    table = study.allreduce_table(trace).set_index("ranks").round(2)
-    assert table["mean"].to_dict() == {
-        4: 2.06, 8: -1.33, 16: -0.08, 32: 8.96, 64: 11.33, 128: 14.94, 256: 24.11, 0: 2.33
-    }  # fmt: skip
+    table = tables.allreduce_table(trace).set_index("ranks").round(2)
+    means = {4: 2.06, 8: -1.33, 16: -0.08, 32: 8.96, 64: 11.33, 128: 14.94, 256: 24.11, 0: 2.33}
+    assert table["mean"].to_dict() == means
     assert table["max"][0] == 31.65
     assert table["min"][0] == -187.5
     assert table["max"].max() <= 33.4
@@ -42,7 +41,7 @@ def test_large_allreduce_pinned_figures(trace):
 @needs_trace
 def test_256_node_broadcasts(trace):
     jobs = np.flatnonzero(trace.powers & (trace.groups >= 6) & (trace.ranks == 256)).tolist()
-    table = study.least_trees(trace, jobs)
+    table = tables.least_trees(trace, jobs)
     assert (table.tree_ilp == table.bound).all()
     four = table.iloc[:4]
     assert four.tree_ilp.tolist() == [13, 12, 15, 14]
@@ -54,7 +53,7 @@ def test_256_node_broadcasts(trace):
 @needs_trace
 def test_brackets_of_small_jobs(trace):
     jobs = np.flatnonzero(trace.powers & (trace.ranks == 16)).tolist()[::40]
-    table = study.brackets(trace, jobs)
+    table = tables.brackets(trace, jobs)
     assert table.proven.all()
     assert (table.bound <= table.optimum + 1e-5).all()
     assert (table.optimum <= table.greedy + 1e-5).all()
@@ -68,7 +67,7 @@ def test_published_trees_are_reproduced(trace):
     jobs = np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist()
     assert len(rows) == len(jobs)
     assert all(row["tree_ilp"] == row["bound"] for row in rows.values())
-    for _, row in study.least_trees(trace, jobs[::29]).iterrows():
+    for _, row in tables.least_trees(trace, jobs[::29]).iterrows():
         stored = rows[row.job]
         for name in ("ranks", "groups", "tree_ilp", "bound", "bine", "binomial_halving", "binomial_doubling"):
             assert int(stored[name]) == row[name]
@@ -78,12 +77,12 @@ def test_published_trees_are_reproduced(trace):
 def test_published_allreduce_table_is_reproduced(trace):
     with (PUBLISHED / "allreduce.csv").open() as stream:
         stored = [tuple(map(float, row.values())) for row in csv.DictReader(stream)]
-    made = [tuple(map(float, row)) for row in study.allreduce_table(trace).round(2).itertuples(index=False)]
+    made = [tuple(map(float, row)) for row in tables.allreduce_table(trace).round(2).itertuples(index=False)]
     assert stored == made
 
 
 def test_published_tree_summary_follows_from_its_rows():
-    made = study.trees_summary(pd.read_csv(PUBLISHED / "trees.csv"))
+    made = tables.trees_summary(pd.read_csv(PUBLISHED / "trees.csv"))
     assert made.to_csv(index=False) == (PUBLISHED / "trees-summary.csv").read_text()
 
 
@@ -91,10 +90,10 @@ def test_published_tree_summary_follows_from_its_rows():
 @pytest.mark.parametrize(
     ("file", "make"),
     [
-        ("tables", study.collectives_table),
-        ("allreduce", lambda trace: study.allreduce_table(trace).round(2)),
-        ("allreduce-other-p", lambda trace: study.others_table(trace).round(2)),
-        pytest.param("rounds", study.rounds_table, marks=pytest.mark.slow),
+        ("tables", tables.collectives_table),
+        ("allreduce", lambda trace: tables.allreduce_table(trace).round(2)),
+        ("allreduce-other-p", lambda trace: tables.others_table(trace).round(2)),
+        pytest.param("rounds", tables.rounds_table, marks=pytest.mark.slow),
     ],
 )
 def test_published_tables_are_reproduced(trace, file, make):
@@ -106,7 +105,7 @@ def test_published_tables_are_reproduced(trace, file, make):
 @pytest.mark.slow
 def test_published_placements_are_reproduced(trace):
     """The brackets of all 1,116 placements."""
-    table = study.placements_summary(study.brackets(trace, np.flatnonzero(trace.powers).tolist()))
+    table = tables.placements_summary(tables.brackets(trace, np.flatnonzero(trace.powers).tolist()))
     assert table.to_csv(index=False) == (PUBLISHED / "placements-summary.csv").read_text()
     assert (table.jobs == table.bracketed).all()
     assert table[table.ranks == 16].proven.tolist() == [251]
@@ -124,21 +123,21 @@ def test_host_lists_give_the_trace_s_allocations(trace):
 @pytest.mark.slow
 def test_every_tree_of_the_trace_is_proven(trace):
     started = time.monotonic()
-    table = study.least_trees(trace, np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist())
+    table = tables.least_trees(trace, np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist())
     print(f"{len(table)} jobs in {time.monotonic() - started:.1f} s, worst {table.seconds.max()} s")
     assert len(table) == 585
     assert (table.tree_ilp == table.bound).all()
 
 
 def test_tables_of_a_trace_of_our_own():
-    trace = study.Trace(ROOT / "instances" / "bine" / "allocations" / "synthetic-jobs.csv")
+    trace = tables.Trace(ROOT / "instances" / "bine" / "allocations" / "synthetic-jobs.csv")
     jobs = np.flatnonzero(trace.powers).tolist()
     assert (
         len(jobs)
-        == study.allreduce_table(trace)["jobs"].iloc[-1]
-        == sum(map(len, study.savings_by_ranks(trace).values()))
+        == tables.allreduce_table(trace)["jobs"].iloc[-1]
+        == sum(map(len, tables.savings_by_ranks(trace).values()))
     )
-    trees = study.trees_summary(study.least_trees(trace, jobs))
+    trees = tables.trees_summary(tables.least_trees(trace, jobs))
     assert trees["proven"].iloc[-1] == trees["jobs"].iloc[-1] == len(jobs)
 
 
@@ -146,8 +145,8 @@ def test_partners_past_the_end_by_hand():
     """p = 6 in groups of 3: floor(log2 6) = 2 steps. Binomial step 0 pairs 0-1, 2-3, 4-5 (2-3 crosses: 2 messages of
     1/2); step 1 pairs 0-2, 1-3 (crosses: 2 messages of 1/4) and sends 4 and 5 to 6 and 7 (2 more): 1 + 1 = 2. Bine step
     0: 0-1, 2-3, 4-5: 1; step 1, rho = -1: even r meets r - 1: 0-5, 2-1, 4-3: 0-5 crosses: 2 messages of 1/4: 1.5."""
-    trace = study.Trace.__new__(study.Trace)
+    trace = tables.Trace.__new__(tables.Trace)
     trace.allocations, trace.others = [np.array([0, 0, 0, 1, 1, 1])], np.array([True])
-    [row] = study.out_of_range_table(trace).itertuples(index=False)
+    [row] = tables.out_of_range_table(trace).itertuples(index=False)
     assert (row.ranks, row.messages, row.past_the_end) == (6, 12, 2)
     assert row.saved == pytest.approx(25.0)

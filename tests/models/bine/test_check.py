@@ -1,4 +1,4 @@
-"""The check catches what is wrong with a plan, and link loads by hand."""
+"""The check catches what is wrong with messages, and link loads by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import synth
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
-from synth_models.bine.check.replay import check_plan
+from synth_models.bine.check.replay import check_messages
 from synth_models.bine.references import published as references
 
 
@@ -20,86 +20,90 @@ def made(method: str = "bine", **parameters):
     return instance, FAMILY.methods[method].load()(instance, RunOptions()).solution
 
 
-def without(plan, row: int):
-    keep = np.arange(len(plan)) != row
+def without(messages, row: int):
+    keep = np.arange(len(messages)) != row
     names = ("job", "round", "src", "dst", "first", "count", "adds")
-    return replace(plan, **{name: getattr(plan, name)[keep] for name in names})
+    return replace(messages, **{name: getattr(messages, name)[keep] for name in names})
 
 
 CASES = [
-    ("bine", {"groups": "3,5", "collective": "broadcast"}), ("bine", {"groups": "3,4", "collective": "reduce"}),
+    ("bine", {"groups": "3,5", "collective": "broadcast"}),
+    ("bine", {"groups": "3,4", "collective": "reduce"}),
     ("bine", {"groups": "3,5", "collective": "scatter"}),
     ("binomial_halving", {"groups": "3,5", "collective": "gather"}),
     ("bine", {"groups": "3,4", "collective": "allreduce", "vector": "large"}),
-    ("recursive", {"groups": "3,5", "collective": "allreduce"}), ("bruck", {"groups": "3,4", "collective": "alltoall"}),
+    ("recursive", {"groups": "3,5", "collective": "allreduce"}),
+    ("bruck", {"groups": "3,4", "collective": "alltoall"}),
     ("sparbit", {"groups": "3,4", "collective": "allgather"}),
     ("ring", {"groups": "3,3", "collective": "reduce_scatter"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("method", "parameters"), CASES)
 def test_every_row_is_needed(method, parameters):
-    instance, plan = made(method, **parameters)
-    assert check_plan(instance, plan).ok
-    for row in range(len(plan)):
-        assert not check_plan(instance, without(plan, row)).ok
+    instance, messages = made(method, **parameters)
+    assert check_messages(instance, messages).ok
+    for row in range(len(messages)):
+        assert not check_messages(instance, without(messages, row)).ok
 
 
 @pytest.mark.parametrize(("method", "parameters"), CASES)
 def test_mutations_are_caught(method, parameters):
-    instance, plan = made(method, **parameters)
+    instance, messages = made(method, **parameters)
     ranks = len(instance.allocations[0])
-    last = len(plan) - 1
+    last = len(messages) - 1
     for name, value in [
         ("src", ranks),
         ("dst", -1),
         ("first", 10**6),
         ("count", 0),
         ("round", -1),
-        ("src", plan.dst[0]),
+        ("src", messages.dst[0]),
     ]:
-        column = getattr(plan, name).copy()
+        column = getattr(messages, name).copy()
         column[0] = value
-        assert not check_plan(instance, replace(plan, **{name: column})).ok, name
-    late = plan.round.copy()
+        assert not check_messages(instance, replace(messages, **{name: column})).ok, name
+    late = messages.round.copy()
     late[:] = late[0]  # everything at once: causality
-    assert not check_plan(instance, replace(plan, round=late)).ok
+    assert not check_messages(instance, replace(messages, round=late)).ok
     if instance.collective in ("reduce", "reduce_scatter", "allreduce"):
         names = ("job", "round", "src", "dst", "first", "count", "adds")
-        twice = {name: np.append(getattr(plan, name), getattr(plan, name)[last]) for name in names}
+        twice = {name: np.append(getattr(messages, name), getattr(messages, name)[last]) for name in names}
         twice["round"][-1] += 1
         twice["adds"][-1] = True
-        assert not check_plan(instance, replace(plan, **twice)).ok
-    broken = plan.layout.copy()
+        assert not check_messages(instance, replace(messages, **twice)).ok
+    broken = messages.layout.copy()
     broken[0] = len(broken)
-    assert not check_plan(instance, replace(plan, layout=broken)).ok
+    assert not check_messages(instance, replace(messages, layout=broken)).ok
 
 
 def test_faults_name_round_and_rank():
-    instance, plan = made(groups="3,5", collective="broadcast")
-    assert "ends without block 0" in " ".join(check_plan(instance, without(plan, len(plan) - 1)).faults)
-    early = replace(plan, src=np.where(np.arange(len(plan)) == 0, 7, plan.src))
-    assert check_plan(instance, early).faults[0].startswith("round 0: rank 7 -> ")
+    instance, messages = made(groups="3,5", collective="broadcast")
+    assert "ends without block 0" in " ".join(check_messages(instance, without(messages, len(messages) - 1)).faults)
+    early = replace(messages, src=np.where(np.arange(len(messages)) == 0, 7, messages.src))
+    assert check_messages(instance, early).faults[0].startswith("round 0: rank 7 -> ")
 
 
 def test_tree_rule_limits_ports_and_rounds():
     """A star from rank 0 in one round moves the data, but rank 0 sends three messages; in a row it takes 3 rounds."""
-    instance, plan = made("binomial_halving", groups="2,2", collective="broadcast")
-    star = replace(plan, src=np.zeros(3, dtype=np.int64), dst=np.array([1, 2, 3]), round=np.zeros(3, dtype=np.int64))
-    assert check_plan(instance, star).faults == ["round 0: rank 0 sends 3 messages, one is allowed"]
+    instance, messages = made("binomial_halving", groups="2,2", collective="broadcast")
+    star = replace(
+        messages, src=np.zeros(3, dtype=np.int64), dst=np.array([1, 2, 3]), round=np.zeros(3, dtype=np.int64)
+    )
+    assert check_messages(instance, star).faults == ["round 0: rank 0 sends 3 messages, one is allowed"]
     row = replace(star, round=np.array([0, 1, 2]))
-    assert check_plan(instance, row).faults == ["takes 3 rounds, 2 are allowed"]
+    assert check_messages(instance, row).faults == ["takes 3 rounds, 2 are allowed"]
     longer = synth.make("bine", **{"groups": "2,2", "rounds": "3"})
-    assert check_plan(longer, row).ok
+    assert check_messages(longer, row).ok
 
 
 def test_butterfly_rule():
-    instance, plan = made("recursive", groups="4,4", collective="allreduce", vector="large", problem="butterfly")
-    assert check_plan(instance, plan).ok
+    instance, messages = made("recursive", groups="4,4", collective="allreduce", vector="large", problem="butterfly")
+    assert check_messages(instance, messages).ok
     free = synth.make("bine", **{"groups": "4,4", "collective": "allreduce", "vector": "large"})
     bine = references.bine(free, RunOptions()).solution
-    assert check_plan(free, bine).ok
-    assert "hypercube" in check_plan(instance, bine).faults[0]
+    assert check_messages(free, bine).ok
+    assert "hypercube" in check_messages(instance, bine).faults[0]
 
 
 def test_link_loads_by_hand():
@@ -108,7 +112,7 @@ def test_link_loads_by_hand():
     worst = []
     for fabric in ({}, {"links_per_pair": "2"}, {"uplinks": "4"}):
         instance = synth.make("bine", **{"groups": "2,2", "collective": "alltoall", "bytes": "4", **fabric})
-        verdict = check_plan(instance, references.ring(instance, RunOptions()).solution)
+        verdict = check_messages(instance, references.ring(instance, RunOptions()).solution)
         assert verdict.value == 8
         assert verdict.facts["worst_group_pair_bytes"] == 4
         worst.append(verdict.facts["worst_link_bytes"])
@@ -123,37 +127,34 @@ def test_given_links_route_over_other_groups():
         "fabric": {"kind": "dragonfly", "pairs": [[0, 1, 1], [1, 2, 1]]},
     }
     linked = type(instance).model_validate(raw)
-    verdict = check_plan(linked, references.binomial_doubling(linked, RunOptions()).solution)
+    verdict = check_messages(linked, references.binomial_doubling(linked, RunOptions()).solution)
     assert verdict.ok
     assert verdict.facts["worst_link_bytes"] == 2
 
 
-@pytest.mark.parametrize(
-    ("collective", "vector"),
-    [
-        ("broadcast", "small"), ("gather", "small"), ("scatter", "small"), ("reduce", "small"), ("allreduce", "small"),
-        ("allreduce", "large"), ("allgather", "small"), ("alltoall", "small"), ("reduce_scatter", "small"),
-    ],
-)  # fmt: skip
+SMALL = ("broadcast", "gather", "scatter", "reduce", "allreduce", "allgather", "alltoall", "reduce_scatter")
+
+
+@pytest.mark.parametrize(("collective", "vector"), [*((what, "small") for what in SMALL), ("allreduce", "large")])
 def test_reduction_is_against_the_baseline_itself(collective, vector):
     """The baseline's own record states 0 %, so the check's formula and the method's rows agree."""
     tree = collective in ("broadcast", "gather", "scatter", "reduce")
     groups, root = ("5,3,4,1", 6) if tree else ("5,3,7,1", 0)
     method = "binomial_halving" if tree else "recursive"
-    instance, plan = made(method, groups=groups, collective=collective, vector=vector, root=root)
-    facts = check_plan(instance, plan).facts
+    instance, messages = made(method, groups=groups, collective=collective, vector=vector, root=root)
+    facts = check_messages(instance, messages).facts
     assert (facts["baseline"], facts["reduction_percent"]) == (method, 0.0)
 
 
 @pytest.mark.parametrize("method", ["bine", "binomial_halving"])
 def test_pack_and_table(method):
-    instance, plan = made(method, groups="3,5", collective="scatter", bytes=8)
-    again = load(FAMILY.unpack)(instance, load(FAMILY.pack)(plan))
-    assert check_plan(instance, again).value == check_plan(instance, plan).value
-    table = load(FAMILY.table)(instance, plan)
+    instance, messages = made(method, groups="3,5", collective="scatter", bytes=8)
+    again = load(FAMILY.unpack)(instance, load(FAMILY.pack)(messages))
+    assert check_messages(instance, again).value == check_messages(instance, messages).value
+    table = load(FAMILY.table)(instance, messages)
     assert list(table.columns) == ["round", "src", "dst", "bytes"]
     groups = instance.allocations[0]
     crossing = groups[table.src] != groups[table.dst]
-    assert table.bytes[crossing].sum() == check_plan(instance, plan).value
-    assert "round 0" in load(FAMILY.describe)(instance, plan)
-    assert load(FAMILY.plot)(instance, plan, "t") is not None
+    assert table.bytes[crossing].sum() == check_messages(instance, messages).value
+    assert "round 0" in load(FAMILY.describe)(instance, messages)
+    assert load(FAMILY.plot)(instance, messages, "t") is not None

@@ -58,11 +58,17 @@ FAULTS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("column out of range", {"block": None, "subset": [[0, 4, 0]]}, ["column 4 does not exist: must be <= 3 (d = 3)"]),
     ("negative id", {"block": None, "subset": [[0, -1, 0]]}, ["subset[0][1] = -1: must be >= 0"]),
     ("not a triple", {"block": None, "subset": [[0, 0]]}, ["subset[0]"]),
-    ("duplicate server", {"block": None, "subset": [[0, 0, 1], [0, 0, 0], [0, 0, 1]]},
-     ["subset[2] = [0, 0, 1]: stands twice, first as subset[0]"]),
+    (
+        "duplicate server",
+        {"block": None, "subset": [[0, 0, 1], [0, 0, 0], [0, 0, 1]]},
+        ["subset[2] = [0, 0, 1]: stands twice, first as subset[0]"],
+    ),
     ("empty subset", {"block": None, "subset": []}, ["subset: holds no server"]),
-    ("too many columns", {"block": {"layers": 2, "columns": 5, "servers": 2}},
-     ["block.columns = 5: must be <= d + 1 = 4"]),
+    (
+        "too many columns",
+        {"block": {"layers": 2, "columns": 5, "servers": 2}},
+        ["block.columns = 5: must be <= d + 1 = 4"],
+    ),
     ("too many layers", {"block": {"layers": 4, "columns": 4, "servers": 2}}, ["block.layers = 4: must be <= d = 3"]),
     ("too many servers", {"block": {"layers": 3, "columns": 4, "servers": 4}}, ["block.servers = 4: must be <= d = 3"]),
     ("no columns", {"block": {"layers": 3, "columns": 0, "servers": 3}}, ["block.columns = 0: must be >= 1"]),
@@ -76,21 +82,33 @@ FAULTS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("no bandwidth", {"bandwidth": 0}, ["bandwidth = 0: must be > 0"]),
     ("negative latency", {"latency": -1}, ["latency = -1: must be >= 0"]),
     ("no message", {"message_bytes": 0}, ["message_bytes = 0: must be > 0"]),
-    ("spine of one column", {"failed": {"spines": [[1, 1]]}},
-     ["failed.spines[0] = [1, 1]: a spine joins two different columns"]),
+    (
+        "spine of one column",
+        {"failed": {"spines": [[1, 1]]}},
+        ["failed.spines[0] = [1, 1]: a spine joins two different columns"],
+    ),
     ("spine twice", {"failed": {"spines": [[0, 1], [1, 0]]}}, ["failed.spines[1] = [1, 0]: stands twice"]),
     ("spine out of range", {"failed": {"spines": [[0, 4]]}}, ["failed.spines[0] = [0, 4]: column 4 does not exist"]),
     ("leaf out of range", {"failed": {"leaves": [[3, 0]]}}, ["failed.leaves[0] = [3, 0]: layer 3 does not exist"]),
     ("leaf twice", {"failed": {"leaves": [[1, 0], [1, 0]]}}, ["failed.leaves[1] = [1, 0]: stands twice"]),
     ("failed server out of range", {"failed": {"servers": [[0, 0, 3]]}}, ["failed.servers[0] = [0, 0, 3]: slot 3"]),
-    ("link that is not there", {"failed": {"links": [{"leaf": [0, 0], "spine": [1, 2]}]}},
-     ["failed.links[0].spine = [1, 2]: does not join column 0"]),
-    ("link twice", {"failed": {"links": [{"leaf": [0, 0], "spine": [0, 1]}, {"leaf": [0, 0], "spine": [1, 0]}]}},
-     ["failed.links[1]", "stands twice, first as failed.links[0]"]),
+    (
+        "link that is not there",
+        {"failed": {"links": [{"leaf": [0, 0], "spine": [1, 2]}]}},
+        ["failed.links[0].spine = [1, 2]: does not join column 0"],
+    ),
+    (
+        "link twice",
+        {"failed": {"links": [{"leaf": [0, 0], "spine": [0, 1]}, {"leaf": [0, 0], "spine": [1, 0]}]}},
+        ["failed.links[1]", "stands twice, first as failed.links[0]"],
+    ),
     ("link without spine", {"failed": {"links": [{"leaf": [0, 0]}]}}, ["failed.links[0].spine: is missing"]),
-    ("nobody left", {"failed": {"leaves": [[i, j] for i in range(2) for j in range(3)]}},
-     ["failed: leaves no server of the job"]),
-]  # fmt: skip
+    (
+        "nobody left",
+        {"failed": {"leaves": [[i, j] for i in range(2) for j in range(3)]}},
+        ["failed: leaves no server of the job"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("changes", "messages"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS])

@@ -14,7 +14,7 @@ from synth_models.mlfm.parts.leaf_problem import LeafProblem, leaf_problem
 from synth_models.mlfm.programs.colouring import balanced_phases, edge_colours, name_servers
 from synth_models.mlfm.programs.cpsat import count_flows
 from synth_models.mlfm.programs.packing import pack_phases
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.references.closed_form import printed_rule
 from synth_models.mlfm.solution import ProductPhases, same_transfers
 
 
@@ -122,8 +122,9 @@ def test_the_lift_refuses_phases_that_miss_a_flow() -> None:
 def test_product_phases_are_read_alike_in_any_blocks() -> None:
     made = parse(
         {"family": "mlfm", "name": "x", "source": "a test", "d": 3, "block": {"layers": 2, "columns": 4, "servers": 3}},
-        MLFMInstance, "x",
-    )  # fmt: skip
+        MLFMInstance,
+        "x",
+    )
     assert isinstance(made, MLFMInstance)
     solution = printed_rule(made, 2, 4, 3)
     one = [row for rows in solution.rows(1) for row in rows.dest]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlfm_slow_replay import replay
 
 import synth
+from models.mlfm.slow_replay import replay
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check.replay import check_bound, check_phases, weighted_bound, working_links
+from synth_models.mlfm.check.certificates import check_bound, weighted_bound
+from synth_models.mlfm.check.replay import check_phases, working_links
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import PhaseTable
 
@@ -79,19 +80,34 @@ BROKEN: list[tuple[str, dict[str, Any], PhaseTable]] = [
     ("does not join its leaves", {}, phases([[0, 1], [1, 0]], [[-1, -1], [3, 0]])),
     ("does not join its leaves", {}, phases([[0, 1], [1, 0]], [[-1, -1], [-7, 0]])),
     ("link on the route has failed", {"failed": {"spines": [[0, 1]]}}, phases([[0, 1], [1, 0]], [[-1, -1], [0, 0]])),
-    ("link on the route has failed", {"failed": {"links": [{"leaf": [0, 1], "spine": [1, 0]}]}},
-     phases([[0, 1], [1, 0]], [[-1, -1], [0, 0]])),
+    (
+        "link on the route has failed",
+        {"failed": {"links": [{"leaf": [0, 1], "spine": [1, 0]}]}},
+        phases([[0, 1], [1, 0]], [[-1, -1], [0, 0]]),
+    ),
     ("minimal routes only", {}, phases([[0, 1], [1, 0]], [[-1, -1], [1, 2]], [[-1, -1], [2, 2]], [[-1, -1], [2, 1]])),
-    ("is not in a third column", {"routes": "detour"},
-     phases([[0, 1], [1, 0]], [[-1, -1], [0, 0]], [[-1, -1], [3, -1]], [[-1, -1], [0, -1]])),
-    ("between its spines does not exist", {"routes": "detour"},
-     phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [6, -1]], [[-1, -1], [2, -1]])),
-    ("between its spines does not exist", {"routes": "detour"},
-     phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [-1, -1]], [[-1, -1], [2, -1]])),
-    ("link on the route has failed", {"routes": "detour", "failed": {"leaves": [[0, 2]]}},
-     phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [2, -1]], [[-1, -1], [2, -1]])),
+    (
+        "is not in a third column",
+        {"routes": "detour"},
+        phases([[0, 1], [1, 0]], [[-1, -1], [0, 0]], [[-1, -1], [3, -1]], [[-1, -1], [0, -1]]),
+    ),
+    (
+        "between its spines does not exist",
+        {"routes": "detour"},
+        phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [6, -1]], [[-1, -1], [2, -1]]),
+    ),
+    (
+        "between its spines does not exist",
+        {"routes": "detour"},
+        phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [-1, -1]], [[-1, -1], [2, -1]]),
+    ),
+    (
+        "link on the route has failed",
+        {"routes": "detour", "failed": {"leaves": [[0, 2]]}},
+        phases([[0, 1], [1, 0]], [[-1, -1], [1, 0]], [[-1, -1], [2, -1]], [[-1, -1], [2, -1]]),
+    ),
     ("the phases are for 3 servers, the job has 2", {}, phases([[0, 1, 2]], [[-1, -1, -1]])),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("message", "changes", "solution"), BROKEN)
@@ -116,9 +132,8 @@ def test_mutations_of_a_valid_schedule_are_caught(seed: int) -> None:
     the change leaves a real route (then only loads may differ)."""
     random = np.random.default_rng(seed)
     instance = blocked(3, 2, 3, 2)
-    arrays = [np.concatenate(column) for column in zip(
-        *((rows.dest, rows.spine, rows.middle, rows.second) for rows in _closed(instance).rows()), strict=True,
-    )]  # fmt: skip
+    stored = ((rows.dest, rows.spine, rows.middle, rows.second) for rows in _closed(instance).rows())
+    arrays = [np.concatenate(column) for column in zip(*stored, strict=True)]
     which = int(random.integers(4))
     place = int(random.integers(12)), int(random.integers(12))
     old = arrays[which][place]
@@ -181,15 +196,16 @@ def test_bounds_follow_from_their_certificates_only() -> None:
     assert check_bound(detour, 4, every_up_link) != []
 
 
-@pytest.mark.parametrize("certificate", [
-    {}, {"binding": "hope"}, {"binding": "links"}, {"binding": "links", "links": [[0, 1, 0]], "weights": []},
-    {"binding": "links", "links": [[0, 1, 0]], "weights": [-1]},
-    {"binding": "links", "links": [[0, 1, 0]], "weights": [0.5]},
-    {"binding": "links", "links": [[0, 1, 2]], "weights": [1]},
-    {"binding": "links", "links": [[99, 1, 0]], "weights": [1]},
-    {"binding": "links", "links": [[-1, 1, 0]], "weights": [1]}, {"binding": "links", "links": [], "weights": []},
-    {"binding": "links", "links": [[0, 0, 0]], "weights": [1]}, {"binding": "links", "links": 5, "weights": [1]},
-])  # fmt: skip
+LINKS: list[tuple[Any, Any]] = [
+    *(([[0, 1, 0]], weights) for weights in ([], [-1], [0.5])),
+    *(([link], [1]) for link in ([0, 1, 2], [99, 1, 0], [-1, 1, 0], [0, 0, 0])),
+    *(([], []), (5, [1])),
+]
+CERTIFICATES = [{}, {"binding": "hope"}, {"binding": "links"}]
+CERTIFICATES += [{"binding": "links", "links": links, "weights": weights} for links, weights in LINKS]
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES)
 def test_certificates_that_prove_nothing(certificate: dict[str, Any]) -> None:
     assert check_bound(job(), 1, certificate) != []
 

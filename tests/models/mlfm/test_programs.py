@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from mlfm_slow_replay import least_phases, replay, routes
 
 import synth
+from models.mlfm.slow_replay import least_phases, replay, routes
 from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.record import Record
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.check.replay import check_bound
+from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.paper.problems import single_failures
 
@@ -117,7 +117,7 @@ def cut_off(instance: MLFMInstance) -> bool:
     return any(not routes(instance, start, end) for start in leaves for end in leaves)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None)
 @given(tiny_jobs())
 def test_infeasible_is_what_has_a_pair_without_a_route(instance: MLFMInstance) -> None:
     record = synth.solve(instance, "bound")
@@ -125,7 +125,7 @@ def test_infeasible_is_what_has_a_pair_without_a_route(instance: MLFMInstance) -
     assert (record["message"] is not None and "is cut off from server" in record["message"]) == cut_off(instance)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tiny_jobs())
 def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> None:
     assume(not cut_off(instance))
@@ -134,7 +134,7 @@ def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> Non
     assert replay(instance, load(FAMILY.unpack)(instance, record.packed or {}))[0]
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tiny_jobs())
 def test_one_model_and_the_decomposition_agree(instance: MLFMInstance) -> None:
     whole, parts = (synth.solve(instance, "cpsat", options={"decompose": way}) for way in ("off", "on"))

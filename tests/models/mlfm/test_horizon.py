@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlfm_slow_replay import least_phases
 
 import synth
+from models.mlfm.slow_replay import least_phases
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.instance import parse
@@ -20,7 +20,7 @@ from synth.options import RunOptions
 from synth.solvers.status import SolverResult
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.bounds import load as bound
-from synth_models.mlfm.check.replay import check_bound
+from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.programs import packing, whole
 
@@ -141,9 +141,10 @@ def test_refuted_counts_raise_the_bound_without_a_certificate(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("ended", ["error", "unbounded"])
-@pytest.mark.parametrize(("method", "decompose"), [
-    ("cpsat", True), ("cpsat", False), ("ilp", True), ("ilp", False), ("min_congestion", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "decompose"),
+    [("cpsat", True), ("cpsat", False), ("ilp", True), ("ilp", False), ("min_congestion", True)],
+)
 @pytest.mark.parametrize("instance", [TWO_LEAVES, ODD_ONE], ids=["one spine", "two spines"])
 def test_a_solver_that_fails_is_no_time_limit(
     monkeypatch: pytest.MonkeyPatch, ended: Any, method: str, decompose: bool, instance: MLFMInstance
@@ -165,12 +166,21 @@ class Ended:
         self.status, self.message = status, message
 
 
-@pytest.mark.parametrize(("status", "message", "fails"), [
-    (1, "Time limit reached.", False), (2, "The problem is infeasible.", False),
-    (4, "The HiGHS status code was not recognized. (HiGHS Status 16: model_status is Solution limit reached)", False),
-    (4, "The problem is unbounded or infeasible.", False), (3, "The problem is unbounded.", True),
-    (4, "(HiGHS Status 4: Solve error)", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "message", "fails"),
+    [
+        (1, "Time limit reached.", False),
+        (2, "The problem is infeasible.", False),
+        (
+            4,
+            "The HiGHS status code was not recognized. (HiGHS Status 16: model_status is Solution limit reached)",
+            False,
+        ),
+        (4, "The problem is unbounded or infeasible.", False),
+        (3, "The problem is unbounded.", True),
+        (4, "(HiGHS Status 4: Solve error)", True),
+    ],
+)
 def test_the_program_of_one_phase_does_not_hide_a_failure(
     monkeypatch: pytest.MonkeyPatch, status: int, message: str, fails: bool
 ) -> None:

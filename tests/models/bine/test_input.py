@@ -15,9 +15,9 @@ import synth
 from synth.errors import InputError
 from synth.instance import parse, read
 from synth.options import RunOptions
-from synth_models.bine.check.replay import check_plan
-from synth_models.bine.instance import BineInstance
-from synth_models.bine.parts.allocation import by_name, expand_hosts, parse_runs, read_trace
+from synth_models.bine.check.replay import check_messages
+from synth_models.bine.instance import BineInstance, parse_runs
+from synth_models.bine.making import by_name, expand_hosts, read_trace
 from synth_models.bine.references import published as references
 
 MAP = "# host and group\nhost,group\nn1,a\nn2,a\nn3,b\nn4,b\n"
@@ -56,8 +56,10 @@ def test_hosts_and_map_give_an_allocation(files):
 def test_hosts_keep_the_order_of_their_file_unless_sorted_by_name(files):
     """h10 is the tenth host, not the second; with order=name h2 comes first, whatever the file says."""
     hosts, table = files("job.txt", "h[9-10]\nh2\nb[1-2]\n"), files("map.csv", "h9,x\nh10,y\nh2,z\nb1,u\nb2,v\n")
-    runs = {order: make(hosts=hosts, nodes=table, **own).jobs[0].allocation
-            for order, own in (("default", {}), ("file", {"order": "file"}), ("name", {"order": "name"}))}  # fmt: skip
+    runs = {
+        order: make(hosts=hosts, nodes=table, **own).jobs[0].allocation
+        for order, own in (("default", {}), ("file", {"order": "file"}), ("name", {"order": "name"}))
+    }
     assert runs == {"default": "xx1 yx1 zx1 ux1 vx1", "file": "xx1 yx1 zx1 ux1 vx1", "name": "ux1 vx1 zx1 xx1 yx1"}
     assert sorted(["n2", "n10", "n1-ib", "n01", "n1", "a"], key=by_name) == ["a", "n01", "n1", "n1-ib", "n2", "n10"]
     for own, message in (
@@ -80,11 +82,13 @@ def test_pairs_of_groups_that_are_no_links():
         linked([[0, 1, 0], [1, 2, -4], [1, 1, 1], [0, 3, 1], [-1, 2, 1], [0, 2, 10**400]])
     text = str(error.value)
     for part in (
-        "fabric.pairs[0] = [0, 1, 0]: must have 1 to", "fabric.pairs[1] = [1, 2, -4]: must have 1 to",
+        "fabric.pairs[0] = [0, 1, 0]: must have 1 to",
+        "fabric.pairs[1] = [1, 2, -4]: must have 1 to",
         "fabric.pairs[2] = [1, 1, 1]: joins a group to itself",
-        "fabric.pairs[3] = [0, 3, 1]: names a group that no job has: they are 0..2", "fabric.pairs[4] = [-1, 2, 1]",
+        "fabric.pairs[3] = [0, 3, 1]: names a group that no job has: they are 0..2",
+        "fabric.pairs[4] = [-1, 2, 1]",
         "fabric.pairs[5]",
-    ):  # fmt: skip
+    ):
         assert part in text
 
 
@@ -100,7 +104,7 @@ def test_the_check_names_groups_without_a_route():
     """An instance that was never read anew: the check says so instead of storing an infinite load."""
     instance = linked([[1, 2, 1], [0, 1, 1]])
     instance.fabric.pairs.pop()
-    verdict = check_plan(instance, references.ring(instance, RunOptions()).solution)
+    verdict = check_messages(instance, references.ring(instance, RunOptions()).solution)
     assert verdict.faults == ["no route over the fabric's pairs joins two groups that exchange messages"]
     assert all(np.isfinite(v) for v in verdict.facts.values() if isinstance(v, float))
 

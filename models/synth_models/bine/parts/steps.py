@@ -31,7 +31,7 @@ class Rows:
 
 def in_pieces(steps: Steps) -> Steps:
     """The same messages with blocks left in the order of their ids: one row per run of neighbouring ids."""
-    owner = np.repeat(np.arange(len(steps.round)), steps.count)
+    owner = np.repeat(np.arange(len(steps)), steps.count)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(steps.count) - steps.count, steps.count)
     ids = steps.layout[steps.first[owner] + offset]
     order = np.lexsort((ids, owner))
@@ -40,16 +40,6 @@ def in_pieces(steps: Steps) -> Steps:
     begin[1:] = (owner[1:] != owner[:-1]) | (ids[1:] != ids[:-1] + 1)
     at = np.flatnonzero(begin)
     rows = owner[at]
-    return Steps(
-        steps.round[rows], steps.src[rows], steps.dst[rows], ids[at], np.diff(np.append(at, len(ids))),
-        steps.adds[rows], np.arange(len(steps.layout), dtype=np.int64), steps.shares,
-    )  # fmt: skip
-
-
-def whole(steps: Steps) -> Steps:
-    """The same messages of one block each (whole vectors), whatever blocks they carried."""
-    n = len(steps.round)
-    return Steps(
-        steps.round, steps.src, steps.dst, np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64), steps.adds,
-        np.zeros(1, dtype=np.int64), steps.shares,
-    )  # fmt: skip
+    ends = (steps.round[rows], steps.src[rows], steps.dst[rows])
+    runs = (ids[at], np.diff(np.append(at, len(ids))), steps.adds[rows])
+    return Steps(*ends, *runs, np.arange(len(steps.layout), dtype=np.int64), steps.shares)

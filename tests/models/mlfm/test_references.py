@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mlfm_slow_replay import replay
 
 import synth
+from models.mlfm.slow_replay import replay
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.references.patterns import printed_rule
+from synth_models.mlfm.references.closed_form import printed_rule
 
 
 def block(d: int, n: int, columns: int, m: int, **changes: Any) -> MLFMInstance:
@@ -86,17 +86,22 @@ def test_the_printed_rule_fails_on_every_block_beyond_its_condition() -> None:
                     assert verdict.faults or (verdict.value or 0) > instance.ranks, (d, n, columns, m)
 
 
-@pytest.mark.parametrize("changes", [
-    {"block": None, "subset": [[0, 0, 0], [0, 1, 0]]}, {"failed": {"spines": [[0, 1]]}},
-    {"failed": {"servers": [[0, 0, 0]]}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": None, "subset": [[0, 0, 0], [0, 1, 0]]},
+        {"failed": {"spines": [[0, 1]]}},
+        {"failed": {"servers": [[0, 0, 0]]}},
+    ],
+)
 def test_closed_form_is_unsupported_elsewhere(changes: dict[str, Any]) -> None:
     assert synth.solve(block(3, 2, 3, 2, **changes), "closed_form")["termination"] == "unsupported"
 
 
-@pytest.mark.parametrize(("sizes", "mean", "total"), [
-    ((2, 3, 2), 1.5, 18), ((3, 3, 2), 1.56, 28), ((3, 4, 2), 1.46, 35), ((2, 4, 3), 2.17, 52),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "mean", "total"),
+    [((2, 3, 2), 1.5, 18), ((3, 3, 2), 1.56, 28), ((3, 4, 2), 1.46, 35), ((2, 4, 3), 2.17, 52)],
+)
 def test_shift_on_the_published_sizes(sizes: tuple[int, int, int], mean: float, total: int) -> None:
     """The mean worst link load over the phases; 2.17 is the factor of 2.2 that the paper measures."""
     record = synth.solve(block(3, *sizes), "shift")

@@ -9,17 +9,14 @@ import synth
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
-from synth_models.bine.check.replay import check_plan
+from synth_models.bine.check.replay import check_messages
 from synth_models.bine.instance import BineInstance, Job
 from synth_models.bine.parts.butterfly import partners
 from synth_models.bine.references import published as references
 
 ROOTED = ("broadcast", "reduce", "scatter", "gather")
-FORMS = [
-    ("broadcast", "small"), ("broadcast", "large"), ("reduce", "small"), ("reduce", "large"), ("scatter", "small"),
-    ("gather", "small"), ("allgather", "small"), ("reduce_scatter", "small"), ("allreduce", "small"),
-    ("allreduce", "large"), ("alltoall", "small"),
-]  # fmt: skip
+SMALL = ("broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall")
+FORMS = [*((what, "small") for what in SMALL), *((what, "large") for what in ("broadcast", "reduce", "allreduce"))]
 OWN = {"bine": [{"order": o, "blocks": b} for o in ("halving", "doubling") for b in ("permute", "pieces", "exchange")]}
 
 
@@ -43,7 +40,7 @@ def replay_all(ranks: int, roots) -> int:
                         outcome = function(instance, RunOptions(method=own))
                     except UnsupportedError:
                         continue
-                    verdict = check_plan(instance, outcome.solution)
+                    verdict = check_messages(instance, outcome.solution)
                     assert verdict.ok, (ranks, collective, vector, root, method, own, verdict.faults)
                     replayed += 1
     return replayed
@@ -63,15 +60,19 @@ def test_every_algorithm_replays_from_every_root(ranks):
 @pytest.mark.parametrize(
     ("method", "collective", "vector"),
     [
-        ("binomial_halving", "broadcast", "small"), ("binomial_doubling", "gather", "small"),
+        ("binomial_halving", "broadcast", "small"),
+        ("binomial_doubling", "gather", "small"),
         ("bine", "reduce", "small"),
-        ("recursive", "allreduce", "large"), ("ring", "allgather", "small"), ("bruck", "alltoall", "small"),
-        ("swing", "reduce_scatter", "small"), ("sparbit", "allgather", "small"),
+        ("recursive", "allreduce", "large"),
+        ("ring", "allgather", "small"),
+        ("bruck", "alltoall", "small"),
+        ("swing", "reduce_scatter", "small"),
+        ("sparbit", "allgather", "small"),
     ],
-)  # fmt: skip
+)
 def test_every_algorithm_has_a_form(method, collective, vector):
     instance = job(12, collective, vector)
-    assert check_plan(instance, FAMILY.methods[method].load()(instance, RunOptions()).solution).ok
+    assert check_messages(instance, FAMILY.methods[method].load()(instance, RunOptions()).solution).ok
 
 
 def test_bine_partners_by_hand():
@@ -89,16 +90,16 @@ def test_figure_1_of_the_paper():
     instance = synth.make("bine", **{"groups": "2,2,2,2", "bytes": "1"})
     doubling = references.binomial_doubling(instance, RunOptions()).solution
     halving = references.binomial_halving(instance, RunOptions()).solution
-    assert check_plan(instance, doubling).value == 6
-    assert check_plan(instance, halving).value == 3
+    assert check_messages(instance, doubling).value == 6
+    assert check_messages(instance, halving).value == 3
 
 
 def test_pieces_of_scattered_blocks():
     """Bine's reduce-scatter on 8 ranks: permuted blocks make one piece a message (8 * 3 messages); Swing sends more."""
     instance = job(8, "reduce_scatter")
-    one = check_plan(instance, references.bine(instance, RunOptions(method={"blocks": "permute"})).solution)
-    more = check_plan(instance, references.swing(instance, RunOptions()).solution)
-    swapped = check_plan(instance, references.bine(instance, RunOptions(method={"blocks": "exchange"})).solution)
+    one = check_messages(instance, references.bine(instance, RunOptions(method={"blocks": "permute"})).solution)
+    more = check_messages(instance, references.swing(instance, RunOptions()).solution)
+    swapped = check_messages(instance, references.bine(instance, RunOptions(method={"blocks": "exchange"})).solution)
     assert one.facts["pieces"] == one.facts["messages"] == more.facts["messages"] == 24
     assert more.facts["pieces"] > 24
     assert one.value == more.value
@@ -116,10 +117,10 @@ def test_torus_algorithms_replay(torus, method):
             with pytest.raises(UnsupportedError, match="powers of two"):
                 references.bine_torus(instance, RunOptions())
             continue
-        plan = references.ALL[method](instance, RunOptions()).solution
-        verdict = check_plan(instance, plan)
+        messages = references.ALL[method](instance, RunOptions()).solution
+        verdict = check_messages(instance, messages)
         assert verdict.ok
-        assert plan.shares == (2 * len(torus) if method == "bine_torus" else 1)
+        assert messages.shares == (2 * len(torus) if method == "bine_torus" else 1)
         lower = (int(np.prod(torus)) - 1) * (2 if collective == "allreduce" else 1)
         assert verdict.value >= lower - 1e-9
 
@@ -128,6 +129,6 @@ def test_torus_ring_by_hand():
     """A ring of 4 as a torus: bucket's allgather sends p - 1 = 3 blocks of m/4 over each of the 4 upward links: 3 m in
     all and 3/4 m on the worst link."""
     instance = synth.make("bine", **{"torus": "4", "collective": "allgather", "bytes": "1"})
-    verdict = check_plan(instance, references.bucket(instance, RunOptions()).solution)
+    verdict = check_messages(instance, references.bucket(instance, RunOptions()).solution)
     assert verdict.value == 3.0
     assert verdict.facts["worst_link_bytes"] == 0.75

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ NAMES = [
 ]
 
 
+@cache
 def solved(name: str, method: str, **options: Any) -> tuple[Any, Any, Any]:
     instance = synth.read(f"instances/mlfm/{name}.json")
     record = synth.solve(instance, method, **options)
@@ -57,7 +59,7 @@ def test_anybody_can_replay_the_table(name: str, method: str) -> None:
 
 
 def test_the_table_of_idle_ranks_and_detours_by_hand() -> None:
-    from synth_models.mlfm.views.describe import via
+    from synth_models.mlfm.solution import via
 
     instance = synth.read("instances/mlfm/d3-n2l4m3-link.json")
     # leaf 0.0 over spine 0-2 (number 1), leaf 2.2 (2 * 4 + 2 = 10) and spine 1-2 (number 3) to leaf 1.1 (1 * 4 + 1 = 5)
@@ -85,20 +87,31 @@ def test_views_of_the_whole_machine(tmp_path: Path) -> None:
 
 
 ONE = {"form": "table", "dest": [[0]], "spine": [[0]]}
-TWO = {
-    "form": "product", "layers": 1, "pattern": [0], "layer_shift": [0], "slot_shift": [0],
-    "column": [[[0]]], "spine": [[[0]]],
-}  # fmt: skip
+TWO = {"form": "product", "layers": 1, "pattern": [0], "layer_shift": [0], "slot_shift": [0]}
+TWO |= {"column": [[[0]]], "spine": [[[0]]]}
 
 
-@pytest.mark.parametrize("packed", [
-    {}, {"form": "other"}, {"form": "table"}, {"form": "product"}, ONE | {"dest": [[0.5]]}, ONE | {"dest": [0]},
-    ONE | {"dest": [[0, 1]]}, ONE | {"dest": [[2**31]]}, ONE | {"middle": [[0]]},
-    ONE | {"middle": [[0, 1]], "second": [[0]]},
-    TWO | {"layers": "two"}, TWO | {"layers": 0}, TWO | {"pattern": [1]}, TWO | {"layer_shift": []},
-    TWO | {"spine": [[0]]},
-    TWO | {"column": [[[]]], "spine": [[[]]]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {},
+        {"form": "other"},
+        {"form": "table"},
+        {"form": "product"},
+        ONE | {"dest": [[0.5]]},
+        ONE | {"dest": [0]},
+        ONE | {"dest": [[0, 1]]},
+        ONE | {"dest": [[2**31]]},
+        ONE | {"middle": [[0]]},
+        ONE | {"middle": [[0, 1]], "second": [[0]]},
+        TWO | {"layers": "two"},
+        TWO | {"layers": 0},
+        TWO | {"pattern": [1]},
+        TWO | {"layer_shift": []},
+        TWO | {"spine": [[0]]},
+        TWO | {"column": [[[]]], "spine": [[[]]]},
+    ],
+)
 def test_stored_data_that_is_no_solution(packed: dict[str, Any]) -> None:
     instance = synth.read("instances/mlfm/d3-n2l4m3.json")
     with pytest.raises((KeyError, ValueError)):

@@ -1,0 +1,46 @@
+"""Solutions of the bine family as drawings: bytes between groups and per round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from synth_models.bine.check.links import pair_bytes, torus_links
+from synth_models.bine.instance import BineInstance
+from synth_models.bine.solution import Messages
+
+
+def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
+    """Bytes between groups (on a torus: per link) of the first job, and bytes per round, global ones apart."""
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    figure.suptitle(title)
+    left, right = figure.subplots(1, 2)
+    groups, rows = instance.allocations[0], messages.rows_of(0)
+    step, src, dst = messages.round[rows], messages.src[rows], messages.dst[rows]
+    size = messages.count[rows] * instance.block_bytes(len(groups)) / messages.shares
+    matrix: Any
+    if instance.torus is not None:
+        matrix = torus_links(instance.torus, src, dst, size).reshape(2 * len(instance.torus), -1)
+        labels = ("rank", "direction: +, − of each dimension")
+    else:
+        matrix, labels = pair_bytes(instance, 0, src, dst, size), ("to group", "from group")
+    image = left.imshow(matrix, cmap="viridis", aspect="auto", interpolation="nearest")
+    left.set_xlabel(labels[0])
+    left.set_ylabel(labels[1])
+    for axis in (left.xaxis, left.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    left.set_title(f"{instance.job_names[0]}: bytes on global links")
+    figure.colorbar(image, ax=left, label="bytes")
+    rounds = int(step.max(initial=0)) + 1
+    crossed = instance.crossings(0, src, dst) > 0
+    inside = np.bincount(step[~crossed], size[~crossed], rounds)
+    across = np.bincount(step[crossed], size[crossed], rounds)
+    right.bar(range(rounds), across, label="between groups")
+    right.bar(range(rounds), inside, bottom=across, label="inside groups")
+    right.set_xlabel("round")
+    right.set_ylabel("bytes sent")
+    right.legend()
+    return figure

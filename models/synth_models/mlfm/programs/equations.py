@@ -1,0 +1,114 @@
+"""The problem of ``cpsat`` and ``ilp`` as linear equations, written once for both: it builds no model, solves nothing.
+
+Reproduced: the problem of the MLFM paper (section 1) for any set of servers: all-to-all communication in which no link
+is congested. Beyond it: failed links, spines, leaves and servers (its future work), routes through a third column, the
+proof of optimality. Deviation: the problem is stated between leaves. Choose for every ordered pair of servers a phase
+and an allowed route; ``programs/colouring.py`` proves that only the numbers of flows between leaves matter, and for
+one-spine routes only their totals per route (``decompose=on``).
+
+===========  ==================  ==========================================  ======
+symbol       code                index set                                   unit
+===========  ==================  ==========================================  ======
+w_r          ``flow[r]``         allowed routes r between leaves             flows
+D_qr         ``problem.demand``  ordered pairs of leaves: size(q) * size(r)  flows
+P            ``phases``          number of phases                            phases
+o_e          ``over[e]``         links with routes                           flows
+y_rp         ``use[p, r]``       phases and routes (``decompose=off``)       flows
+s_qp         ``stay[p, q]``      phases and leaves (``decompose=off``)       flows
+===========  ==================  ==========================================  ======
+
+``decompose=on``, flows per route over all phases, then phases by colouring (exact) or packing:
+
+    (1) demand         sum_{r of qr} w_r = D_qr             "data from all of N servers"
+    (2) link capacity  sum_{r through e} w_r <= P           "avoiding link congestion": one flow a phase
+    (3) last tenth     sum_{r through e} w_r - o_e <= P - ceil(P / 10)
+                       minimise 4 sum_{two-spine r} w_r + sum_e o_e: a wish that makes packing easier, no need
+
+``decompose=off``, one model per P, from the bound upwards, for the tests and for doubters:
+
+    (4) every pair     sum_{p, r of qr} y_rp = D_qr         "numbers from 0 to N - 1 appear exactly once"
+    (5) own leaf       sum_p s_qp = size(q)^2               the same inside a leaf, where no link is used
+    (6) no congestion  sum_{r through e} y_rp <= 1          "multiple communications pass through same link"
+    (7) senders        sum_{r from q} y_rp + s_qp <= size(q)    a row of the paper's table: one transfer a server
+    (8) receivers      sum_{r to q} y_rp + s_qp <= size(q)      its numbers appear once in a phase, too
+
+A congested phase counts as the congestion-free ones it splits into (``check/replay.py``), so that what is refuted of
+these is refuted for every schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from synth.solvers.rows import Row, ones
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
+
+# variables by index: a Pyomo variable or a dictionary of CP-SAT's
+Variables = Any
+
+
+def demand(problem: LeafProblem, flow: Variables) -> list[Row]:
+    """(1): the routes of every pair of leaves carry all its transfers."""
+    return [(ones(flow[r] for r in routes), "==", needed) for routes, needed in _pairs(problem)]
+
+
+def link_capacity(problem: LeafProblem, flow: Variables, phases: int) -> list[Row]:
+    """(2): a link carries at most one flow a phase."""
+    return [(ones(flow[r] for r in routes), "<=", phases) for routes in routes_by_link(problem).values()]
+
+
+def last_tenth(problem: LeafProblem, flow: Variables, over: Variables, phases: int) -> list[Row]:
+    """(3): ``over`` counts a link's flows in the last tenth of what it can carry."""
+    full = phases - -(-phases // 10)
+    through = enumerate(routes_by_link(problem).values())
+    return [([*ones(flow[r] for r in routes), (-1, over[number])], "<=", full) for number, routes in through]
+
+
+def wish(problem: LeafProblem, flow: Variables, over: Variables) -> list[tuple[float, Any]]:
+    """The objective beside (3): few two-spine flows and, second, few flows in the last tenth of any link."""
+    two_spines = np.flatnonzero(problem.middle >= 0).tolist()
+    return [*ones((flow[r] for r in two_spines), 4), *ones(over[number] for number in over)]
+
+
+def every_pair(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
+    """(4): over all phases the flows between two leaves are the pairs of their servers."""
+    return [(ones(use[p, r] for p in range(phases) for r in routes), "==", need) for routes, need in _pairs(problem)]
+
+
+def own_leaf(problem: LeafProblem, stay: Variables, phases: int) -> list[Row]:
+    """(5): and so are those inside every leaf."""
+    return [(ones(stay[p, q] for p in range(phases)), "==", int(n) ** 2) for q, n in enumerate(problem.size)]
+
+
+def no_congestion(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
+    """(6): a link carries at most one flow in a phase."""
+    through = routes_by_link(problem).values()
+    return [(ones(use[p, r] for r in routes), "<=", 1) for p in range(phases) for routes in through]
+
+
+def senders(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> list[Row]:
+    """(7): a leaf starts at most one flow per server in a phase."""
+    return _one_per_server(problem, problem.pair // problem.leaves, use, stay, phases)
+
+
+def receivers(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> list[Row]:
+    """(8): a leaf ends at most one flow per server in a phase."""
+    return _one_per_server(problem, problem.pair % problem.leaves, use, stay, phases)
+
+
+def _one_per_server(problem: LeafProblem, end: Any, use: Variables, stay: Variables, phases: int) -> list[Row]:
+    routes = [np.flatnonzero(end == q).tolist() for q in range(problem.leaves)]
+    return [
+        (ones([*(use[p, r] for r in routes[q]), stay[p, q]]), "<=", int(size))
+        for p in range(phases)
+        for q, size in enumerate(problem.size)
+    ]
+
+
+def _pairs(problem: LeafProblem) -> Iterator[tuple[range, int]]:
+    """The routes and the demand of every pair of leaves that has routes."""
+    for pair in np.flatnonzero(np.diff(problem.start)).tolist():
+        yield range(int(problem.start[pair]), int(problem.start[pair + 1])), int(problem.demand[pair])

@@ -1,0 +1,85 @@
+"""Method ``greedy`` (ours): every transfer into the first phase that has room for it.
+
+All N * N transfers come in random order (seeded); each goes into the first phase in which both servers and all links of
+one of its routes are free, trying routes shortest first. A transfer is kept out of at most 2N - 2 phases by its servers
+and of one per other flow on its route's links, which bounds the phases; time O(N * N * phases).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth.errors import SizeLimitError
+from synth.family import Outcome
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem, with_routes
+from synth_models.mlfm.solution import NOTHING
+
+
+def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
+    """Method ``greedy``: first phase that fits."""
+    ranks = instance.ranks
+    if ranks > 1000:
+        raise SizeLimitError("greedy takes at most 1000 servers")
+    problem = leaf_problem(instance)
+    reason = cut_off(instance, problem)
+    if reason is not None:
+        return Outcome("infeasible", message=reason)
+    order = np.random.default_rng(options.seed).permutation(ranks * ranks)
+    place = np.searchsorted(problem.leaf, instance.server_leaf)
+    most = 8 * ranks
+    while True:
+        dest, route = (np.full((most, ranks), NOTHING, np.int64) for _ in range(2))
+        receives, busy = (np.zeros((most, width), np.bool_) for width in (ranks, problem.link_count))
+        placed = True
+        for begin in range(0, len(order), 20_000):
+            if options.out_of_time():
+                return Outcome("time_limit", message=f"{begin} of {len(order)} transfers placed")
+            batch = order[begin : begin + 20_000]
+            state = (dest, route, receives, busy)
+            placed = placed and _first_fit(batch, place, problem.start, problem.links, problem.leaves, *state)
+        if placed:
+            break
+        most *= 2
+    phases = int(np.flatnonzero((dest >= 0).any(axis=1))[-1]) + 1
+    return Outcome("finished", solution=with_routes(problem, dest[:phases], route[:phases]))
+
+
+@jit
+def _first_fit(
+    order: Any, place: Any, start: Any, links: Any, leaves: int, dest: Any, route: Any, receives: Any, busy: Any
+) -> bool:
+    ranks = len(place)
+    for item in order:
+        x, y = item // ranks, item % ranks
+        pair = place[x] * leaves + place[y]
+        done = False
+        for p in range(len(dest)):
+            if dest[p, x] >= 0 or receives[p, y]:
+                continue
+            chosen = -1
+            if place[x] != place[y]:
+                for r in range(start[pair], start[pair + 1]):
+                    free = True
+                    for e in links[r]:
+                        if e >= 0 and busy[p, e]:
+                            free = False
+                            break
+                    if free:
+                        chosen = r
+                        break
+                if chosen < 0:
+                    continue
+                for e in links[chosen]:
+                    if e >= 0:
+                        busy[p, e] = True
+            dest[p, x], route[p, x], receives[p, y] = y, chosen, True
+            done = True
+            break
+        if not done:
+            return False
+    return True
