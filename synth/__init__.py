@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from synth.errors import InputError
     from synth.instance import read
     from synth.network import Network
-    from synth.schedule.schedule import Schedule
+    from synth.schedule import Schedule
 
 try:
     __version__ = version("collective-synth")
@@ -34,7 +34,7 @@ _HOMES = {
     "check": "synth.api",
     "InputError": "synth.errors",
     "Network": "synth.network",
-    "Schedule": "synth.schedule.schedule",
+    "Schedule": "synth.schedule",
 }
 
 __all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve"]

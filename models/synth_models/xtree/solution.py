@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.untrusted import flags, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 

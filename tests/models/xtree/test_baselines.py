@@ -17,14 +17,8 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import mesh2d_rings, multitree, tacos, tidalmesh, tto
-from synth_models.xtree.references.list_scheduler import (
-    COLUMN,
-    ROW,
-    dimension_ordered,
-    links_into,
-    list_schedule,
-    turned_round,
-)
+from synth_models.xtree.references.grid_links import COLUMN, ROW, dimension_ordered, links_into, turned_round
+from synth_models.xtree.references.list_scheduler import list_schedule
 
 Solve = Callable[[XTreeInstance, RunOptions], Outcome]
 
@@ -261,14 +255,8 @@ class TestTto:
     def test_arcs_are_refused_when_trees_cannot_be(self) -> None:
         """Two trees rooted at node 0 and 1 of a line 0-1-2 need two links into node 2; there is one."""
         network = builders.line(3)
-        tail, head = network.src.copy(), network.dst.copy()
-        by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
-        ends = np.arange(4)
-        _, complete = tto._edmonds(
-            3, tail, head, np.searchsorted(tail[by_tail], ends), by_tail,
-            np.searchsorted(head[by_head], ends), by_head, np.array([0, 1], dtype=np.int32),
-        )  # fmt: skip
-        assert not complete
+        roots = np.array([0, 1], dtype=np.int32)
+        assert tto.disjoint_arborescences(3, network.src, network.dst, roots) is None
 
 
 class TestTidalmesh:

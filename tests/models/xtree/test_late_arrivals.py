@@ -9,7 +9,7 @@ import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-from synth_models.xtree.check.replay import check_bound
+from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.references.pull import once
 
 

@@ -14,7 +14,7 @@ from synth.solvers import mathprog
 from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.bounds.relaxation import refute
-from synth_models.xtree.check.replay import check_bound
+from synth_models.xtree.check.certificates import check_bound
 
 
 def make(**parameters: object):

@@ -22,7 +22,8 @@ from synth.family import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.relaxation import refute
-from synth_models.xtree.check.replay import check_bound, check_schedule
+from synth_models.xtree.check.certificates import check_bound
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 
 ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]

@@ -21,9 +21,11 @@ from synth.options import RunOptions
 from synth.reproduction.collect import Reproduction
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
 from synth_models.optree.parts.stage_layout import ring_wavelengths
-from synth_models.optree.programs.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.programs.rwa.method import fewest
 from synth_models.optree.programs.stages import best_radices
+from synth_models.optree.references.first_fit import first_fit
 from synth_models.optree.references.published_counts import best_depths, formula_steps, root_up
 from synth_models.optree.solution import StepCount
 
@@ -294,8 +296,8 @@ def _colouring(page: Reproduction) -> None:
             outcome = fewest(m, shape, m, RunOptions(time_limit_s=120.0, solver="cpsat"))
             exact = outcome.solution.wavelengths if outcome.solution else None
             printed = published_wavelengths(m, shape)
-            row += [load_bound(m, shape), exact, heuristic(m, shape, False).wavelengths,
-                    heuristic(m, shape, True).wavelengths, printed]  # fmt: skip
+            row += [load_bound(m, shape), exact, first_fit(m, shape, False).wavelengths,
+                    first_fit(m, shape, True).wavelengths, printed]  # fmt: skip
             if exact != printed:
                 wrong.append(f"{m}: {exact} ({shape})")
         rows.append(row)

@@ -19,7 +19,7 @@ from synth.api import method_options
 from synth.family import load
 from synth.making import make
 from synth.reproduction.collect import Reproduction
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.family import FAMILY
