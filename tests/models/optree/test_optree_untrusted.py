@@ -130,9 +130,13 @@ def test_what_no_replay_has_the_memory_for_is_refused() -> None:
 
 
 COUNTED = [
-    StepCount("formula", (2,)), StepCount("wrht", (1,)), StepCount("stages", (4, 4)), StepCount("ring"),
-    StepCount("one_stage"), StepCount("neighbor_exchange"),
-]  # fmt: skip
+    StepCount("formula", (2,)),
+    StepCount("wrht", (1,)),
+    StepCount("stages", (4, 4)),
+    StepCount("ring"),
+    StepCount("one_stage"),
+    StepCount("neighbor_exchange"),
+]
 
 
 @pytest.mark.parametrize("plan", COUNTED, ids=str)

@@ -148,8 +148,10 @@ class TestMultitree:
         for collective in COLLECTIVES:
             one = steps_of("multitree", NETWORKS[network], 1, collective)
             assert [steps_of("multitree", NETWORKS[network], c, collective) for c in (2, 3, 5)] == [
-                2 * one, 3 * one, 5 * one,
-            ]  # fmt: skip
+                2 * one,
+                3 * one,
+                5 * one,
+            ]
 
     def test_allreduce_is_both_halves(self) -> None:
         gather, scatter, both = (steps_of("multitree", EQUIMESH, 2, collective) for collective in COLLECTIVES)
@@ -182,7 +184,9 @@ class TestMesh2dRings:
         ("network", "chunks", "steps"),
         [
             # one row of n: an end node gets (n-1)*C chunks over one link
-            (grid_of("mesh", 1, 4), 1, 3), (grid_of("mesh", 1, 4), 3, 9), (grid_of("mesh", 5, 1), 2, 8),
+            (grid_of("mesh", 1, 4), 1, 3),
+            (grid_of("mesh", 1, 4), 3, 9),
+            (grid_of("mesh", 5, 1), 2, 8),
             # 3x3, C = 2, one chunk per node and half: 2*1 in the first dimension, 2*3*1 in the second
             (grid_of("mesh", 3, 3), 2, 8),
             # 8x8, C = 4, two chunks per node and half: 7*2 + 7*8*2 = 126
@@ -192,7 +196,7 @@ class TestMesh2dRings:
             # torus 4x4, C = 4, one chunk per node, half and direction: 3*1 + 3*4*1
             (grid_of("torus", 4, 4), 4, 15),
         ],
-    )  # fmt: skip
+    )
     def test_hand_computed(self, network: dict[str, object], chunks: int, steps: int) -> None:
         assert steps_of("mesh2d_rings", network, chunks) == steps
         assert steps_of("mesh2d_rings", network, chunks, "reduce_scatter") == steps

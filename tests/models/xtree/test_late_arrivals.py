@@ -57,12 +57,17 @@ def test_one_far_cluster(collective):
     chunks that enter node 0 over its one link, 2 come from 4 hops away: these fill timesteps 4, 5, the others 1..3."""
     links = [(0, 1), (1, 2), (2, 3), (3, 4), (3, 5)]
     raw = {
-        "family": "xtree", "name": "t", "source": "test", "chunks": 1, "collective": collective,
+        "family": "xtree",
+        "name": "t",
+        "source": "test",
+        "chunks": 1,
+        "collective": collective,
         "network": {
-            "kind": "links", "nodes": 6,
+            "kind": "links",
+            "nodes": 6,
             "links": [{"src": a, "dst": b} for u, v in links for a, b in ((u, v), (v, u))],
         },
-    }  # fmt: skip
+    }
     bound, _, certificate = lower_bound(load(FAMILY.instance).model_validate(raw))
     assert bound == 5
     assert certificate["binding"] in ("cut", "late arrivals")

@@ -276,10 +276,12 @@ def test_relabelling_nodes_keeps_the_optimum_and_another_link_never_hurts():
 
 def _optimum(nodes: int, links: list[tuple[int, int]]) -> float:
     raw = {
-        "family": "xtree", "name": "t", "source": "test",
+        "family": "xtree",
+        "name": "t",
+        "source": "test",
         "network": {"kind": "links", "nodes": nodes, "links": [{"src": u, "dst": v} for u, v in links]},
         "chunks": 1,
-    }  # fmt: skip
+    }
     instance = load(FAMILY.instance).model_validate(raw)
     record = synth.solve(instance, "ilp", options=BARE)
     assert record["termination"] == "optimal"

@@ -106,11 +106,12 @@ def test_no_multipliers_refute_a_feasible_horizon():
     rng = np.random.default_rng(3)
     for _ in range(300):
         certificate = {
-            "binding": "relaxation", "horizon": optimum,
+            "binding": "relaxation",
+            "horizon": optimum,
             "capacity": rng.integers(0, 9, (arcs, optimum)),
             "conservation": rng.integers(-9, 9, (4, 4, optimum)),
             "causality": rng.integers(0, 9, (4, arcs, optimum)),
-        }  # fmt: skip
+        }
         assert check_bound(instance, optimum + 1, certificate) != []
 
 

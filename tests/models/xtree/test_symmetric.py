@@ -52,10 +52,7 @@ def test_networks_without_translations_are_unsupported(parameters):
 
 def test_unequal_links_break_the_symmetry():
     """A ring whose link 0 is faster is no longer mapped onto itself."""
-    raw = {
-        "family": "xtree", "name": "t", "source": "test", "chunks": 1,
-        "network": {"kind": "ring", "nodes": 4},
-    }  # fmt: skip
+    raw = {"family": "xtree", "name": "t", "source": "test", "chunks": 1, "network": {"kind": "ring", "nodes": 4}}
     instance = load(FAMILY.instance).model_validate(raw)
     from synth.network import Network
     from synth.network.symmetry import translations
