@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,14 +76,18 @@ def test_bound_of_a_larger_horizon_needs_its_own_certificate() -> None:
     assert "proves 5 steps, not 6" in check_bound(ring(16, 2), 6, certificate)[0]
 
 
+MEETS_THE_BOUND = ("ring-512-w64", "ring-1024-w64", "ring-1024-w256")
+
+
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
-def test_bound_relay_optree_on_every_shipped_instance(file: object) -> None:
+def test_bound_relay_optree_on_every_shipped_instance(file: Path) -> None:
     """bound <= relay <= optree, the bound's certificate and both schedules verified."""
-    instance = synth.read(str(file))
+    instance = synth.read(file)
     assert isinstance(instance, OpTreeInstance)
     if instance.nodes > 1024 or instance.wavelengths < 64 < instance.nodes:
         pytest.skip("see the slow test")
-    _ordered(instance)
+    steps, bound = _ordered(instance)
+    assert steps == bound or file.stem not in MEETS_THE_BOUND
 
 
 @pytest.mark.slow
@@ -117,7 +122,7 @@ def test_relay_on_any_ring(nodes: int, wavelengths: int, hops: int) -> None:
     _ordered(limited(nodes, wavelengths, hops))
 
 
-@pytest.mark.parametrize(("nodes", "wavelengths"), [(512, 64), (1024, 64), (1024, 256), (101, 7), (32, 2)])
+@pytest.mark.parametrize(("nodes", "wavelengths"), [(101, 7), (32, 2)])
 def test_relay_meets_the_bound(nodes: int, wavelengths: int) -> None:
     steps, bound = _ordered(ring(nodes, wavelengths))
     assert steps == bound

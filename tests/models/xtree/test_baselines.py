@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import instance_of
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -64,11 +65,6 @@ TAKES = {
     "tidalmesh": {*MESH_ONLY, "mesh1x4"},
     "tto": MESH_ONLY,
 }
-
-
-def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:
-    raw = {"name": "t", "source": "test", "network": network, "chunks": chunks, "collective": collective}
-    return XTreeInstance.model_validate(raw)
 
 
 def steps_of(method: str, network: dict[str, object], chunks: int, collective: str = "allgather") -> int:

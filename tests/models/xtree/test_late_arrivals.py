@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import brute_force
 import pytest
+from cases import make
 
-import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.references.pull import once
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def test_allreduce_on_a_line_of_four():

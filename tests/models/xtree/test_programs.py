@@ -5,6 +5,7 @@ from __future__ import annotations
 import brute_force
 import numpy as np
 import pytest
+from cases import make
 
 import synth
 from synth.api import check
@@ -22,10 +23,6 @@ from synth_models.xtree.programs.time_expansion import all_generators
 PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
 DECIDE = {"ilp": ilp.decide, "cpsat": cpsat.decide}
 BARE = {"warm_start": "off", "relaxation": "off"}
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def run_options(method: str, solver: str | None = None, **changed: object) -> RunOptions:

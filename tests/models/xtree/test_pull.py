@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from cases import instance_of
 
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
@@ -13,11 +14,6 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import pull, xtree
-
-
-def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:
-    raw = {"name": "t", "source": "test", "network": network, "chunks": chunks, "collective": collective}
-    return XTreeInstance.model_validate(raw)
 
 
 @pytest.mark.parametrize(

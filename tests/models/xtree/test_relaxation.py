@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import make
 
 import synth
 from synth.options import RunOptions
@@ -15,10 +16,6 @@ from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.bounds.relaxation import refute
 from synth_models.xtree.check.certificates import check_bound
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.mark.parametrize(("side", "horizon"), [(4, 4), (5, 6)])

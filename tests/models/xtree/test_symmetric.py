@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from cases import make
 
 import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.mark.parametrize(("side", "steps"), [(5, 6), (8, 16), (16, 64), (20, 100)])

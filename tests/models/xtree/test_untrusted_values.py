@@ -14,10 +14,10 @@ from typing import Any
 import brute_force
 import numpy as np
 import pytest
+from cases import make
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import synth
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
@@ -33,10 +33,6 @@ CASES = {
     "reduce_scatter": dict(network="kautz", nodes=4, degree=2),
     "allreduce": dict(network="line", nodes=3),
 }
-
-
-def make(**parameters: object) -> XTreeInstance:
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def mutants(value: Any) -> Iterator[Any]:
