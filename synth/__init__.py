@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synth.errors import InputError
     from synth.instance import read
     from synth.network import Network
-    from synth.schedule.schedule import Schedule
+    from synth.schedule import Schedule
 
 try:
     __version__ = version("collective-synth")
@@ -34,7 +34,7 @@ _TARGETS = {
     "check": "synth.api:check",
     "InputError": "synth.errors:InputError",
     "Network": "synth.network:Network",
-    "Schedule": "synth.schedule.schedule:Schedule",
+    "Schedule": "synth.schedule:Schedule",
 }
 
 

@@ -54,9 +54,8 @@ class NetworkKeys(Keys):
         None, description=f"of every link, seconds (default {DEFAULT_LATENCY:g}); not with links"
     )
 
-    OF_NETWORK: ClassVar[tuple[str, ...]] = (
-        "rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings", "bandwidth", "latency",
-    )  # fmt: skip
+    OF_SHAPE: ClassVar[tuple[str, ...]] = ("rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings")
+    OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:

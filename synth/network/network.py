@@ -165,7 +165,10 @@ class Network:
         graph.add_nodes_from(range(self.nodes))
         for e in range(self.links):
             graph.add_edge(
-                int(self.src[e]), int(self.dst[e]), key=e,
-                bandwidth=float(self.bandwidth[e]), latency=float(self.latency[e]),
-            )  # fmt: skip
+                int(self.src[e]),
+                int(self.dst[e]),
+                key=e,
+                bandwidth=float(self.bandwidth[e]),
+                latency=float(self.latency[e]),
+            )
         return graph

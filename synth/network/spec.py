@@ -155,9 +155,15 @@ NetworkSpec = Annotated[
     Field(discriminator="kind"),
 ]
 SPECS: Mapping[str, type[Part]] = {
-    "line": LineSpec, "ring": RingSpec, "mesh": MeshSpec, "torus": TorusSpec, "equimesh": EquimeshSpec,
-    "hypercube": HypercubeSpec, "kautz": KautzSpec, "links": LinksSpec,
-}  # fmt: skip
+    "line": LineSpec,
+    "ring": RingSpec,
+    "mesh": MeshSpec,
+    "torus": TorusSpec,
+    "equimesh": EquimeshSpec,
+    "hypercube": HypercubeSpec,
+    "kautz": KautzSpec,
+    "links": LinksSpec,
+}
 
 
 def node_count(raw: Mapping[str, Any]) -> int | None:

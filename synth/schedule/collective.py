@@ -65,4 +65,4 @@ def all_to_all(nodes: int) -> Collective:
     return Collective("all_to_all", nodes, owner, reduces=False, to_all=False, target=target)
 
 
-BY_NAME = {"allgather": allgather, "reduce_scatter": reduce_scatter, "allreduce": allreduce}
+COLLECTIVES = {"allgather": allgather, "reduce_scatter": reduce_scatter, "allreduce": allreduce}

@@ -158,10 +158,10 @@ def _contributions(
     order = np.lexsort((schedule.adds, schedule.step, schedule.chunk))
     chunk = schedule.chunk[order]
     bounds = np.searchsorted(chunk, np.arange(collective.chunks + 1))
+    sent = (schedule.step[order], schedule.link[order], schedule.adds[order], bounds)
     code, complete, result.redundant = _replay_contributions(
-        network.nodes, collective.chunks, schedule.step[order], schedule.link[order], schedule.adds[order],
-        bounds, network.src, network.dst,
-    )  # fmt: skip
+        network.nodes, collective.chunks, *sent, network.src, network.dst
+    )
     for i in np.flatnonzero(code):
         faults.add(_describe(network, schedule, int(order[i]), int(code[i])))
     needed: npt.NDArray[np.bool_] = np.full((collective.chunks, network.nodes), collective.to_all)
@@ -206,12 +206,12 @@ def _replay_contributions(
                     for w in range(words):
                         overlap = overlap or (has[v, w] & value[w]) != 0
                     if overlap:
-                        code[i] = 3
+                        code[i] = _ADDED_TWICE
                     else:
                         for w in range(words):
                             has[v, w] |= value[w]
                 elif not np.array_equal(value, full):
-                    code[i] = 4
+                    code[i] = _INCOMPLETE_COPY
                 else:
                     if np.array_equal(has[v], full):
                         redundant += 1

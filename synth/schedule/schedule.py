@@ -60,9 +60,8 @@ class Schedule:
 
     def then(self, other: Schedule) -> Schedule:
         """This schedule followed by ``other``, whose steps are shifted behind it (``ValueError`` beyond 32 bits)."""
-        mine, theirs = (self.step, self.link, self.chunk, self.adds), (
-            other.step.astype(np.int64) + self.steps, other.link, other.chunk, other.adds,
-        )  # fmt: skip
+        mine = (self.step, self.link, self.chunk, self.adds)
+        theirs = (other.step.astype(np.int64) + self.steps, other.link, other.chunk, other.adds)
         return Schedule.of(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
     def reversed_in_time(self, adds: bool) -> Schedule:

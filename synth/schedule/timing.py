@@ -36,10 +36,7 @@ def earliest_times(network: Network, collective: Collective, schedule: Schedule,
     order = np.argsort(schedule.step, kind="stable")
     start, end = np.empty(len(schedule)), np.empty(len(schedule))
     duration = network.latency + chunk_bytes / network.bandwidth
-    start[order], end[order], _, _ = _run(
-        schedule.step[order], schedule.link[order], schedule.chunk[order], schedule.adds[order],
-        network.src, network.dst, duration, _held_at_start(collective), np.empty(0),
-    )  # fmt: skip
+    start[order], end[order], _, _ = _played(network, collective, schedule, order, duration, np.empty(0))
     return Timing(start, end, float(end.max()) if len(end) else 0.0)
 
 
@@ -53,10 +50,7 @@ def timed_faults(
         raise ValueError("one start time per transfer")
     order = np.argsort(schedule.step, kind="stable")
     duration = network.latency + chunk_bytes / network.bandwidth
-    _, _, ready, free = _run(
-        schedule.step[order], schedule.link[order], schedule.chunk[order], schedule.adds[order],
-        network.src, network.dst, duration, _held_at_start(collective), start[order],
-    )  # fmt: skip
+    _, _, ready, free = _played(network, collective, schedule, order, duration, start[order])
     faults = []
     for place, i in enumerate(order):
         slack = 1e-9 * max(abs(start[i]), float(duration.max()))
@@ -73,17 +67,21 @@ def timed_faults(
     return faults
 
 
-def _held_at_start(collective: Collective) -> npt.NDArray[np.bool_]:
-    """Which node holds which finished chunk from the beginning, shape (nodes, chunks); nobody in a reduction."""
+def _played(
+    network: Network, collective: Collective, schedule: Schedule, order: Any, duration: FloatArray, given: FloatArray
+) -> Any:
+    """:func:`_run` of the transfers in this order. At the start every owner holds its chunks; in a reduction nobody
+    holds a finished one."""
     held = np.zeros((collective.nodes, collective.chunks), dtype=np.bool_)
     if not collective.reduces:
         held[collective.owner, np.arange(collective.chunks)] = True
-    return held
+    columns = (column[order] for column in (schedule.step, schedule.link, schedule.chunk, schedule.adds))
+    return _run(network.src, network.dst, duration, held, given, *columns)
 
 
 @jit
 def _run(
-    step: Any, link: Any, chunk: Any, adds: Any, src: Any, dst: Any, duration: Any, copied: Any, given: Any
+    src: Any, dst: Any, duration: Any, copied: Any, given: Any, step: Any, link: Any, chunk: Any, adds: Any
 ) -> Any:
     """Times in step order; with ``given`` start times, what each transfer had to wait for instead."""
     count = len(step)

@@ -50,7 +50,7 @@ def test_a_stated_bound_is_certified_or_a_solvers_word(
 ) -> None:
     """All methods that take the instance; ``bounding`` are those that must state a bound there, and no others do."""
     instance = made(family, parameters)
-    stating, check_bound = set(), get_family(family).check_bound
+    stating, check_bound = set(), load(get_family(family).check_bound)
     for method in get_family(family).methods.values():
         try:
             outcome = run(family, instance, method.name)

@@ -11,7 +11,7 @@ from synth.errors import Fault
 from synth.instance import Instance
 from synth.network import Network
 from synth.network.spec import NetworkSpec, network_faults, node_count
-from synth.schedule.collective import BY_NAME, Collective
+from synth.schedule import COLLECTIVES, Collective
 
 MAX_TRANSFERS = 200_000_000  # transfers of one phase; beyond it no method here has the memory
 
@@ -49,7 +49,7 @@ class XTreeInstance(Instance):
     @cached_property
     def task(self) -> Collective:
         """The collective with its chunk owners; chunk ``k`` belongs to node ``k // chunks``."""
-        return BY_NAME[self.collective](self.topology.nodes, self.chunks)
+        return COLLECTIVES[self.collective](self.topology.nodes, self.chunks)
 
     @property
     def total_chunks(self) -> int:

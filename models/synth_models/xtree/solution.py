@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.untrusted import flags, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 
@@ -37,9 +37,13 @@ def table(instance: XTreeInstance, schedule: Schedule) -> pd.DataFrame:
 
     ordered, network = schedule.sorted(), instance.topology
     columns: dict[str, Any] = {
-        "step": ordered.step, "src": network.src[ordered.link], "dst": network.dst[ordered.link],
-        "link": ordered.link, "origin": ordered.chunk // instance.chunks, "chunk": ordered.chunk % instance.chunks,
-    }  # fmt: skip
+        "step": ordered.step,
+        "src": network.src[ordered.link],
+        "dst": network.dst[ordered.link],
+        "link": ordered.link,
+        "origin": ordered.chunk // instance.chunks,
+        "chunk": ordered.chunk % instance.chunks,
+    }
     if instance.task.reduces:
         columns["collective phase"] = np.where(ordered.adds, "reduce_scatter", "allgather")
     return pd.DataFrame(columns)

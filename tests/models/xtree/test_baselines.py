@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from models.xtree.cases import instance_of
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network, builders
@@ -17,14 +18,8 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import mesh2d_rings, multitree, tacos, tidalmesh, tto
-from synth_models.xtree.references.list_scheduler import (
-    COLUMN,
-    ROW,
-    dimension_ordered,
-    links_into,
-    list_schedule,
-    turned_round,
-)
+from synth_models.xtree.references.grid_links import COLUMN, ROW, dimension_ordered, links_into, turned_round
+from synth_models.xtree.references.list_scheduler import list_schedule
 
 Solve = Callable[[XTreeInstance, RunOptions], Outcome]
 
@@ -70,11 +65,6 @@ TAKES = {
     "tidalmesh": {*MESH_ONLY, "mesh1x4"},
     "tto": MESH_ONLY,
 }
-
-
-def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:
-    raw = {"name": "t", "source": "test", "network": network, "chunks": chunks, "collective": collective}
-    return XTreeInstance.model_validate(raw)
 
 
 def steps_of(method: str, network: dict[str, object], chunks: int, collective: str = "allgather") -> int:
@@ -154,8 +144,10 @@ class TestMultitree:
         for collective in COLLECTIVES:
             one = steps_of("multitree", NETWORKS[network], 1, collective)
             assert [steps_of("multitree", NETWORKS[network], c, collective) for c in (2, 3, 5)] == [
-                2 * one, 3 * one, 5 * one,
-            ]  # fmt: skip
+                2 * one,
+                3 * one,
+                5 * one,
+            ]
 
     def test_allreduce_is_both_halves(self) -> None:
         gather, scatter, both = (steps_of("multitree", EQUIMESH, 2, collective) for collective in COLLECTIVES)
@@ -188,7 +180,9 @@ class TestMesh2dRings:
         ("network", "chunks", "steps"),
         [
             # one row of n: an end node gets (n-1)*C chunks over one link
-            (grid_of("mesh", 1, 4), 1, 3), (grid_of("mesh", 1, 4), 3, 9), (grid_of("mesh", 5, 1), 2, 8),
+            (grid_of("mesh", 1, 4), 1, 3),
+            (grid_of("mesh", 1, 4), 3, 9),
+            (grid_of("mesh", 5, 1), 2, 8),
             # 3x3, C = 2, one chunk per node and half: 2*1 in the first dimension, 2*3*1 in the second
             (grid_of("mesh", 3, 3), 2, 8),
             # 8x8, C = 4, two chunks per node and half: 7*2 + 7*8*2 = 126
@@ -198,7 +192,7 @@ class TestMesh2dRings:
             # torus 4x4, C = 4, one chunk per node, half and direction: 3*1 + 3*4*1
             (grid_of("torus", 4, 4), 4, 15),
         ],
-    )  # fmt: skip
+    )
     def test_hand_computed(self, network: dict[str, object], chunks: int, steps: int) -> None:
         assert steps_of("mesh2d_rings", network, chunks) == steps
         assert steps_of("mesh2d_rings", network, chunks, "reduce_scatter") == steps
@@ -261,14 +255,8 @@ class TestTto:
     def test_arcs_are_refused_when_trees_cannot_be(self) -> None:
         """Two trees rooted at node 0 and 1 of a line 0-1-2 need two links into node 2; there is one."""
         network = builders.line(3)
-        tail, head = network.src.copy(), network.dst.copy()
-        by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
-        ends = np.arange(4)
-        _, complete = tto._edmonds(
-            3, tail, head, np.searchsorted(tail[by_tail], ends), by_tail,
-            np.searchsorted(head[by_head], ends), by_head, np.array([0, 1], dtype=np.int32),
-        )  # fmt: skip
-        assert not complete
+        roots = np.array([0, 1], dtype=np.int32)
+        assert tto.disjoint_arborescences(3, network.src, network.dst, roots) is None
 
 
 class TestTidalmesh:

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-import brute_force
 import numpy as np
 import pytest
 
+from models.xtree import brute_force
 from synth.network import Network, builders
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-from synth_models.xtree.check.replay import check_bound, check_schedule
+from synth_models.xtree.check.certificates import check_bound
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce")
 NETWORKS = {
-    "line2": builders.line(2), "line3": builders.line(3), "line4": builders.line(4),
-    "ring3": builders.ring(3), "ring4": builders.ring(4),
-    "one-way ring3": builders.ring(3, False), "one-way ring4": builders.ring(4, False),
-    "kautz4": builders.kautz(4, 2), "star4": Network(4, [(0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0)]),
+    "line2": builders.line(2),
+    "line3": builders.line(3),
+    "line4": builders.line(4),
+    "ring3": builders.ring(3),
+    "ring4": builders.ring(4),
+    "one-way ring3": builders.ring(3, False),
+    "one-way ring4": builders.ring(4, False),
+    "kautz4": builders.kautz(4, 2),
+    "star4": Network(4, [(0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0)]),
     "complete4": Network(4, [(u, v) for u in range(4) for v in range(4) if u != v]),
     "parallel2": Network(2, [(0, 1), (0, 1), (1, 0)]),
     "parallel3": Network(3, [(0, 1), (0, 1), (1, 2), (2, 0), (2, 1)]),
     "irregular4": Network(4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (2, 1)]),
     "bottleneck4": Network(4, [(0, 1), (1, 0), (2, 3), (3, 2), (0, 2), (2, 0), (1, 0), (3, 2)]),
     "equimesh2x2": builders.equimesh(2, 2),
-}  # fmt: skip
+}
 SLOW_TO_PROVE = {("irregular4", "reduce_scatter", 2)} | {  # the exhaustive search takes more than a few seconds
     (name, "allreduce", 2)
     for name in NETWORKS
@@ -54,20 +60,25 @@ def instance_of(network: Network, collective: str = "allgather", chunks: int = 1
     ("name", "collective", "chunks", "optimum"),
     [
         # two nodes, one link each way: C chunks each way; in an allreduce every one of the 2C chunks crosses both ways
-        ("line2", "allgather", 2, 2), ("line2", "allreduce", 1, 2), ("line2", "allreduce", 2, 4),
+        ("line2", "allgather", 2, 2),
+        ("line2", "allreduce", 1, 2),
+        ("line2", "allreduce", 2, 4),
         # one-way ring: every allgather chunk makes N-1 hops and all links are always busy
-        ("one-way ring4", "allgather", 1, 3), ("one-way ring4", "reduce_scatter", 1, 3),
+        ("one-way ring4", "allgather", 1, 3),
+        ("one-way ring4", "reduce_scatter", 1, 3),
         # one-way ring allreduce: 2(N-1) transfers per chunk, N chunks, N links
-        ("one-way ring3", "allreduce", 1, 4), ("one-way ring4", "allreduce", 1, 6),
+        ("one-way ring3", "allreduce", 1, 4),
+        ("one-way ring4", "allreduce", 1, 6),
         # line 0-1-2 allreduce: all three chunks must cross 1->0; what crosses it in step 1 is node 1's contribution
         # alone, so node 0 needs that chunk over 1->0 once more. Step 1 is lost: 3 steps leave 2 slots. So 4.
         ("line3", "allreduce", 1, 4),
         # complete graph: an exchange with everybody in one step; an allreduce as reduce-scatter and allgather, 1 + 1
-        ("complete4", "allgather", 1, 1), ("complete4", "allreduce", 1, 2),
+        ("complete4", "allgather", 1, 1),
+        ("complete4", "allreduce", 1, 2),
         # parallel links: the doubled link takes both of node 0's chunks at once, the single one back needs 2 steps
         ("parallel2", "allgather", 2, 2),
     ],
-)  # fmt: skip
+)
 def test_brute_force_by_hand(name: str, collective: str, chunks: int, optimum: int) -> None:
     assert brute_force.minimum_timesteps(NETWORKS[name], collective, chunks) == optimum
 
@@ -150,14 +161,24 @@ def test_bound_respects_link_direction() -> None:
 @pytest.mark.parametrize(
     "certificate",
     [
-        {}, {"binding": "faith"}, {"binding": "cut"}, {"binding": "cut", "inside": []},
-        {"binding": "cut", "inside": [0, 1, 2, 3, 4, 5]}, {"binding": "cut", "inside": [99]},
-        {"binding": "cut", "inside": "all"}, {"binding": "cut", "inside": None}, {"binding": "cut", "inside": [0.5]},
-        {"binding": "cut", "inside": [0], "crossings": 1000, "capacity": 1}, {"binding": "diameter"},
-        {"binding": "diameter", "pair": [0, 99]}, {"binding": "diameter", "pair": [0]},
-        {"binding": "diameter", "pair": [0, 5]}, {"binding": "volume"}, {"binding": ["cut"]},
+        {},
+        {"binding": "faith"},
+        {"binding": "cut"},
+        {"binding": "cut", "inside": []},
+        {"binding": "cut", "inside": [0, 1, 2, 3, 4, 5]},
+        {"binding": "cut", "inside": [99]},
+        {"binding": "cut", "inside": "all"},
+        {"binding": "cut", "inside": None},
+        {"binding": "cut", "inside": [0.5]},
+        {"binding": "cut", "inside": [0], "crossings": 1000, "capacity": 1},
+        {"binding": "diameter"},
+        {"binding": "diameter", "pair": [0, 99]},
+        {"binding": "diameter", "pair": [0]},
+        {"binding": "diameter", "pair": [0, 5]},
+        {"binding": "volume"},
+        {"binding": ["cut"]},
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_forged_certificates_are_refused(certificate: dict[str, Any], collective: str) -> None:
     """Ring of 6, C=1: no argument proves more than 5 steps (allreduce: 30 transfers each way / 12 links = 5), so

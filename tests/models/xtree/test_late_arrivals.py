@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import brute_force
 import pytest
 
-import synth
+from models.xtree import brute_force
+from models.xtree.cases import make
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-from synth_models.xtree.check.replay import check_bound
+from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.references.pull import once
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def test_allreduce_on_a_line_of_four():
@@ -57,12 +53,17 @@ def test_one_far_cluster(collective):
     chunks that enter node 0 over its one link, 2 come from 4 hops away: these fill timesteps 4, 5, the others 1..3."""
     links = [(0, 1), (1, 2), (2, 3), (3, 4), (3, 5)]
     raw = {
-        "family": "xtree", "name": "t", "source": "test", "chunks": 1, "collective": collective,
+        "family": "xtree",
+        "name": "t",
+        "source": "test",
+        "chunks": 1,
+        "collective": collective,
         "network": {
-            "kind": "links", "nodes": 6,
+            "kind": "links",
+            "nodes": 6,
             "links": [{"src": a, "dst": b} for u, v in links for a, b in ((u, v), (v, u))],
         },
-    }  # fmt: skip
+    }
     bound, _, certificate = lower_bound(load(FAMILY.instance).model_validate(raw))
     assert bound == 5
     assert certificate["binding"] in ("cut", "late arrivals")

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
-
-import brute_force
 import numpy as np
 import pytest
 
 import synth
+from models.xtree import brute_force
+from models.xtree.cases import make
 from synth.api import check
 from synth.family import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-from synth_models.xtree.check.replay import check_bound, check_schedule
+from synth_models.xtree.check.certificates import check_bound
+from synth_models.xtree.check.replay import check_schedule
+from synth_models.xtree.programs import cpsat
+from synth_models.xtree.programs.ilp import method as ilp
 from synth_models.xtree.programs.time_expansion import all_generators
 
 PROGRAMS = [("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")]
+DECIDE = {"ilp": ilp.decide, "cpsat": cpsat.decide}
 BARE = {"warm_start": "off", "relaxation": "off"}
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 def run_options(method: str, solver: str | None = None, **changed: object) -> RunOptions:
@@ -35,8 +34,7 @@ def run_options(method: str, solver: str | None = None, **changed: object) -> Ru
 def by_the_program_alone(instance, method: str, horizon: int, solver: str | None = None) -> str:
     """What the program says of a horizon, without the bounds and the relaxation that go before it."""
     network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
-    decide = importlib.import_module(f"synth_models.xtree.{method}").decide
-    return decide(network, instance.chunks, horizon, run_options(method, solver)).answer
+    return DECIDE[method](network, instance.chunks, horizon, run_options(method, solver)).answer
 
 
 def needs(solver: str) -> None:
@@ -168,8 +166,8 @@ def test_a_class_without_schedules_is_no_time_limit_and_no_proof(method, monkeyp
     """On a square of 4 nodes no schedule is invariant under all reflections: the one that keeps two opposite corners
     brings a corner's chunk to the other over both sides at once. So nothing is found in any horizon, which excludes
     no other schedule: 2 timesteps suffice."""
-    module = importlib.import_module(f"synth_models.xtree.{method}")
-    monkeypatch.setattr(module, "free_generators", all_generators)
+    module = {"ilp": "ilp.method", "cpsat": "cpsat"}[method]
+    monkeypatch.setattr(f"synth_models.xtree.programs.{module}.free_generators", all_generators)
     square = make(network="mesh", rows=2, cols=2)
     for horizon in (2, 3):
         found = synth.solve(square, method, options={"fold": "on", "horizon": str(horizon)})
@@ -275,10 +273,12 @@ def test_relabelling_nodes_keeps_the_optimum_and_another_link_never_hurts():
 
 def _optimum(nodes: int, links: list[tuple[int, int]]) -> float:
     raw = {
-        "family": "xtree", "name": "t", "source": "test",
+        "family": "xtree",
+        "name": "t",
+        "source": "test",
         "network": {"kind": "links", "nodes": nodes, "links": [{"src": u, "dst": v} for u, v in links]},
         "chunks": 1,
-    }  # fmt: skip
+    }
     instance = load(FAMILY.instance).model_validate(raw)
     record = synth.solve(instance, "ilp", options=BARE)
     assert record["termination"] == "optimal"

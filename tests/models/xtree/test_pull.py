@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from models.xtree.cases import instance_of
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.xtree.bounds.counting import lower_bound
@@ -15,21 +16,20 @@ from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import pull, xtree
 
 
-def instance_of(network: dict[str, object], chunks: int, collective: str = "allgather") -> XTreeInstance:
-    raw = {"name": "t", "source": "test", "network": network, "chunks": chunks, "collective": collective}
-    return XTreeInstance.model_validate(raw)
-
-
 @pytest.mark.parametrize(
     ("kind", "rows", "cols", "steps"),
     [
         # EquiMesh, in-degree 4, C = 4: every node receives (N-1)*4 chunks over 4 links: N-1 steps
-        ("equimesh", 3, 3, 8), ("equimesh", 4, 4, 15), ("equimesh", 5, 5, 24), ("equimesh", 8, 8, 63),
+        ("equimesh", 3, 3, 8),
+        ("equimesh", 4, 4, 15),
+        ("equimesh", 5, 5, 24),
+        ("equimesh", 8, 8, 63),
         ("equimesh", 5, 11, 54),
         # mesh: a corner has two links, ceil(63*4/2) = 126; torus: four links everywhere, 63
-        ("mesh", 8, 8, 126), ("torus", 8, 8, 63),
+        ("mesh", 8, 8, 126),
+        ("torus", 8, 8, 63),
     ],
-)  # fmt: skip
+)
 def test_meets_the_bound(kind: str, rows: int, cols: int, steps: int) -> None:
     instance = instance_of({"kind": kind, "rows": rows, "cols": cols}, 4)
     assert lower_bound(instance)[0] == steps

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import synth
+from models.xtree.cases import make
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.bounds.relaxation import refute
-from synth_models.xtree.check.replay import check_bound
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
+from synth_models.xtree.check.certificates import check_bound
 
 
 @pytest.mark.parametrize(("side", "horizon"), [(4, 4), (5, 6)])
@@ -106,11 +103,12 @@ def test_no_multipliers_refute_a_feasible_horizon():
     rng = np.random.default_rng(3)
     for _ in range(300):
         certificate = {
-            "binding": "relaxation", "horizon": optimum,
+            "binding": "relaxation",
+            "horizon": optimum,
             "capacity": rng.integers(0, 9, (arcs, optimum)),
             "conservation": rng.integers(-9, 9, (4, 4, optimum)),
             "causality": rng.integers(0, 9, (4, arcs, optimum)),
-        }  # fmt: skip
+        }
         assert check_bound(instance, optimum + 1, certificate) != []
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 
 import synth
+from models.xtree.cases import make
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
-
-
-def make(**parameters: object):
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
 
 
 @pytest.mark.parametrize(("side", "steps"), [(5, 6), (8, 16), (16, 64), (20, 100)])
@@ -52,10 +49,7 @@ def test_networks_without_translations_are_unsupported(parameters):
 
 def test_unequal_links_break_the_symmetry():
     """A ring whose link 0 is faster is no longer mapped onto itself."""
-    raw = {
-        "family": "xtree", "name": "t", "source": "test", "chunks": 1,
-        "network": {"kind": "ring", "nodes": 4},
-    }  # fmt: skip
+    raw = {"family": "xtree", "name": "t", "source": "test", "chunks": 1, "network": {"kind": "ring", "nodes": 4}}
     instance = load(FAMILY.instance).model_validate(raw)
     from synth.network import Network
     from synth.network.symmetry import translations

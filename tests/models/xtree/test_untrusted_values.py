@@ -11,30 +11,28 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import brute_force
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import synth
+from models.xtree import brute_force
+from models.xtree.cases import make
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.relaxation import refute
-from synth_models.xtree.check.replay import check_bound, check_schedule
+from synth_models.xtree.check.certificates import check_bound
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 
 ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]
 ODDER = [*ODD, 2**31 - 1, 2**63, 2**64, 2**40, -(2**40), 2**40 + 1, 0.5, 1.0, True, None, "1", [], [1], {}]
 CASES = {
-    "allgather": dict(network="ring", nodes=3), "reduce_scatter": dict(network="kautz", nodes=4, degree=2),
+    "allgather": dict(network="ring", nodes=3),
+    "reduce_scatter": dict(network="kautz", nodes=4, degree=2),
     "allreduce": dict(network="line", nodes=3),
-}  # fmt: skip
-
-
-def make(**parameters: object) -> XTreeInstance:
-    return synth.make("xtree", **{key: str(value) for key, value in parameters.items()})
+}
 
 
 def mutants(value: Any) -> Iterator[Any]:
@@ -74,8 +72,9 @@ def plain_replay(instance: XTreeInstance, rows: list[tuple[int, int, int, bool]]
     owner = [k // instance.chunks for k in range(total)]
     has = {
         (v, k): frozenset([v]) if reduces else (everything if v == owner[k] else frozenset())
-        for v in range(nodes) for k in range(total)
-    }  # fmt: skip
+        for v in range(nodes)
+        for k in range(total)
+    }
     if any(not 0 <= e < len(ends) or not 0 <= k < total or t < 1 for t, e, k, _ in rows):
         return None
     if len({(t, e) for t, e, _, _ in rows}) < len(rows):
@@ -166,11 +165,13 @@ def test_no_odd_number_in_a_certificate_lifts_a_bound_above_the_optimum(collecti
         {"binding": "late arrivals", "node": nodes - 1, "hops": nodes - 1, "side": "out"},
         {"binding": "volume"},
         {
-            "binding": "relaxation", "horizon": optimum, "capacity": np.ones((arcs, optimum), dtype=np.int64),
+            "binding": "relaxation",
+            "horizon": optimum,
+            "capacity": np.ones((arcs, optimum), dtype=np.int64),
             "conservation": np.ones((nodes, nodes, optimum), dtype=np.int64),
             "causality": np.ones((nodes, arcs, optimum), dtype=np.int64),
         },
-    ]  # fmt: skip
+    ]
     for certificate in certificates:
         for key in certificate:
             for mutant in mutants(certificate[key]):
@@ -193,10 +194,12 @@ def test_odd_multipliers_do_not_stretch_a_refutation(collective: str) -> None:
     for horizon in (5, 6, 20):  # there are schedules of 5
         for odd in (*ODD[:9], 2**40, -(2**40)):
             forged = {
-                "binding": "relaxation", "horizon": horizon, "capacity": np.zeros((arcs, horizon), dtype=np.int64),
+                "binding": "relaxation",
+                "horizon": horizon,
+                "capacity": np.zeros((arcs, horizon), dtype=np.int64),
                 "conservation": np.full((nodes, nodes, horizon), odd),
                 "causality": np.zeros_like(certificate["causality"], shape=(nodes, arcs, horizon)),
-            }  # fmt: skip
+            }
             assert check_bound(instance, horizon + 1, forged)
 
 
@@ -208,7 +211,10 @@ def test_sums_of_the_verdict_do_not_wrap() -> None:
     raw = {"kind": "links", "nodes": 2, "links": links}
     instance = XTreeInstance.model_validate({"name": "t", "source": "test", "network": raw, "chunks": 1})
     forged = {
-        "binding": "relaxation", "horizon": 3000, "capacity": np.full((2, 3000), 2**40),
-        "conservation": np.zeros((2, 2, 3000), dtype=np.int64), "causality": np.zeros((2, 2, 3000), dtype=np.int64),
-    }  # fmt: skip
+        "binding": "relaxation",
+        "horizon": 3000,
+        "capacity": np.full((2, 3000), 2**40),
+        "conservation": np.zeros((2, 2, 3000), dtype=np.int64),
+        "causality": np.zeros((2, 2, 3000), dtype=np.int64),
+    }
     assert f"(0 <= {2 * 3000 * 2000 * 2**40})" in check_bound(instance, 3001, forged)[0]

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import synth.schedule as collectives
 from synth.network import Network, builders
-from synth.schedule import collective as collectives
-from synth.schedule.collective import Collective
+from synth.schedule import Collective, Schedule
 from synth.schedule.replay import replay
-from synth.schedule.schedule import Schedule
 from synth_models.xtree.references import pull
 
 Transfer = tuple[int, int, int, bool]  # step, link, chunk, adds
@@ -263,7 +262,7 @@ def valid_cases(draw: st.DrawFn, *names: str) -> tuple[Network, Collective, list
     if name != "allgather":
         scatter = pull.allgather(network.reversed(), chunks, seed).reversed_in_time(adds=True)
         gather = scatter if name == "reduce_scatter" else scatter.then(gather)
-    return network, collectives.BY_NAME[name](network.nodes, chunks), transfers_of(gather)
+    return network, collectives.COLLECTIVES[name](network.nodes, chunks), transfers_of(gather)
 
 
 def refused(network: Network, task: Collective, transfers: list[Transfer], words: str) -> bool:
@@ -367,7 +366,7 @@ def test_random_schedules_get_the_slow_verdict(data: st.DataObject, network: Net
     task = data.draw(
         st.sampled_from(
             [
-                *(make(network.nodes, 1) for make in collectives.BY_NAME.values()),
+                *(make(network.nodes, 1) for make in collectives.COLLECTIVES.values()),
                 collectives.broadcast(network.nodes, 0, 2),
                 collectives.all_to_all(network.nodes),
                 Collective("reduce", network.nodes, np.array([0], np.int32), True, False, np.array([0], np.int32)),

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import synth.schedule as collectives
 from synth.network import Network
-from synth.schedule import collective as collectives
-from synth.schedule.collective import Collective
-from synth.schedule.schedule import Schedule
+from synth.schedule import Collective, Schedule
 from synth.schedule.timing import earliest_times, timed_faults
 from synth_models.xtree.references import pull
 

@@ -1,4 +1,4 @@
-"""The check of the optree family: replay of explicit circuits, physical limits. Imports nothing from the methods."""
+"""Replay explicit circuits and recount plans from the instance alone, with the physical limits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import numpy as np
 
 from synth.family import Verdict
 from synth.kernels import jit
-from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.solution import Circuits, Solution, StepCount
-
-__all__ = ["check_bound", "check_solution"]
+from synth_models.optree.solution import COLUMNS, Circuits, Solution, StepCount
 
 MAX_FAULTS = 20
 MOST_SLOTS = 2**30  # links x directions x wavelengths that a replay keeps track of, 4 bytes each
@@ -65,7 +62,7 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     facts: dict[str, Any] = {"steps": circuits.steps, "circuits": len(circuits)}
     if nodes > 20_000:
         return Verdict(None, facts, ["explicit circuits are replayed up to 20000 nodes"])
-    columns = [circuits.step, circuits.src, circuits.dst, circuits.direction, circuits.wavelength, circuits.origin]
+    columns: list[Any] = [getattr(circuits, name) for name in COLUMNS]
     if np.any(circuits.step[1:] < circuits.step[:-1]):  # not by differences: those of 32 bits wrap
         order = np.argsort(circuits.step, kind="stable")
         columns = [column[order] for column in columns]
@@ -73,19 +70,8 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     if 2 * nodes * used > MOST_SLOTS:
         words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {2 * nodes * used}"
         return Verdict(None, facts, [words])
-    max_hops = instance.max_hops
     kinds, rows, details, count, held, longest, hops_sum = _replay(
-        nodes,
-        instance.wavelengths,
-        max(1, used),
-        max_hops,
-        columns[0],
-        columns[1],
-        columns[2],
-        columns[3],
-        columns[4],
-        columns[5],
-        MAX_FAULTS,
+        nodes, instance.wavelengths, max(1, used), instance.max_hops, MAX_FAULTS, *columns
     )
     faults = [
         _words(instance, int(kind), [int(column[row]) for column in columns], int(detail))
@@ -110,24 +96,30 @@ def _words(instance: OpTreeInstance, kind: int, row: list[int], detail: int) -> 
     step, src, dst, direction, wavelength, origin = row
     turn = {0: "clockwise", 1: "counterclockwise"}.get(direction, f"direction {direction}")
     where = f"step {step}: circuit {src}->{dst} {turn}, wavelength {wavelength}, item {origin}"
-    match kind:
-        case 0:
-            return f"{where}: a number is out of range"
-        case 1:
-            return f"{where}: starts and ends at the same node"
-        case 2:
-            return f"{where}: {detail} hops, but {_limit(instance)}"
-        case 3:
-            return f"{where}: node {src} does not hold the item before the step"
-        case _:
-            return f"{where}: the wavelength is already used on the link at node {detail} in this step"
+    what = {
+        _RANGE: "a number is out of range",
+        _SELF: "starts and ends at the same node",
+        _LONG: f"{detail} hops, but {_limit(instance)}",
+        _UNHELD: f"node {src} does not hold the item before the step",
+        _CLASH: f"the wavelength is already used on the link at node {detail} in this step",
+    }
+    return f"{where}: {what[kind]}"
 
 
 @jit
 def _replay(
-    nodes: int, wavelengths: int, used: int, max_hops: int, step: Any, src: Any, dst: Any, direction: Any,
-    wavelength: Any, origin: Any, limit: int,
-) -> Any:  # fmt: skip
+    nodes: int,
+    wavelengths: int,
+    used: int,
+    max_hops: int,
+    limit: int,
+    step: Any,
+    src: Any,
+    dst: Any,
+    direction: Any,
+    wavelength: Any,
+    origin: Any,
+) -> Any:
     """Replay rows sorted by step: fault kinds, rows and details (at most ``limit``), their true count, who holds
     what at the end (shape (items, nodes)), the longest circuit and the sum of all hops."""
     kinds, rows, details = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit, np.int64)
@@ -146,34 +138,31 @@ def _replay(
             i = end
             end += 1
             kind, detail = -1, 0
-            if (
-                step[i] < 1 or src[i] < 0 or src[i] >= nodes or dst[i] < 0 or dst[i] >= nodes or direction[i] < 0
-                or direction[i] > 1 or wavelength[i] < 0 or wavelength[i] >= wavelengths or origin[i] < 0
-                or origin[i] >= nodes
-            ):  # fmt: skip
-                kind = 0
+            there = 0 <= src[i] < nodes and 0 <= dst[i] < nodes and 0 <= origin[i] < nodes
+            if step[i] < 1 or not there or not 0 <= direction[i] <= 1 or not 0 <= wavelength[i] < wavelengths:
+                kind = _RANGE
             elif src[i] == dst[i]:
-                kind = 1
+                kind = _SELF
             else:
                 hops = (dst[i] - src[i]) % nodes
                 if direction[i] == 1:
                     hops = nodes - hops
                 if hops > max_hops:
-                    kind, detail = 2, hops
+                    kind, detail = _LONG, hops
                 elif not held[origin[i], src[i]]:
-                    kind = 3
+                    kind = _UNHELD
                 link = src[i]
                 for _ in range(hops):
                     if direction[i] == 1:
                         link = link - 1 if link > 0 else nodes - 1
                     if taken[direction[i], link, wavelength[i]] == step[i] and kind < 0:
-                        kind, detail = 4, link
+                        kind, detail = _CLASH, link
                     taken[direction[i], link, wavelength[i]] = step[i]
                     if direction[i] == 0:
                         link = link + 1 if link < nodes - 1 else 0
                 longest = max(longest, hops)
                 hops_sum += hops
-                usable[i] = kind != 3
+                usable[i] = kind != _UNHELD
             if kind >= 0:
                 if found < limit:
                     kinds[found], rows[found], details[found] = kind, i, detail

@@ -21,9 +21,11 @@ from synth.options import RunOptions
 from synth.reproduction.collect import Reproduction
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
 from synth_models.optree.parts.stage_layout import ring_wavelengths
-from synth_models.optree.programs.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.programs.rwa.method import fewest
 from synth_models.optree.programs.stages import best_radices
+from synth_models.optree.references.first_fit import first_fit
 from synth_models.optree.references.published_counts import best_depths, formula_steps, root_up
 from synth_models.optree.solution import StepCount
 
@@ -32,13 +34,15 @@ METHODS = (*COUNTS, "relay", "bound")
 NODES, WAVELENGTHS = (512, 1024, 2048, 4096), (4, 16, 64, 256)
 RIVALS = {"wrht": "WRHT", "ring": "Ring", "neighbor_exchange": "NE"}
 BY_NODES = {  # reduction of OpTree's time against each in per cent, then average and standard deviation (Table 2)
-    "wrht": (87.64, 72.97, 39.76, -31.27, 42.27, 45.87), "ring": (93.73, 93.15, 92.37, 91.69, 92.74, 0.77),
+    "wrht": (87.64, 72.97, 39.76, -31.27, 42.27, 45.87),
+    "ring": (93.73, 93.15, 92.37, 91.69, 92.74, 0.77),
     "neighbor_exchange": (87.5, 86.32, 84.76, 83.39, 85.49, 1.55),
-}  # fmt: skip
+}
 BY_WAVELENGTHS = {  # the same by wavelengths (Table 3)
-    "wrht": (62.75, -180.0, 72.97, 93.2, 12.23, 111.52), "ring": (-9.48, 72.62, 93.15, 96.57, 63.22, 42.96),
+    "wrht": (62.75, -180.0, 72.97, 93.2, 12.23, 111.52),
+    "ring": (-9.48, 72.62, 93.15, 96.57, 63.22, 42.96),
     "neighbor_exchange": (-118.75, 45.31, 86.32, 93.16, 26.51, 85.84),
-}  # fmt: skip
+}
 DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}  # figure 4
 TIME_LIMIT = 20.0
 TRUNCATED = "rounding of the last digit"
@@ -129,10 +133,8 @@ def _worked_example(page: Reproduction) -> None:
     page.compare(where, "two stages, 4-ary", 12, counted[1], "steps", "4 + 8")
     page.compare(where, "three stages, 3-ary (2, 3, 3)", 16, counted[2], "steps", _three_stages())
     [(_, exact)] = page.solve([page.shipped("optree", "ring-16-w2")], ["time_expanded"], time_limit=TIME_LIMIT)
-    page.compare(
-        where, "fewest steps of any schedule", "–", exact.value, "steps",
-        f"`time_expanded`, {exact['termination']}: bound {exact.bound:g}; relays at every node are allowed",
-    )  # fmt: skip
+    words = f"`time_expanded`, {exact['termination']}: bound {exact.bound:g}; relays at every node are allowed"
+    page.compare(where, "fewest steps of any schedule", "–", exact.value, "steps", words)
 
 
 def _three_stages() -> str:
@@ -164,8 +166,8 @@ def _reductions(
     for rival, figures in printed.items():
         ours = [reduction(steps("formula", n, w), steps(rival, n, w)) for n, w in sizes]
         for head, figure, value in zip(heads, figures, ours, strict=False):
-            page.compare(f"{table}, {head}", f"OpTree below {RIVALS[rival]}", figure, value, "%",
-                         _why(table, rival, head, figure, value))  # fmt: skip
+            why = _why(table, rival, head, figure, value)
+            page.compare(f"{table}, {head}", f"OpTree below {RIVALS[rival]}", figure, value, "%", why)
         known = [value for value in ours if value is not None]
         for what, figure, value in zip(
             ("average", "standard deviation"),
@@ -216,8 +218,9 @@ def _figure_4(page: Reproduction, steps: Steps) -> None:
         count, depths = best_depths(n, 64)
         radices = ", ".join(map(str, best_radices(n, 64) or ()))
         real, up = ceiling_depth(n)
-        page.compare(f"Figure 4, N = {n}", "depth with the fewest steps", DEPTHS[n], _nearest(depths, DEPTHS[n]), "",
-                     f"{count} steps at depth {', '.join(map(str, depths))}")  # fmt: skip
+        words = f"{count} steps at depth {', '.join(map(str, depths))}"
+        nearest = _nearest(depths, DEPTHS[n])
+        page.compare(f"Figure 4, N = {n}", "depth with the fewest steps", DEPTHS[n], nearest, "", words)
         rows.append((n, f"{real:.3f}", up, ", ".join(map(str, depths)), count, radices, steps("stages", n, 64)))
     columns = ["N", "Lemma 3", "rounded up", "best depths", "steps", "best whole radices", "their steps"]
     page.table("Best depths, w = 64", pd.DataFrame(rows, columns=columns))
@@ -237,43 +240,50 @@ def _nearest(depths: Sequence[int], printed: int) -> int:
 
 def _errata(page: Reproduction, steps: Steps) -> None:
     one = steps("one_stage", 1024, 64)
-    page.erratum("Table 1, one stage", "128 steps at N = 1024, w = 64.", f"{one} steps.",
-                 f"ceil(ceil(1024^2 / 8) / 64) = {one}.")  # fmt: skip
+    page.erratum(
+        "Table 1, one stage", "128 steps at N = 1024, w = 64.", f"{one} steps.", f"ceil(ceil(1024^2 / 8) / 64) = {one}."
+    )
     real, up = ceiling_depth(1024)
     eight, seven = formula_steps(2048, 64, 8), formula_steps(2048, 64, 7)
     wrht = steps("wrht", 2048, 64)
     ties = {n: best_depths(n, 64) for n in (512, 1024, 4096)}
     page.erratum(
-        "Lemma 3", "the bracket of k* is integer rounding.",
+        "Lemma 3",
+        "the bracket of k* is integer rounding.",
         "Their numbers round up, and rounding up is not always best.",
         f"N = 1024: k* = {real:.2f}, printed as {up}. N = 2048: k* = {ceiling_depth(2048)[0]:.2f}, rounded up "
         f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed 39.76 %); "
         f"depth 7 has {seven} steps, {reduction(seven, wrht):.2f} %. "
         + " ".join(f"N = {n}: depth {', '.join(map(str, d))} with {c} steps." for n, (c, d) in ties.items()),
-    )  # fmt: skip
+    )
     at_128, at_256 = steps("formula", 1024, 128), steps("formula", 1024, 256)
     page.erratum(
-        "Table 3, column 256", "96.57 % below Ring, 93.16 % below NE at w = 256.",
+        "Table 3, column 256",
+        "96.57 % below Ring, 93.16 % below NE at w = 256.",
         "The column is w = 128 (section V-E says so of figure 7 d).",
         f"w = 128: {at_128} steps, {reduction(at_128, 1023):.2f} % and {reduction(at_128, 512):.2f} %; "
         f"{reduction(at_128, steps('wrht', 1024, 128)):.2f} % below WRHT ({steps('wrht', 1024, 128)} steps; printed "
         f"93.2 %). w = 256: {at_256} steps, {reduction(at_256, 1023):.2f} % and {reduction(at_256, 512):.2f} %.",
-    )  # fmt: skip
+    )
     ours, first = steps("formula", 1024, 16), steps("wrht", 1024, 16)
     others = [f"{w}: {steps('wrht', 1024, w)}" for w in (4, 64)]
     page.erratum(
-        "Table 3, WRHT at w = 16", "-180 %.", "The second WRHT count; all other entries use the first.",
+        "Table 3, WRHT at w = 16",
+        "-180 %.",
+        "The second WRHT count; all other entries use the first.",
         f"second count {steps.second_wrht} steps: {reduction(ours, steps.second_wrht):.2f} %; first count {first} "
         f"steps: {reduction(ours, first):.2f} %. First counts behind the other entries, by w: {', '.join(others)}.",
-    )  # fmt: skip
+    )
     literal = [(n, w, k, algorithm_1(n, w, k), formula_steps(n, w, k)) for n, w, k in ((16, 2, 2), (1024, 64, 7))]
     page.erratum(
         "Algorithm 1, lines 9 and 10",
         "the wavelengths of a later stage are those of a ring, ceil(m^2/8), divided by 4w and multiplied by N/m twice.",
         "The proof of Theorem 1 has ceil(m^2/(4w)) times N/m once.",
-        " ".join(f"N = {n}, w = {w}, k = {k}: Algorithm 1 as printed gives {got} steps, Theorem 1 {want}."
-                 for n, w, k, got, want in literal),
-    )  # fmt: skip
+        " ".join(
+            f"N = {n}, w = {w}, k = {k}: Algorithm 1 as printed gives {got} steps, Theorem 1 {want}."
+            for n, w, k, got, want in literal
+        ),
+    )
 
 
 def algorithm_1(nodes: int, wavelengths: int, depth: int) -> int:
@@ -294,8 +304,8 @@ def _colouring(page: Reproduction) -> None:
             outcome = fewest(m, shape, m, RunOptions(time_limit_s=120.0, solver="cpsat"))
             exact = outcome.solution.wavelengths if outcome.solution else None
             printed = published_wavelengths(m, shape)
-            row += [load_bound(m, shape), exact, heuristic(m, shape, False).wavelengths,
-                    heuristic(m, shape, True).wavelengths, printed]  # fmt: skip
+            greedy = (first_fit(m, shape, longest_first).wavelengths for longest_first in (False, True))
+            row += [load_bound(m, shape), exact, *greedy, printed]
             if exact != printed:
                 wrong.append(f"{m}: {exact} ({shape})")
         rows.append(row)
@@ -303,11 +313,12 @@ def _colouring(page: Reproduction) -> None:
     columns = ["m", *[f"ring: {h}" for h in heads], "ceil(m²/8)", *[f"line: {h}" for h in heads], "floor(m²/4)"]
     page.table("Wavelengths of one all-to-all stage (Lemma 1); exact by CP-SAT", pd.DataFrame(rows, columns=columns))
     page.erratum(
-        "Lemma 1", "the fewest wavelengths of an all-to-all on a ring of N nodes are ceil(N^2/8).",
+        "Lemma 1",
+        "the fewest wavelengths of an all-to-all on a ring of N nodes are ceil(N^2/8).",
         "ceil(floor(N^2/4)/2): one less for every odd N (proof in `synth_models.optree.parts.stage_layout`).",
         f"exact colourings for m = 2..{largest} that differ from the printed formula: {', '.join(wrong)}. "
         "floor(N^2/4) on a line holds throughout.",
-    )  # fmt: skip
+    )
     if page.quick:
         page.skip(
             "wavelengths of one stage beyond m = 8; schedules beyond 1024 nodes or below 64 wavelengths (--quick)"

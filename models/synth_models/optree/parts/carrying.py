@@ -141,10 +141,12 @@ class Prices:
         count, horizon = ways.shape
         result = linprog(
             np.r_[np.zeros(horizon), -1.0],
-            A_ub=np.c_[-ways, np.ones(count)], b_ub=np.zeros(count),
-            A_eq=np.r_[np.ones(horizon), 0.0][None, :], b_eq=[1.0],
+            A_ub=np.c_[-ways, np.ones(count)],
+            b_ub=np.zeros(count),
+            A_eq=np.r_[np.ones(horizon), 0.0][None, :],
+            b_eq=[1.0],
             bounds=[(0, None)] * horizon + [(None, None)],
-        )  # fmt: skip
+        )
         assert result.x is not None  # bounded and feasible: prices form a simplex
         self.upper = float(result.x[-1])
         weight = 0.5 if count % 2 else 0.3

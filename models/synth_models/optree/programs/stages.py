@@ -18,8 +18,11 @@ Both ways of solving minimise over all chains ``1 = s_k | s_(k-1) | .. | s_1 < N
     ring(ceil(N/s_1), s_1) + sum over j >= 2 of segment(s_(j-1)/s_j, s_j)
 
 - **dynamic program**: ``best[m*s] = min over m >= 2 of best[s] + segment(m, s)``, O(N log N) constant-time costs;
-- **integer program** (Pyomo): a shortest path from size 1 to the whole ring, one binary per (size, radix) arc and one
-  per closing ring stage, flow conservation at every size. Sizes up to ``PROGRAM_NODES`` nodes.
+- **integer program** (Pyomo): a shortest path from size 1 to the whole ring, one binary ``use`` per arc (size, radix)
+  with its steps, and one per closing ring stage (radix 0). Sizes up to ``PROGRAM_NODES`` nodes.
+
+      (1) conserved   arcs out of a size - arcs into it = 1 for size 1, else 0
+      (2) closed      sum of the closing ring stages = 1
 
 Radices whose circuits would exceed the instance's longest circuit are left out of both.
 """
@@ -158,40 +161,39 @@ def _arcs(nodes: int, wavelengths: int, max_hops: int) -> Any:
 def build(instance: OpTreeInstance) -> Any:
     """The integer program as a Pyomo model: shortest path over group sizes. Calls no solver."""
     import pyomo.environ as pyo
-    from pyomo.core.expr.numeric_expr import LinearExpression
+
+    from synth.solvers.rows import linear
 
     arcs = _arcs(instance.nodes, instance.wavelengths, instance.max_hops)
     model = pyo.ConcreteModel()
-    model.A = pyo.RangeSet(0, len(arcs) - 1)
-    model.use = pyo.Var(model.A, domain=pyo.Binary)
+    model.use = pyo.Var(range(len(arcs)), domain=pyo.Binary)
     model.arcs = arcs.tolist()
-    into: dict[int, list[int]] = {}
-    out: dict[int, list[int]] = {}
-    for a, (size, radix, _) in enumerate(model.arcs):
-        out.setdefault(size, []).append(a)
-        into.setdefault(size * radix, []).append(a)  # 0: the whole ring
-    sizes = sorted((set(into) | set(out)) - {0})
-
-    def conserved(_: Any, size: int) -> Any:
-        """One plan leaves size 1; every other size it reaches it leaves."""
-        leaving, entering = out.get(size, []), into.get(size, [])
-        balance = LinearExpression(
-            linear_coefs=[1] * len(leaving) + [-1] * len(entering),
-            linear_vars=[model.use[a] for a in leaving + entering],
-        )
-        return balance == (1 if size == 1 else 0)
-
-    def closed(_: Any) -> Any:
-        """Exactly one ring stage."""
-        closing = into.get(0, [])
-        return LinearExpression(linear_coefs=[1] * len(closing), linear_vars=[model.use[a] for a in closing]) == 1
-
-    model.conserved = pyo.Constraint(sizes, rule=conserved)
-    model.closed = pyo.Constraint(rule=closed)
-    model.steps = pyo.Objective(
-        expr=LinearExpression(linear_coefs=[steps for _, _, steps in model.arcs], linear_vars=list(model.use.values()))
-    )
+    conserved(model)
+    closed(model)
+    use = model.use.values()
+    model.steps = pyo.Objective(expr=linear(zip((steps for _, _, steps in model.arcs), use, strict=True)))
     return model
+
+
+def conserved(model: Any) -> None:
+    """(1): one plan leaves size 1; every other size it reaches it leaves."""
+    from synth.solvers.rows import add_rows, ones
+
+    into: dict[int, list[Any]] = {}
+    out: dict[int, list[Any]] = {}
+    for (size, radix, _), variable in zip(model.arcs, model.use.values(), strict=True):
+        out.setdefault(size, []).append(variable)
+        into.setdefault(size * radix, []).append(variable)  # 0: the whole ring
+    balance = {s: ones(out.get(s, ())) + ones(into.get(s, ()), -1) for s in sorted((set(into) | set(out)) - {0})}
+    add_rows(model, "conserved", [(terms, "==", 1 if size == 1 else 0) for size, terms in balance.items()])
+
+
+def closed(model: Any) -> None:
+    """(2): exactly one ring stage."""
+    from synth.solvers.rows import add_rows, ones
+
+    closing = [v for (_, radix, _), v in zip(model.arcs, model.use.values(), strict=True) if radix == 0]
+    add_rows(model, "closed", [(ones(closing), "==", 1)])
 
 
 def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -209,8 +211,9 @@ def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         model = build(instance)
     build_s = time.monotonic() - started
     result = run_solver(model, options, bounded=True)
+    kind: Termination
     if not result.has_point:
-        kind: Termination = "error" if result.termination == "error" else "time_limit"
+        kind = "error" if result.termination == "error" else "time_limit"
         return Outcome(kind, message=result.message or "no plan found in time", build_s=build_s, solve_s=result.solve_s)
     taken = {size: radix for a, (size, radix, _) in enumerate(model.arcs) if model.use[a].value > 0.5}
     size, radices = 1, []
@@ -221,7 +224,5 @@ def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     plan = StepCount("stages", tuple(reversed(radices)))
     proven = result.termination == "optimal"
     message = _best_words("integer program") if proven else "stopped before the plan was proven best"
-    return Outcome(
-        "finished" if proven else "time_limit", solution=plan, message=message, build_s=build_s + result.transfer_s,
-        solve_s=result.solve_s,
-    )  # fmt: skip
+    kind = "finished" if proven else "time_limit"
+    return Outcome(kind, solution=plan, message=message, build_s=build_s + result.transfer_s, solve_s=result.solve_s)

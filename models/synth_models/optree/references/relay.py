@@ -120,6 +120,10 @@ def expand(pattern: Pattern, colours: Colours) -> Circuits:
         wavelength[i] = colours[step, clockwise][number][start]
     sources, targets = ((table[:, k][:, None] + turn) % nodes for k in (1, 2))
     return Circuits.of(
-        np.repeat(table[:, 0], nodes), sources.ravel(), targets.ravel(), np.repeat(table[:, 3], nodes),
-        wavelength.ravel(), np.tile(turn, len(rows)),
-    )  # fmt: skip
+        np.repeat(table[:, 0], nodes),
+        sources.ravel(),
+        targets.ravel(),
+        np.repeat(table[:, 3], nodes),
+        wavelength.ravel(),
+        np.tile(turn, len(rows)),
+    )

@@ -30,8 +30,9 @@ from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog
+from synth.solvers.rows import Row, add_rows
 from synth_models.xtree.bounds.counting import lower_bound
-from synth_models.xtree.check.replay import MULTIPLIER, refuted_horizon
+from synth_models.xtree.check.certificates import MULTIPLIER, refuted_horizon
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.programs.ilp import model as ilp_model
 from synth_models.xtree.programs.time_expansion import TimeExpansion, all_generators
@@ -64,17 +65,20 @@ def build(expansion: TimeExpansion) -> pyo.ConcreteModel:
     model.send = pyo.Var(range(len(expansion.send)), bounds=(0, 1))
     model.held = pyo.Var(range(len(expansion.held)), bounds=(0, 1))
     model.stretch = pyo.Var(bounds=(0, None))
-    send = [model.send[i] for i in range(len(expansion.send))]
-    held = [model.held[i] for i in range(len(expansion.held))]
-    model.link_capacity = pyo.ConstraintList()
-    for arcs, _, variables, coefficients in expansion.capacity_rows():
-        elastic = [*coefficients, -expansion.capacity[arcs[0]]]
-        terms = ilp_model.linear(elastic, [*(send[i] for i in variables), model.stretch])
-        model.link_capacity.add((None, terms, 0))
-    ilp_model.conservation(model, expansion, send, held)
-    ilp_model.causality(model, expansion, send, held)
+    stretched_capacity(model, expansion)
+    ilp_model.conservation(model, expansion)
+    ilp_model.causality(model, expansion)
     model.objective = pyo.Objective(expr=model.stretch)
     return model
+
+
+def stretched_capacity(model: Any, expansion: TimeExpansion) -> None:
+    """(1): an arc carries at most z times as much per timestep as it has links."""
+    send, rows = list(model.send.values()), list[Row]()
+    for arcs, _, variables, coefficients in expansion.capacity_rows():
+        load = zip(coefficients, (send[i] for i in variables), strict=True)
+        rows.append(([*load, (-expansion.capacity[arcs[0]], model.stretch)], "<=", 0))
+    add_rows(model, "link_capacity", rows)
 
 
 def expand(network: Network, chunks: int, horizon: int) -> TimeExpansion:
@@ -138,10 +142,12 @@ def _certificate(expansion: TimeExpansion, dual: Any, horizon: int, scale: int) 
     conservation = _shared(at_nodes, expansion.node_label)
     causality = _shared(on_arcs, expansion.arc_label)
     return {
-        "binding": "relaxation", "horizon": horizon,
-        "capacity": _whole(capacity, scale), "conservation": _whole(conservation, scale),
+        "binding": "relaxation",
+        "horizon": horizon,
+        "capacity": _whole(capacity, scale),
+        "conservation": _whole(conservation, scale),
         "causality": _whole(causality, scale),
-    }  # fmt: skip
+    }
 
 
 def _shared(folded: Any, label: Any) -> Any:

@@ -19,7 +19,7 @@ from synth.api import method_options
 from synth.family import load
 from synth.making import make
 from synth.reproduction.collect import Reproduction
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.family import FAMILY
@@ -32,9 +32,12 @@ FINE = 1000  # chunks per node at which a bound in timesteps is as good as one i
 XTREE, OURS = "XTree on EquiMesh", "pull on EquiMesh (ours)"
 MESH_BOUND, EQUIMESH_BOUND = "bound of any algorithm, mesh", "bound of any algorithm, EquiMesh"
 BASELINES = {  # method and the chunk counts it is run with; XTree's section V-A names the five
-    "2DMesh": ("mesh2d_rings", (1, 4)), "MultiTree": ("multitree", (1,)), "TACOS": ("tacos", (1, 4)),
-    "TTO (reconstruction)": ("tto", (1, 4, 16, 32)), "TidalMesh (reconstruction)": ("tidalmesh", (1, 4, 16, 32)),
-}  # fmt: skip
+    "2DMesh": ("mesh2d_rings", (1, 4)),
+    "MultiTree": ("multitree", (1,)),
+    "TACOS": ("tacos", (1, 4)),
+    "TTO (reconstruction)": ("tto", (1, 4, 16, 32)),
+    "TidalMesh (reconstruction)": ("tidalmesh", (1, 4, 16, 32)),
+}
 
 
 @dataclass
@@ -148,9 +151,11 @@ def draw(found: Sequence[Curves]) -> Figure:
     for axes, curve in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
         for label in (*curve.schedules, *curve.bounds):
             mine, bound = label in (XTREE, OURS), label in curve.bounds
-            style = {"color": "black" if label == MESH_BOUND else "grey", "linestyle": "--"} if bound else {
-                "marker": "s" if mine else "o", "linewidth": 2.2 if mine else 1.2, "markersize": 4,
-            }  # fmt: skip
+            style = (
+                {"color": "black" if label == MESH_BOUND else "grey", "linestyle": "--"}
+                if bound
+                else {"marker": "s" if mine else "o", "linewidth": 2.2 if mine else 1.2, "markersize": 4}
+            )
             axes.plot(BYTES, [curve.bandwidth(label, size) / 1e9 for size in BYTES], label=label, **style)
         axes.set(xscale="log", xlabel="bytes per node", title=curve.name, ylim=(0, None))
         axes.set_ylabel("effective bandwidth, GB/s")

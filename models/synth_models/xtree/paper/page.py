@@ -57,8 +57,8 @@ def _made(network: str, rows: int, cols: int, chunks: int) -> XTreeInstance:
 def _worked_example(page: Reproduction) -> None:
     example = page.shipped("xtree", "equimesh-2x3-c4")
     [(_, best)] = page.solve([example], ["ilp"], time_limit=120.0)
-    page.compare("Section IV-A, 2x3, C = 4", "depth of the trees", 5, best.value, "timesteps",
-                 f"`ilp`, {best['termination']}; {best['bound_proof']}")  # fmt: skip
+    proof = f"`ilp`, {best['termination']}; {best['bound_proof']}"
+    page.compare("Section IV-A, 2x3, C = 4", "depth of the trees", 5, best.value, "timesteps", proof)
     refuted = []
     for method, solver in (("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")):
         try:
@@ -78,8 +78,8 @@ def _mesh_bounds(page: Reproduction) -> None:
         instance = _made("mesh", side, side, 1)
         timesteps, words, _ = lower_bound(instance)
         printed = max(-(-(side * side - 1) // 2), 2 * (side - 1))
-        page.compare(f"Section III-A, {side}x{side} mesh", "larger of bandwidth and latency bound", printed, timesteps,
-                     "timesteps", words)  # fmt: skip
+        where = f"Section III-A, {side}x{side} mesh"
+        page.compare(where, "larger of bandwidth and latency bound", printed, timesteps, "timesteps", words)
 
 
 def _degrees(page: Reproduction) -> None:
@@ -115,14 +115,15 @@ def _rings(page: Reproduction) -> None:
     corrected = interleaved_ring(5, RING_DIRECTIONS[1])
     turned = corrected[corrected.index(0) :] + corrected[: corrected.index(0)]
     page.erratum(
-        "Algorithm 1, line 1", "odds = range[1, n-2, 2], evens = range[0, n-2, 2].",
+        "Algorithm 1, line 1",
+        "odds = range[1, n-2, 2], evens = range[0, n-2, 2].",
         "Both ranges must reach n-1: all n positions are in the ring.",
         f"with the printed ranges (both ends included) the ring over n positions misses, for n = 2 to 11: "
         f"{'; '.join(f'{n}: {positions}' for n, positions in missing.items())}. Least degree of the network then: "
         + ", ".join(f"{r}x{c}: {d}" for (r, c), d in degrees.items())
         + f" instead of 4. With all positions the ring over 5 is {'-'.join(map(str, [*turned, 0]))}, the one that "
         f"figure 5a draws{'' if turned == drawn else ' (not the same)'}.",
-    )  # fmt: skip
+    )
 
 
 def _greedy(page: Reproduction) -> None:
@@ -140,8 +141,9 @@ def _greedy(page: Reproduction) -> None:
             raise RuntimeError(f"the greedy's schedule on {r}x{c} fails its check: {verdict.faults}")
         rows.append((f"{r}x{c}", lower_bound(instance)[0], min(steps), statistics.median(steps), max(steps), seeds))
         if (r, c) == (2, 3):
-            page.compare("Section IV-A, 2x3, C = 4", "their greedy with random ties, best of 100 seeds", 5, min(steps),
-                         "timesteps", "the text leaves ties and the choice of links open")  # fmt: skip
+            what = "their greedy with random ties, best of 100 seeds"
+            words = "the text leaves ties and the choice of links open"
+            page.compare("Section IV-A, 2x3, C = 4", what, 5, min(steps), "timesteps", words)
     columns = ["EquiMesh, C = 4", "bound", "best", "median", "worst", "seeds"]
     page.table(
         "The published greedy (Algorithm 2) with random ties, timesteps; the best is replayed",
@@ -160,10 +162,11 @@ def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curve
             name = f"bandwidth-{curve.rows}x{curve.cols}-{collective}"
             page.table(f"Effective bandwidth, {curve.name}, GB/s", bandwidth.table(curve), file=name)
         page.figure(
-            bandwidth.draw(curves), f"figure-{figure}",
+            bandwidth.draw(curves),
+            f"figure-{figure}",
             f"Effective bandwidth of the {collective} over message size, 128 GB/s and 20 ns per hop (figure {figure}). "
             "Dashed: no algorithm on that network can be above.",
-        )  # fmt: skip
+        )
     page.note(
         "Effective bandwidth: bytes that every node ends up with over completion time in the alpha-beta model. Every "
         "algorithm takes the number of chunks (1, 4; TTO and TidalMesh also 16, 32) that suits the size best. The "
@@ -175,14 +178,15 @@ def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curve
 def _saturated(page: Reproduction, curve: bandwidth.Curves, where: str, printed: float) -> None:
     best, seconds = curve.best_baseline(SATURATED)
     here, ours = curve.seconds(XTREE, SATURATED), curve.seconds(OURS, SATURATED)
-    page.compare(where, "XTree over the best mesh baseline at saturation", printed, seconds / here,
-                 "x", f"best baseline: {best}")  # fmt: skip
+    page.compare(
+        where, "XTree over the best mesh baseline at saturation", printed, seconds / here, "x", f"best baseline: {best}"
+    )
     page.compare(
         where, "ours over the best mesh baseline", printed, seconds / curve.seconds(OURS, SATURATED), "x", best
     )
     least = curve.seconds(MESH_BOUND, SATURATED)
-    page.compare(where, "ours over any algorithm on the mesh, at least", printed, least / ours, "x",
-                 f"mesh bound {SATURATED / least / 1e9:.1f} GB/s")  # fmt: skip
+    bound = f"mesh bound {SATURATED / least / 1e9:.1f} GB/s"
+    page.compare(where, "ours over any algorithm on the mesh, at least", printed, least / ours, "x", bound)
 
 
 def _workloads(page: Reproduction, found: dict[tuple[int, int, str], bandwidth.Curves]) -> None:
@@ -191,13 +195,15 @@ def _workloads(page: Reproduction, found: dict[tuple[int, int, str], bandwidth.C
         f"Language models on 8x8, {llm.TOKENS} tokens, under the model of `synth_models.xtree.paper.llm`", table, "llm"
     )
     page.figure(
-        llm.draw(table), "figure-9",
+        llm.draw(table),
+        "figure-9",
         "Speedup of XTree on EquiMesh over the mesh, one pass through all layers (the paper's figure 9).",
-    )  # fmt: skip
+    )
     for which, direction, printed in (
-        ("forward", "forward", (1.35, 1.39, 1.37)), ("backward, allgather hidden", "backward", (1.06, 1.23, 1.13)),
+        ("forward", "forward", (1.35, 1.39, 1.37)),
+        ("backward, allgather hidden", "backward", (1.06, 1.23, 1.13)),
         ("backward, all exposed", "backward", (1.06, 1.23, 1.13)),
-    ):  # fmt: skip
+    ):
         values = table[table["pass"] == which]["speedup"]
         ours = (float(values.min()), float(values.max()), llm.geometric_mean(values))
         for what, theirs, value in zip(("least", "largest", "geometric mean"), printed, ours, strict=True):
@@ -224,9 +230,11 @@ def _alone(page: Reproduction) -> None:
     """The programs without any help from references, bounds or the relaxation."""
     rows = []
     for method, solver, names in (
-        ("ilp", "highs", (*QUESTIONS, "equimesh-5x11-c1")), ("cpsat", "cpsat", QUESTIONS),
-        ("ilp", "scip", QUESTIONS[:2]), ("ilp", "gurobi", QUESTIONS[:1]),
-    ):  # fmt: skip
+        ("ilp", "highs", (*QUESTIONS, "equimesh-5x11-c1")),
+        ("cpsat", "cpsat", QUESTIONS),
+        ("ilp", "scip", QUESTIONS[:2]),
+        ("ilp", "gurobi", QUESTIONS[:1]),
+    ):
         instances = [page.shipped("xtree", name) for name in names]
         try:
             for instance, record in page.solve(

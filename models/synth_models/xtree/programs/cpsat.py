@@ -1,7 +1,7 @@
 """Method ``cpsat`` (program): the time-expanded link allocation as a CP-SAT model.
 
-The same index sets and rows as ``programs/ilp/model.py``; a node's receipts are an exactly-one, causality is
-an implication. ``h[k,v,t]`` is tied to arrivals by the same balance.
+The same index sets, symbols and equations as ``programs/ilp/model.py``; a node's last receipts are an exactly-one,
+causality is an implication.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers.horizon import Decision
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.programs.fewest_timesteps import fewest_timesteps, folded_words
-from synth_models.xtree.programs.ilp.method import check_size
+from synth_models.xtree.programs.fewest_timesteps import check_size, decision, fewest_timesteps
 from synth_models.xtree.programs.joint import method as joint
 from synth_models.xtree.programs.time_expansion import TimeExpansion, free_generators
-
-LARGEST = 3_000_000
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -43,24 +40,41 @@ def build(expansion: TimeExpansion) -> tuple[Any, list[Any], list[Any]]:
     model = cp_model.CpModel()
     send = [model.new_bool_var("") for _ in expansion.send]
     held = [model.new_bool_var("") for _ in expansion.held]
+    link_capacity(model, expansion, send)
+    conservation(model, expansion, send, held)
+    causality(model, expansion, send, held)
+    return model, send, held
+
+
+def link_capacity(model: Any, expansion: TimeExpansion, send: list[Any]) -> None:
+    """(1): an arc carries at most as many chunks per timestep as it has links."""
+    from ortools.sat.python.cp_model import LinearExpr
+
     for arcs, _, variables, coefficients in expansion.capacity_rows():
-        capacity = expansion.capacity[arcs[0]]
+        capacity, load = expansion.capacity[arcs[0]], [send[i] for i in variables]
         if capacity == 1 and set(coefficients) == {1}:
-            model.add_at_most_one([send[i] for i in variables])
+            model.add_at_most_one(load)
         else:
-            load = cp_model.LinearExpr.weighted_sum([send[i] for i in variables], coefficients)
-            model.add(load <= capacity)
+            model.add(LinearExpr.weighted_sum(load, coefficients) <= capacity)
+
+
+def conservation(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+    """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
+    from ortools.sat.python.cp_model import LinearExpr
+
     for _, arriving, coefficients, before, after in expansion.arrival_rows():
         literals = [send[i] for i in arriving] + ([held[before]] if before is not None else [])
         if after is None and set(coefficients) <= {1}:
             model.add_exactly_one(literals)
         else:
             signs = [*coefficients] + ([1] if before is not None else [])
-            right = held[after] if after is not None else 1
-            model.add(cp_model.LinearExpr.weighted_sum(literals, signs) == right)
+            model.add(LinearExpr.weighted_sum(literals, signs) == (held[after] if after is not None else 1))
+
+
+def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+    """(3): a chunk leaves a node only in a later timestep than it arrived."""
     for sent, before in expansion.departure_rows():
         model.add_implication(send[sent], held[before])
-    return model, send, held
 
 
 def order_chunks(model: Any, expansion: TimeExpansion, held: list[Any]) -> None:
@@ -81,7 +95,7 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
 
     started = time.monotonic()
     roots = np.repeat(np.arange(network.nodes), chunks)
-    check_size(network, len(roots), horizon, LARGEST)
+    check_size(network, len(roots), horizon)
     folded = bool(options.method["fold"])
     expansion = TimeExpansion(network, roots, horizon, fold=free_generators(network) if folded else ())
     model, send, held = build(expansion)
@@ -91,13 +105,11 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
         order_rotations(model, expansion, held, point_symmetries(network)[1:])
     built = time.monotonic()
     result, solver = cpsat_solver.solve(model, options)
-    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
-    if result.termination == "infeasible":
-        decision.answer = "restricted" if folded else "infeasible"
-        decision.message = folded_words(horizon) if folded else None
-    elif result.has_point:
-        chosen = [i for i, literal in enumerate(send) if solver.boolean_value(literal)]
-        decision.answer, decision.solution = "feasible", expansion.schedule(chosen)
-    elif result.termination == "error":
-        decision.answer = "error"
-    return decision
+    seconds = built - started, time.monotonic() - built
+    return decision(
+        result,
+        horizon,
+        folded,
+        seconds,
+        lambda: expansion.schedule([i for i, literal in enumerate(send) if solver.boolean_value(literal)]),
+    )

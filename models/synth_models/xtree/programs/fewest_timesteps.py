@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from synth.errors import UnsupportedError
+from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.status import SolverResult
 from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
@@ -20,6 +21,8 @@ from synth_models.xtree.references import pull, symmetric, xtree
 
 Decide = Callable[[Network, int, int, RunOptions], Decision]
 """``(network, chunks per node, horizon, options)`` decides an allgather."""
+
+LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone would take minutes
 
 
 def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decide, by: str) -> Outcome:
@@ -39,32 +42,65 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
         incumbent, origin = _incumbent(network, instance.chunks, options, steps)
         seconds = time.monotonic() - started
 
-    def decided(horizon: int) -> Decision:
+    def attack(horizon: int) -> Decision:
         if not options.method["relaxation"]:
             return decide(network, instance.chunks, horizon, options)
         found = relaxation.refute(network, instance.chunks, horizon, options, relaxation.QUICK)
         if found.certificate is not None:
-            return Decision(
-                "infeasible", certificate=found.certificate, proof=found.words, build_s=found.build_s,
-                solve_s=found.solve_s,
-            )  # fmt: skip
-        decision = decide(network, instance.chunks, horizon, options)
-        decision.build_s += found.build_s
-        decision.solve_s += found.solve_s
-        return decision
+            decided = Decision("infeasible", certificate=found.certificate, proof=found.words)
+        else:
+            decided = decide(network, instance.chunks, horizon, options)
+        decided.build_s += found.build_s
+        decided.solve_s += found.solve_s
+        return decided
 
     outcome = fewest(
-        decided, Proven(steps, proof, certificate), options, by=by, unit="timesteps", size=lambda found: found.steps,
-        incumbent=incumbent, origin=origin, horizon=horizon,
-    )  # fmt: skip
+        attack,
+        Proven(steps, proof, certificate),
+        options,
+        by=by,
+        unit="timesteps",
+        size=lambda found: found.steps,
+        incumbent=incumbent,
+        origin=origin,
+        horizon=horizon,
+    )
     outcome.solve_s += seconds
     outcome.solution = _orient(instance, outcome.solution)
     return outcome
 
 
-def folded_words(horizon: int) -> str:
-    """What it means that the folded program has no point."""
-    return f"no schedule of {horizon} timesteps is invariant under the network's symmetries; others are not excluded"
+def check_size(network: Network, chunks: int, horizon: int) -> None:
+    """Raise :class:`SizeLimitError` when the program would have more than ``LARGEST`` send variables."""
+    triples = chunks * len(network.arcs[0]) * horizon
+    if triples > LARGEST:
+        raise SizeLimitError(
+            f"the program would have about {triples} variables, more than {LARGEST}; use pull or symmetric"
+        )
+
+
+def decision(
+    result: SolverResult,
+    horizon: int,
+    folded: bool,
+    seconds: tuple[float, float],
+    schedule: Callable[[], Schedule],
+) -> Decision:
+    """What the solver's result says of the horizon; ``schedule`` reads its point, ``seconds`` went into building and
+    solving. That the folded program has no point excludes no other schedule."""
+    found = Decision("limit", message=result.message, build_s=seconds[0], solve_s=seconds[1])
+    if result.termination == "infeasible" and folded:
+        found.answer = "restricted"
+        found.message = (
+            f"no schedule of {horizon} timesteps is invariant under the network's symmetries; others are not excluded"
+        )
+    elif result.termination == "infeasible":
+        found.answer, found.message = "infeasible", None
+    elif result.has_point:
+        found.answer, found.solution = "feasible", schedule()
+    elif result.termination == "error":
+        found.answer = "error"
+    return found
 
 
 def _incumbent(network: Network, chunks: int, options: RunOptions, bound: int) -> tuple[Schedule, str]:

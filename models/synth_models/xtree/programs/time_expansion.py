@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import connected_components
 
 from synth.network import Network
 from synth.network.symmetry import Permutation, point_symmetries, translation, translations
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 
 Label = npt.NDArray[np.int32]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from synth.network import Network
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
 
 Allgather = Callable[[Network, int], Schedule]

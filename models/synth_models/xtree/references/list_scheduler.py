@@ -1,4 +1,4 @@
-"""A list scheduler for given routes, and the routes that mesh algorithms take.
+"""A list scheduler for given trees.
 
 The baselines ``mesh2d_rings``, ``tto`` and ``tidalmesh`` fix for every chunk the tree it travels on; when each transfer
 takes place is left to one scheduler. It goes timestep by timestep and gives every link the most urgent of the chunks
@@ -18,15 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth.network import Network
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 
 IntArray = npt.NDArray[np.int32]
-
-ROW, COLUMN = 0, 1  # grid axes: along ROW the row index changes (the Y dimension), along COLUMN the column index (X)
-MINUS, PLUS = 0, 1  # senses of travel along an axis
 
 
 def list_schedule(
@@ -67,15 +63,14 @@ def list_schedule(
     counts = np.zeros(network.links, np.int64)
     for links in kinds:
         there = links >= 0
-        counts += np.bincount(
-            links[there], np.broadcast_to(uses[:, None], links.shape)[there], network.links
-        ).astype(np.int64)  # fmt: skip
+        weights = np.broadcast_to(uses[:, None], links.shape)[there]
+        counts += np.bincount(links[there], weights, network.links).astype(np.int64)
     none = np.zeros((0, nodes), np.int32)
-    step, link, chunk, adds = _list_schedule(
-        network.src, network.dst, np.ascontiguousarray(tree_of, np.int32), groups,
-        none if down is None else down, first, sibling, none if up is None else up, waiting, copy_rank, sum_rank,
-        np.concatenate(([0], np.cumsum(counts))),
-    )  # fmt: skip
+    copying = (none if down is None else down, first, sibling, copy_rank)
+    summing = (none if up is None else up, waiting, sum_rank)
+    begin = np.concatenate(([0], np.cumsum(counts)))
+    tree_of = np.ascontiguousarray(tree_of, np.int32)
+    step, link, chunk, adds = _list_schedule(network.src, network.dst, tree_of, groups, copying, summing, begin)
     return Schedule.of(step, link, chunk, adds)
 
 
@@ -175,10 +170,9 @@ def _pop(e: int, heap: Any, begin: Any, size: Any) -> int:
 
 
 @jit
-def _list_schedule(
-    src: Any, dst: Any, tree_of: Any, group: Any, down: Any, first: Any, sibling: Any, up: Any, children: Any,
-    copy_rank: Any, sum_rank: Any, begin: Any,
-) -> Any:  # fmt: skip
+def _list_schedule(src: Any, dst: Any, tree_of: Any, group: Any, copying: Any, summing: Any, begin: Any) -> Any:
+    down, first, sibling, copy_rank = copying
+    up, children, sum_rank = summing
     chunks, nodes, links = len(tree_of), copy_rank.shape[1], len(src)
     copies, sums = len(down) > 0, len(up) > 0
     longest = max(copy_rank.max(), sum_rank.max())
@@ -233,55 +227,3 @@ def _list_schedule(
             at_chunk[arrivals], at_node[arrivals], at_sum[arrivals] = k, dst[e], adds
             arrivals += 1
     return out_step, out_link, out_chunk, out_adds
-
-
-def links_into(network: Network, kinds: tuple[str, ...], method: str) -> IntArray:
-    """Link ids of a 2-D grid, shape (axes, senses, nodes): over which link one comes into a node along an axis.
-
-    Only the links of the mesh or torus count, not the rings of an EquiMesh; -1 where the grid ends. Raises
-    :class:`UnsupportedError` for a network of another kind than ``kinds``.
-    """
-    if network.kind not in kinds or network.grid is None or len(network.grid) != 2:
-        raise UnsupportedError(f"{method} is defined on {', '.join(kinds)} with two dimensions, not on {network.kind}")
-    rows, cols = network.grid
-    count = network.links
-    if network.kind == "equimesh":
-        count = 2 * (rows * (cols - 1) + cols * (rows - 1))  # the ring links come after these
-    tail, head = (np.stack(np.divmod(ends[:count], cols)) for ends in (network.src, network.dst))
-    into = np.full((2, 2, network.nodes), -1, np.int32)
-    for axis, side in enumerate((rows, cols)):
-        move = head[axis] - tail[axis]
-        for sense, unit in ((MINUS, -1), (PLUS, 1)):
-            around = (move == -unit * (side - 1)) if network.kind == "torus" and side > 2 else False
-            e = np.flatnonzero((move == unit) | around)
-            into[axis, sense, network.dst[e]] = e
-    return into
-
-
-def turned_round(network: Network, into: IntArray, links: IntArray) -> IntArray:
-    """For each link of the grid the one in the opposite direction between the same nodes; -1 stays."""
-    there = into >= 0
-    back = np.full(network.links + 1, -1, np.int32)  # the last place answers for -1
-    axis, sense, head = np.nonzero(there)
-    back[into[there]] = into[axis, 1 - sense, network.src[into[axis, sense, head]]]
-    return back[links]
-
-
-def dimension_ordered(
-    grid: tuple[int, ...], into: IntArray, first_axis: int, around: int | None = None
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Trees of all owners, shape (nodes, nodes): along ``first_axis`` from the owner, then along the other axis.
-
-    The second array tells which links belong to the second axis. Chunks go away from the owner both ways; with
-    ``around`` (a sense) they go round each ring of a torus in that one sense instead, where the side is above 2.
-    """
-    place = np.stack(np.divmod(np.arange(int(np.prod(grid))), grid[1]))
-    offset = place[:, None, :] - place[:, :, None]  # (axis, owner, node)
-    later = offset[1 - first_axis] != 0
-    axis = np.where(later, 1 - first_axis, first_axis)
-    along = np.where(later, offset[1 - first_axis], offset[first_axis])
-    sense = (along > 0).astype(np.int64)
-    if around is not None:
-        sense = np.where(np.asarray(grid)[axis] > 2, around, sense)
-    trees = into[axis, sense, np.arange(len(along))[None, :]]
-    return np.where(along == 0, np.int32(-1), trees).astype(np.int32), later

@@ -30,19 +30,12 @@ import numpy as np
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
-from synth_models.xtree.references.list_scheduler import (
-    COLUMN,
-    MINUS,
-    PLUS,
-    ROW,
-    dimension_ordered,
-    links_into,
-    list_schedule,
-)
+from synth_models.xtree.references.grid_links import COLUMN, MINUS, PLUS, ROW, dimension_ordered, links_into
+from synth_models.xtree.references.list_scheduler import list_schedule
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:

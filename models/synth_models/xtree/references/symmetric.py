@@ -26,7 +26,7 @@ from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import translations
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather

@@ -38,10 +38,11 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.references.list_scheduler import links_into, list_schedule, turned_round
+from synth_models.xtree.references.grid_links import links_into, turned_round
+from synth_models.xtree.references.list_scheduler import list_schedule
 
 IntArray = npt.NDArray[np.int32]
 
@@ -92,14 +93,8 @@ def corner_trees(network: Network, into: IntArray) -> IntArray:
     mesh = np.sort(into[into >= 0])
     corner_links = mesh[network.dst[mesh] == IDLE]
     usable = np.append(mesh, corner_links[:1])
-    tail, head = network.src[usable], network.dst[usable]
-    by_tail, by_head = np.argsort(tail, kind="stable"), np.argsort(head, kind="stable")
-    ends = np.arange(network.nodes + 1)
-    place, complete = _edmonds(
-        network.nodes, tail, head, np.searchsorted(tail[by_tail], ends), by_tail,
-        np.searchsorted(head[by_head], ends), by_head, roots,
-    )  # fmt: skip
-    if not complete:
+    place = disjoint_arborescences(network.nodes, network.src[usable], network.dst[usable], roots)
+    if place is None:
         raise UnsupportedError(f"a {rows}x{cols} mesh has no three link-disjoint trees rooted at three corners")
     trees: IntArray = np.where(place >= 0, usable[place], -1).astype(np.int32)
     relays = np.any((trees >= 0) & (network.src[trees] == IDLE), axis=1)
@@ -109,86 +104,47 @@ def corner_trees(network: Network, into: IntArray) -> IntArray:
     return np.concatenate([trees, other[None]])
 
 
-@jit
-def _edmonds(nodes: int, tail: Any, head: Any, out: Any, by_tail: Any, start: Any, by_head: Any, roots: Any) -> Any:
-    """Lovasz' proof of Edmonds' theorem: trees one after the other, never taking an arc that a later one must have.
+def disjoint_arborescences(nodes: int, tail: IntArray, head: IntArray, roots: IntArray) -> IntArray | None:
+    """Arcs into every node, shape (roots, nodes), -1 at the root: a spanning tree from each root, no two with an arc
+    in common; None if there are none. Parallel arcs are allowed.
 
-    With roots ``r_2..r_k`` still to serve and the arcs left over, every node set X must keep as many arcs in as there
-    are of those roots outside X. A tree's new arc (u, v) endangers only sets with v and without u: those have enough
-    iff v gets k-1 units of flow from u (any amount) and the other roots (one each). An arc refused once stays refused.
+    Lovasz' proof of Edmonds' theorem: trees one after the other, never taking an arc that a later one must have. With
+    roots ``r_2..r_k`` still to serve and the arcs left over, every node set X must keep as many arcs in as there are of
+    those roots outside X. A tree's new arc (u, v) endangers only sets with v and without u: those have enough iff v
+    gets k-1 units of flow from u (any amount) and the other roots (one each). An arc refused once stays refused.
     """
-    trees = len(roots)
-    arcs = len(tail)
-    used = np.zeros(arcs, np.bool_)
-    place = np.full((trees, nodes), -1, np.int32)
-    flow = np.zeros(arcs, np.bool_)
-    via, seen = np.empty(nodes, np.int64), np.empty(nodes, np.bool_)
-    queue, members = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-    for t in range(trees):
-        inside = np.zeros(nodes, np.bool_)
-        inside[roots[t]] = True
-        members[0], size, m = roots[t], 1, 0
-        while m < size:
-            u = members[m]
-            m += 1
-            for i in range(out[u], out[u + 1]):
-                arc = by_tail[i]
-                v = head[arc]
-                if used[arc] or inside[v]:
+    from ortools.graph.python.max_flow import SimpleMaxFlow
+
+    count, source = len(tail), nodes
+    flow = SimpleMaxFlow()
+    arcs = flow.add_arcs_with_capacity(tail, head, np.ones(count, np.int64))
+    supply = flow.add_arcs_with_capacity(np.full(nodes, source), np.arange(nodes), np.zeros(nodes, np.int64))
+    left = np.ones(count, np.int64)
+    place = np.full((len(roots), nodes), -1, np.int32)
+    by_tail = [np.flatnonzero(tail == u) for u in range(nodes)]
+    for t, root in enumerate(roots):
+        later = roots[t + 1 :]
+        members = [int(root)]
+        inside = np.arange(nodes) == root
+        for u in members:
+            offered = np.bincount(later, minlength=nodes)
+            offered[u] = len(later)
+            flow.set_arcs_capacity(supply, offered)
+            for arc in by_tail[u]:
+                v = int(head[arc])
+                if not left[arc] or inside[v]:
                     continue
-                used[arc] = True
-                flow[:] = False
-                token = np.zeros(nodes, np.int64)  # roots still to serve whose unit has not been sent
-                for later in range(t + 1, trees):
-                    token[roots[later]] += 1
-                served = True
-                for _ in range(trees - 1 - t):  # one augmenting path, searched from v backwards, per unit
-                    seen[:] = False
-                    seen[v] = True
-                    queue[0], first, last, source = v, 0, 1, -1
-                    while first < last:
-                        x = queue[first]
-                        first += 1
-                        if x == u or token[x] > 0:
-                            source = x
-                            break
-                        for q in range(start[x], start[x + 1]):
-                            a = by_head[q]
-                            if not used[a] and not flow[a] and not seen[tail[a]]:
-                                seen[tail[a]] = True
-                                via[tail[a]] = a
-                                queue[last] = tail[a]
-                                last += 1
-                        for q in range(out[x], out[x + 1]):
-                            a = by_tail[q]
-                            if flow[a] and not seen[head[a]]:
-                                seen[head[a]] = True
-                                via[head[a]] = arcs + a
-                                queue[last] = head[a]
-                                last += 1
-                    if source < 0:
-                        served = False
-                        break
-                    if source != u:
-                        token[source] -= 1
-                    x = source
-                    while x != v:
-                        if via[x] < arcs:
-                            flow[via[x]] = True
-                            x = head[via[x]]
-                        else:
-                            flow[via[x] - arcs] = False
-                            x = tail[via[x] - arcs]
-                if served:
-                    place[t, v] = arc
-                    inside[v] = True
-                    members[size] = v
-                    size += 1
+                left[arc] = 0
+                flow.set_arcs_capacity(arcs, left)
+                flow.solve(source, v)
+                if flow.optimal_flow() >= len(later):
+                    place[t, v], inside[v] = arc, True
+                    members.append(v)
                 else:
-                    used[arc] = False
-        if size < nodes:
-            return place, False
-    return place, True
+                    left[arc] = 1
+        if len(members) < nodes:
+            return None
+    return place
 
 
 @jit

@@ -22,7 +22,7 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
 

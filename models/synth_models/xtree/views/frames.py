@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from synth.frames import Frames
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.views.describe import positions
+from synth_models.xtree.views.positions import positions
 
 
 def frames(instance: XTreeInstance, schedule: Schedule) -> Frames:

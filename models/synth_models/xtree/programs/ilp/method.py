@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 
-from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.network import Network
 from synth.network.symmetry import point_symmetries
@@ -15,12 +14,10 @@ from synth.solvers import mathprog
 from synth.solvers.catalogue import require
 from synth.solvers.horizon import Decision
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.programs.fewest_timesteps import fewest_timesteps, folded_words
+from synth_models.xtree.programs.fewest_timesteps import check_size, decision, fewest_timesteps
 from synth_models.xtree.programs.ilp import model as ilp_model
 from synth_models.xtree.programs.joint import method as joint
 from synth_models.xtree.programs.time_expansion import TimeExpansion, free_generators
-
-LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone would take minutes
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
@@ -34,7 +31,7 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
     """Build and solve the program for one horizon."""
     started = time.monotonic()
     roots = np.repeat(np.arange(network.nodes), chunks)
-    check_size(network, len(roots), horizon, LARGEST)
+    check_size(network, len(roots), horizon)
     folded = bool(options.method["fold"])
     with mathprog.building():
         expansion = TimeExpansion(network, roots, horizon, fold=free_generators(network) if folded else ())
@@ -45,22 +42,11 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
             ilp_model.order_rotations(model, expansion, point_symmetries(network)[1:])
     built = time.monotonic()
     result = mathprog.solve(model, options, bounded=True)
-    decision = Decision("limit", message=result.message, build_s=built - started, solve_s=time.monotonic() - built)
-    if result.termination == "infeasible":
-        decision.answer = "restricted" if folded else "infeasible"
-        decision.message = folded_words(horizon) if folded else None
-    elif result.has_point:
-        chosen = [i for i in range(len(expansion.send)) if model.send[i].value > 0.5]
-        decision.answer, decision.solution = "feasible", expansion.schedule(chosen)
-    elif result.termination == "error":
-        decision.answer = "error"
-    return decision
-
-
-def check_size(network: Network, chunks: int, horizon: int, largest: int) -> None:
-    """Raise :class:`SizeLimitError` when the program would have more than ``largest`` send variables."""
-    triples = chunks * len(network.arcs[0]) * horizon
-    if triples > largest:
-        raise SizeLimitError(
-            f"the program would have about {triples} variables, more than {largest}; use pull or symmetric"
-        )
+    seconds = built - started, time.monotonic() - built
+    return decision(
+        result,
+        horizon,
+        folded,
+        seconds,
+        lambda: expansion.schedule([i for i, sent in model.send.items() if sent.value > 0.5]),
+    )

@@ -25,9 +25,8 @@ from __future__ import annotations
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
-from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression
 
+from synth.solvers.rows import Row, add_rows, ones
 from synth_models.xtree.programs.time_expansion import TimeExpansion
 
 
@@ -37,74 +36,48 @@ def build(expansion: TimeExpansion, integer: bool = True) -> pyo.ConcreteModel:
     kind: dict[str, Any] = {"domain": pyo.Binary} if integer else {"bounds": (0, 1)}
     model.send = pyo.Var(range(len(expansion.send)), **kind)
     model.held = pyo.Var(range(len(expansion.held)), **kind)
-    send, held = list(model.send.values()), list(model.held.values())
-    link_capacity(model, expansion, send)
-    conservation(model, expansion, send, held)
-    causality(model, expansion, send, held)
+    link_capacity(model, expansion)
+    conservation(model, expansion)
+    causality(model, expansion)
     model.objective = pyo.Objective(expr=0)
     return model
 
 
-def linear(coefficients: list[int], variables: list[Any]) -> Any:
-    """A linear expression made directly; sums of products would be walked term by term."""
-    return LinearExpression(
-        [v if c == 1 else MonomialTermExpression((c, v)) for c, v in zip(coefficients, variables, strict=True)]
-    )
-
-
-def link_capacity(model: Any, expansion: TimeExpansion, send: list[Any]) -> None:
+def link_capacity(model: Any, expansion: TimeExpansion) -> None:
     """(1): an arc carries at most as many chunks per timestep as it has links."""
-    rows = expansion.capacity_rows()
-
-    def at_most_its_links(_: Any, i: int) -> Any:
-        arcs, _, variables, coefficients = rows[i]
-        load = linear(coefficients, [send[j] for j in variables])
-        return InequalityExpression((load, expansion.capacity[arcs[0]]), strict=False)
-
-    model.link_capacity = pyo.Constraint(range(len(rows)), rule=at_most_its_links)
+    send, rows = list(model.send.values()), list[Row]()
+    for arcs, _, variables, coefficients in expansion.capacity_rows():
+        load = zip(coefficients, (send[i] for i in variables), strict=True)
+        rows.append((load, "<=", expansion.capacity[arcs[0]]))
+    add_rows(model, "link_capacity", rows)
 
 
-def conservation(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+def conservation(model: Any, expansion: TimeExpansion) -> None:
     """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
-    rows = expansion.arrival_rows()
-
-    def before_and_arrivals(_: Any, i: int) -> Any:
-        _, arriving, coefficients, before, after = rows[i]
-        variables, signs, right = [send[j] for j in arriving], list(coefficients), 1
-        if before is not None:
-            variables.append(held[before])
-            signs.append(1)
-        if after is not None:
-            variables.append(held[after])
-            signs.append(-1)
-            right = 0
-        return EqualityExpression((linear(signs, variables), right))
-
-    model.conservation = pyo.Constraint(range(len(rows)), rule=before_and_arrivals)
+    send, held, rows = list(model.send.values()), list(model.held.values()), list[Row]()
+    for _, arriving, coefficients, before, after in expansion.arrival_rows():
+        terms = list(zip(coefficients, (send[i] for i in arriving), strict=True))
+        terms += [(sign, held[i]) for sign, i in ((1, before), (-1, after)) if i is not None]
+        rows.append((terms, "==", 1 if after is None else 0))
+    add_rows(model, "conservation", rows)
 
 
-def causality(model: Any, expansion: TimeExpansion, send: list[Any], held: list[Any]) -> None:
+def causality(model: Any, expansion: TimeExpansion) -> None:
     """(3): a chunk leaves a node only in a later timestep than it arrived."""
-    rows = expansion.departure_rows()
-
-    def held_before_sent(_: Any, i: int) -> Any:
-        sent, before = rows[i]
-        return InequalityExpression((send[sent], held[before]), strict=False)
-
-    model.causality = pyo.Constraint(range(len(rows)), rule=held_before_sent)
+    send, held = list(model.send.values()), list(model.held.values())
+    departures = expansion.departure_rows()
+    add_rows(model, "causality", [([(1, send[sent]), (-1, held[before])], "<=", 0) for sent, before in departures])
 
 
 def order_chunks(model: Any, expansion: TimeExpansion) -> None:
     """Symmetry breaking among the chunks of a node, see :meth:`TimeExpansion.chunk_order_rows`."""
-    held = model.held
-    rows = [(None, linear([1, -1], [held[later], held[earlier]]), 0) for later, earlier in expansion.chunk_order_rows()]
-    model.chunk_order = pyo.Constraint(range(len(rows)), rule=lambda _, i: rows[i])
+    held, pairs = model.held, expansion.chunk_order_rows()
+    add_rows(model, "chunk_order", [([(1, held[later]), (-1, held[earlier])], "<=", 0) for later, earlier in pairs])
 
 
 def order_rotations(model: Any, expansion: TimeExpansion, group: list[Any]) -> None:
     """Symmetry breaking among rotations and reflections, see :meth:`TimeExpansion.rotation_order_rows`."""
-    rows = [
-        (None, linear([1] * len(mine) + [-1] * len(theirs), [model.held[i] for i in (*mine, *theirs)]), 0)
-        for mine, theirs in expansion.rotation_order_rows(group)
-    ]
-    model.rotation_order = pyo.Constraint(range(len(rows)), rule=lambda _, i: rows[i])
+    rows: list[Row] = []
+    for mine, theirs in expansion.rotation_order_rows(group):
+        rows.append((ones(model.held[i] for i in mine) + ones((model.held[i] for i in theirs), -1), "<=", 0))
+    add_rows(model, "rotation_order", rows)

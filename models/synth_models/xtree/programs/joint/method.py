@@ -11,11 +11,12 @@ import numpy.typing as npt
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.schedule.schedule import Schedule
+from synth.schedule import Schedule
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
 from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.rows import add_rows
 from synth.solvers.status import SolverResult
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
@@ -23,6 +24,13 @@ from synth_models.xtree.programs.joint.model import JointModel
 from synth_models.xtree.references import mesh2d_rings, pull, symmetric, tidalmesh, xtree
 
 LARGEST = 400_000  # variables of the joint program
+REFERENCES = {
+    "pull": pull.solve,
+    "symmetric": symmetric.solve,
+    "mirror_xtree": xtree.solve_mirror,
+    "tidalmesh": tidalmesh.solve,
+    "mesh2d_rings": mesh2d_rings.solve,
+}
 
 Point = npt.NDArray[np.bool_] | None
 Solve = Callable[[JointModel, RunOptions], tuple[SolverResult, Point]]
@@ -49,9 +57,16 @@ def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str)
         incumbent, origin = _incumbent(instance, options, steps)
         seconds = time.monotonic() - started
     outcome = fewest(
-        lambda timesteps: decide(instance, timesteps, options, solve, by), Proven(steps, proof, certificate), options,
-        by=by, unit="timesteps", size=lambda found: found.steps, incumbent=incumbent, origin=origin, horizon=horizon,
-    )  # fmt: skip
+        lambda timesteps: decide(instance, timesteps, options, solve, by),
+        Proven(steps, proof, certificate),
+        options,
+        by=by,
+        unit="timesteps",
+        size=lambda found: found.steps,
+        incumbent=incumbent,
+        origin=origin,
+        horizon=horizon,
+    )
     outcome.solve_s += seconds
     return outcome
 
@@ -89,10 +104,7 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
     """The shortest allreduce of the references, and which one it was."""
     bare = RunOptions(options.time_limit_s, seed=options.seed, started=options.started, method={"restarts": 10})
     best: tuple[Schedule, str] | None = None
-    for name, method in (
-        ("pull", pull.solve), ("symmetric", symmetric.solve), ("mirror_xtree", xtree.solve_mirror),
-        ("tidalmesh", tidalmesh.solve), ("mesh2d_rings", mesh2d_rings.solve),
-    ):  # fmt: skip
+    for name, method in REFERENCES.items():
         try:
             schedule = method(instance, bare).solution
         except UnsupportedError:
@@ -108,15 +120,11 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
 def _by_pyomo(model: JointModel, options: RunOptions) -> tuple[SolverResult, Point]:
     import pyomo.environ as pyo
 
-    from synth_models.xtree.programs.ilp.model import linear
-
     with mathprog.building():
         program = pyo.ConcreteModel()
         program.x = pyo.Var(range(model.variables), domain=pyo.Binary)
-        x = [program.x[i] for i in range(model.variables)]
-        program.rows = pyo.ConstraintList()
-        for variables, coefficients, least, most in model.rows:
-            program.rows.add((least, linear(coefficients, [x[i] for i in variables]), most))
+        x = list(program.x.values())
+        add_rows(program, "rows", [([(c, x[i]) for c, i in terms], sense, r) for terms, sense, r in model.rows])
         program.objective = pyo.Objective(expr=0)
     result = mathprog.solve(program, options, bounded=True)
     return result, np.array([variable.value > 0.5 for variable in x]) if result.has_point else None
@@ -127,10 +135,10 @@ def _by_cpsat(model: JointModel, options: RunOptions) -> tuple[SolverResult, Poi
 
     program = cp_model.CpModel()
     x = [program.new_bool_var("") for _ in range(model.variables)]
-    for variables, coefficients, least, most in model.rows:
+    for terms, sense, right in model.rows:
+        coefficients, variables = zip(*terms, strict=True)
+        least = right if sense == "==" else -sum(map(abs, coefficients))  # no row of the model is >=
         total = cp_model.LinearExpr.weighted_sum([x[i] for i in variables], coefficients)
-        low = least if least is not None else -sum(abs(c) for c in coefficients)
-        high = most if most is not None else sum(abs(c) for c in coefficients)
-        program.add_linear_constraint(total, low, high)
+        program.add_linear_constraint(total, least, right)
     result, solver = cpsat_solver.solve(program, options)
     return result, np.array([solver.boolean_value(v) for v in x]) if result.has_point else None

@@ -46,15 +46,13 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.network import Network
-from synth.schedule.schedule import Schedule
-
-Row = tuple[list[int], list[int], int | None, int | None]
-"""``(variables, coefficients, least, most)``."""
+from synth.schedule import Schedule
+from synth.solvers.rows import Row, ones
 
 
 @dataclass
 class JointModel:
-    """A 0/1 program as rows over variable numbers, to be handed to Pyomo or CP-SAT.
+    """A 0/1 program as rows over variable numbers, which the method hands to Pyomo or CP-SAT.
 
     ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes);
     entries are variable numbers, step t at index t - 1.
@@ -110,7 +108,7 @@ class JointModel:
 
 def one_root(model: JointModel) -> None:
     """(1)"""
-    model.rows += [(roots.tolist(), [1] * len(roots), 1, 1) for roots in model.root]
+    model.rows += [(ones(roots), "==", 1) for roots in model.root.tolist()]
 
 
 def link_capacity(model: JointModel) -> None:
@@ -118,75 +116,75 @@ def link_capacity(model: JointModel) -> None:
     for a, capacity in enumerate(model.capacity):
         for t in range(model.horizon):
             users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
-            model.rows.append((users, [1] * len(users), None, capacity))
+            model.rows.append((ones(users), "<=", capacity))
 
 
 def one_partial_sum(model: JointModel, k: int, v: int) -> None:
     """(3): every node but the root sends its partial sum once."""
     outgoing = [a for a, u in enumerate(model.tail) if u == v]
+    settled = [model.root[k, v], *model.settled[k, v]]
     for t in range(model.horizon):
-        before = int(model.settled[k, v, t - 1]) if t else int(model.root[k, v])
-        sends = model.up[k, outgoing, t].tolist()
-        variables = [before, *sends, int(model.settled[k, v, t])]
-        model.rows.append((variables, [1] * (1 + len(sends)) + [-1], 0, 0))
-    model.rows.append(([int(model.settled[k, v, -1])], [1], 1, 1))
+        sends = ones([settled[t], *model.up[k, outgoing, t]])
+        model.rows.append(([*sends, (-1, settled[t + 1])], "==", 0))
+    model.rows.append((ones(settled[-1:]), "==", 1))
 
 
 def sum_is_complete(model: JointModel, k: int, a: int) -> None:
     """(4): what arrives at v in step t was not missing from the sum that v sent in step t or before."""
     v = model.head[a]
     for t in range(model.horizon):
-        variables = [int(model.up[k, a, t]), int(model.settled[k, v, t]), int(model.root[k, v])]
-        model.rows.append((variables, [1, 1, -1], None, 1))
+        arrives_late = ones([model.up[k, a, t], model.settled[k, v, t]])
+        model.rows.append(([*arrives_late, (-1, model.root[k, v])], "<=", 1))
 
 
 def root_is_complete(model: JointModel, k: int, v: int) -> None:
     """(5): the root has the sum once everybody else has sent."""
-    model.rows.append(([*model.start[k, v].tolist(), int(model.root[k, v])], [1] * model.horizon + [-1], 0, 0))
+    model.rows.append(([*ones(model.start[k, v]), (-1, model.root[k, v])], "==", 0))
     for w in range(model.network.nodes):
         if w != v:
             for t in range(model.horizon):
-                model.rows.append(([int(model.start[k, v, t]), int(model.settled[k, w, t])], [1, -1], None, 0))
+                model.rows.append(_implies(model.start[k, v, t], model.settled[k, w, t]))
 
 
 def conservation(model: JointModel, k: int, v: int) -> None:
     """(6): every node gets the complete sum exactly once, the root by completing it."""
     incoming = [a for a, w in enumerate(model.head) if w == v]
     for t in range(model.horizon):
-        arrivals = [int(model.start[k, v, t]), *model.down[k, incoming, t].tolist()]
-        arrivals += model.mate[k, incoming, t].tolist()
-        if t:
-            arrivals.append(int(model.held[k, v, t - 1]))
-        model.rows.append(([*arrivals, int(model.held[k, v, t])], [1] * len(arrivals) + [-1], 0, 0))
-    model.rows.append(([int(model.held[k, v, -1])], [1], 1, 1))
+        arrivals = [model.start[k, v, t], *model.down[k, incoming, t], *model.mate[k, incoming, t]]
+        before = [model.held[k, v, t - 1]] if t else []
+        model.rows.append(([*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0))
+    model.rows.append((ones(model.held[k, v, -1:]), "==", 1))
 
 
 def causality(model: JointModel, k: int, a: int) -> None:
     """(7): a complete sum leaves a node only in a later timestep than it got there."""
     u = model.tail[a]
-    model.rows.append(([int(model.down[k, a, 0])], [1], 0, 0))
+    model.rows.append((ones(model.down[k, a, :1]), "==", 0))
     for t in range(1, model.horizon):
-        model.rows.append(([int(model.down[k, a, t]), int(model.held[k, u, t - 1])], [1, -1], None, 0))
+        model.rows.append(_implies(model.down[k, a, t], model.held[k, u, t - 1]))
 
 
 def mates(model: JointModel, k: int, a: int) -> None:
     """(8): the root completes its mate in the step in which the mate completes the root, all others having sent."""
     u, v = model.tail[a], model.head[a]
     back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
+    others = [w for w in range(model.network.nodes) if w not in (u, v)]
     for t in range(model.horizon):
-        m = int(model.mate[k, a, t])
-        model.rows.append(([m, int(model.root[k, u])], [1, -1], None, 0))
-        model.rows.append(([m, int(model.start[k, u, t])], [1, -1], None, 0))
-        model.rows.append(([m, *model.up[k, back, t].tolist()], [1] + [-1] * len(back), None, 0))
-        for w in range(model.network.nodes):
-            if w not in (u, v):
-                before = [int(model.settled[k, w, t - 1])] if t else []
-                model.rows.append(([m, *before], [1] + [-1] * len(before), None, 0))
+        mate = model.mate[k, a, t]
+        model.rows += [_implies(mate, model.root[k, u]), _implies(mate, model.start[k, u, t])]
+        model.rows.append(_implies(mate, *model.up[k, back, t]))
+        for w in others:
+            model.rows.append(_implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate))
 
 
 def order_roots(model: JointModel) -> None:
     """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
-    nodes = list(range(model.network.nodes))
     for k in range(model.chunks - 1):
-        variables = [*model.root[k].tolist(), *model.root[k + 1].tolist()]
-        model.rows.append((variables, nodes + [-v for v in nodes], None, 0))
+        mine = list(enumerate(model.root[k]))
+        theirs = [(-v, variable) for v, variable in enumerate(model.root[k + 1])]
+        model.rows.append((mine + theirs, "<=", 0))
+
+
+def _implies(variable: int, *others: int) -> Row:
+    """Where ``variable`` is 1 one of the others is; without others it is 0."""
+    return [(1, variable), *ones(others, -1)], "<=", 0

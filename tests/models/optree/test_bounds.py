@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from optree_brute_force import fewest_steps
-from optree_cases import SHIPPED, limited, options, ring
 
 import synth
+from models.optree.brute_force import fewest_steps
+from models.optree.cases import SHIPPED, limited, options, ring
 from synth_models.optree.bounds.steps import lower_bound, receive_bound
 from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.carrying import price
-from synth_models.optree.programs.time_expanded import decide, solve
+from synth_models.optree.programs.time_expanded.method import decide, solve
 from synth_models.optree.references.optree import best_schedule
 from synth_models.optree.references.relay import relay
 from synth_models.optree.references.relay_wavelengths import colour_rotations
@@ -75,14 +76,18 @@ def test_bound_of_a_larger_horizon_needs_its_own_certificate() -> None:
     assert "proves 5 steps, not 6" in check_bound(ring(16, 2), 6, certificate)[0]
 
 
+MEETS_THE_BOUND = ("ring-512-w64", "ring-1024-w64", "ring-1024-w256")
+
+
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
-def test_bound_relay_optree_on_every_shipped_instance(file: object) -> None:
+def test_bound_relay_optree_on_every_shipped_instance(file: Path) -> None:
     """bound <= relay <= optree, the bound's certificate and both schedules verified."""
-    instance = synth.read(str(file))
+    instance = synth.read(file)
     assert isinstance(instance, OpTreeInstance)
     if instance.nodes > 1024 or instance.wavelengths < 64 < instance.nodes:
         pytest.skip("see the slow test")
-    _ordered(instance)
+    steps, bound = _ordered(instance)
+    assert steps == bound or file.stem not in MEETS_THE_BOUND
 
 
 @pytest.mark.slow
@@ -117,7 +122,7 @@ def test_relay_on_any_ring(nodes: int, wavelengths: int, hops: int) -> None:
     _ordered(limited(nodes, wavelengths, hops))
 
 
-@pytest.mark.parametrize(("nodes", "wavelengths"), [(512, 64), (1024, 64), (1024, 256), (101, 7), (32, 2)])
+@pytest.mark.parametrize(("nodes", "wavelengths"), [(101, 7), (32, 2)])
 def test_relay_meets_the_bound(nodes: int, wavelengths: int) -> None:
     steps, bound = _ordered(ring(nodes, wavelengths))
     assert steps == bound

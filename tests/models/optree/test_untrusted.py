@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optree_brute_force import fewest_steps
-from optree_cases import limited, options, ring
 
+from models.optree.brute_force import fewest_steps
+from models.optree.cases import limited, options, ring
 from synth.family import load
 from synth_models.optree import FAMILY
 from synth_models.optree.check.certificates import check_bound
@@ -94,7 +94,7 @@ def judged(instance: OpTreeInstance, packed: Mapping[str, Any]) -> float | None:
 
 @pytest.mark.parametrize(("nodes", "wavelengths", "optimum"), [(2, 1, 1), (4, 1, 2), (5, 2, 2)])
 def test_odd_numbers_in_a_stored_schedule(nodes: int, wavelengths: int, optimum: int) -> None:
-    """The optima by :mod:`optree_brute_force`."""
+    """The optima by :mod:`models.optree.brute_force`."""
     instance = ring(nodes, wavelengths)
     packed = load(FAMILY.pack)(relay(instance, options()))
     assert judged(instance, packed) == optimum
@@ -130,9 +130,13 @@ def test_what_no_replay_has_the_memory_for_is_refused() -> None:
 
 
 COUNTED = [
-    StepCount("formula", (2,)), StepCount("wrht", (1,)), StepCount("stages", (4, 4)), StepCount("ring"),
-    StepCount("one_stage"), StepCount("neighbor_exchange"),
-]  # fmt: skip
+    StepCount("formula", (2,)),
+    StepCount("wrht", (1,)),
+    StepCount("stages", (4, 4)),
+    StepCount("ring"),
+    StepCount("one_stage"),
+    StepCount("neighbor_exchange"),
+]
 
 
 @pytest.mark.parametrize("plan", COUNTED, ids=str)

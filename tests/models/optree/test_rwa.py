@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from optree_cases import options, ring
 
 import synth
+from models.optree.cases import options, ring
 from synth_models.optree.check.replay import check_solution
-from synth_models.optree.programs.rwa import fewest, heuristic, load_bound, published_wavelengths
+from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
+from synth_models.optree.programs.rwa.method import decide, fewest
+from synth_models.optree.programs.rwa.model import StageProgram
+from synth_models.optree.references.first_fit import first_fit
 from synth_models.optree.references.optree import schedule
 
 
@@ -54,19 +57,16 @@ def test_exact_by_integer_program(shape: str, m: int, solver: str) -> None:
 
 
 def test_one_wavelength_less_is_infeasible() -> None:
-    from synth_models.optree.programs.rwa import decide
-
     for solver in ("cpsat", "highs"):
-        termination, stage, _, _ = decide(5, "ring", 4, 2, options(solver=solver))
-        assert termination == "infeasible"
-        assert stage is None
+        found = decide(StageProgram(5, "ring", 4, 2), options(solver=solver))
+        assert (found.answer, found.solution) == ("infeasible", None)
 
 
 @pytest.mark.parametrize("shape", ["ring", "segment"])
 @pytest.mark.parametrize("longest_first", [False, True])
 @pytest.mark.parametrize("m", range(2, 20))
 def test_references_are_valid_and_not_better(shape: str, longest_first: bool, m: int) -> None:
-    stage = heuristic(m, shape, longest_first)
+    stage = first_fit(m, shape, longest_first)
     assert stage.wavelengths >= load_bound(m, shape)
     method = "longest_first" if longest_first else "first_fit"
     record = synth.solve(ring(m, stage.wavelengths), method, options={"shape": shape})

@@ -1,0 +1,1 @@
+"""Routes and wavelengths of one stage."""

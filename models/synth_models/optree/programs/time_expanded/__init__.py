@@ -1,0 +1,1 @@
+"""The fewest steps of any schedule, as a time-expanded constraint program."""

@@ -1,0 +1,183 @@
+"""Any schedule of a given number of steps, as a CP-SAT model (a program file: it builds and solves nothing).
+
+The step model of Dai, Chen, Huang, Zhang (one item per wavelength, link, direction and step; a circuit keeps its
+wavelength) without their restriction to all-to-all inside groups: store-and-forward at every node.
+
+==================  =====================  ===========================================================  ==========
+symbol              code                   index set                                                    unit
+==================  =====================  ===========================================================  ==========
+``N``, ``W``        nodes, wavelengths     ring size, wavelengths per direction                         --
+``T``               ``horizon``            one number                                                   steps
+``L``               ``reach``              one number: hops of the longest circuit allowed              hops
+``x[t,d,u,h,o]``    ``send[t,d,u,h,o]``    step, direction, source, hops, item: o goes from u, h hops   0/1
+``c[t,d,u,h,l]``    ``lit[t,d,u,h,l]``     step, direction, source, hops, wavelength: l carries a       0/1
+                                           circuit from u over h hops
+``y[t]``            ``prices[t - 1]``      step: price of a wavelength-hop, any whole numbers           per hop
+``V(y)``            ``least_cost``         prices: what one item pays at least (``bounds/steps.py``)    --
+==================  =====================  ===========================================================  ==========
+
+    (1) received once    sum over circuits of item o that end at v of x = 1       for every node v and item o != v
+    (2) held before      x[t,d,u,h,o] <= sum over circuits of o that end at u before step t of x        for o != u
+    (3) circuits lit     sum_o x[t,d,u,h,o] = sum_l c[t,d,u,h,l]
+    (4) link capacity    sum over circuits through link e of c[t,d,.,.,l] <= 1        for every t, d, e, wavelength l
+
+(1) loses no schedule: a second copy is never needed. No big-M anywhere.
+
+Strengthening, which (1) and (2) imply: (5) at prices y item o pays at least V(y),
+
+    (5) price paid       sum_{t,d,u,h} y[t] h x[t,d,u,h,o] >= V(y)        for two lists of prices y (``dear_prices``)
+
+Restriction: with a ``period`` g below N only schedules that a rotation of the ring by g nodes maps onto itself; then
+``send`` holds one variable per orbit (:meth:`TimeExpanded.sent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.solution import CLOCKWISE, Circuits
+
+Key = tuple[int, int, int, int, int]
+
+
+@dataclass
+class TimeExpanded:
+    """The model with its variables and index sets."""
+
+    instance: OpTreeInstance
+    horizon: int
+    period: int
+    model: Any
+    send: dict[Key, Any] = field(default_factory=dict)
+    lit: dict[Key, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes, self.reach = self.instance.nodes, self.instance.max_hops
+        self.steps, self.lengths = range(1, self.horizon + 1), range(1, self.reach + 1)
+        self.items, self.waves = range(self.nodes), range(self.instance.wavelengths)
+        self.ways = list(product((0, 1), self.lengths))  # direction, hops
+        for t, d, u, h, o in product(self.steps, (0, 1), range(self.period), self.lengths, self.items):
+            if o != self.end(u, d, h) and (t > 1 or o == u):
+                self.send[t, d, u, h, o] = self.model.new_bool_var("")
+        for key in product(self.steps, (0, 1), range(self.nodes), self.lengths, self.waves):
+            self.lit[key] = self.model.new_bool_var("")
+
+    def end(self, node: int, direction: int, hops: int) -> int:
+        """The node so many hops further in this direction."""
+        return (node + hops if direction == CLOCKWISE else node - hops) % self.nodes
+
+    def sent(self, t: int, d: int, u: int, h: int, o: int) -> Any:
+        """``x[t,d,u,h,o]``, the variable of the rotation with its source below the period; None if it is fixed to 0."""
+        back = u - u % self.period
+        return self.send.get((t, d, u - back, h, (o - back) % self.nodes))
+
+    def arrivals(self, t: int, v: int, o: int) -> list[Any]:
+        """All variables that bring item ``o`` to node ``v`` in step ``t``."""
+        found = (self.sent(t, d, self.end(v, 1 - d, h), h, o) for d, h in self.ways)
+        return [variable for variable in found if variable is not None]
+
+    def circuits_of(self, t: int, d: int, u: int, h: int) -> Iterator[tuple[int, Any]]:
+        """The items that may take this way, with their variables."""
+        return ((o, x) for o in self.items if (x := self.sent(t, d, u, h, o)) is not None)
+
+    def circuits(self, value: Any) -> Circuits:
+        """The schedule of a point; ``value`` gives the truth value of a variable."""
+        rows = []
+        for t, d, u, h in product(self.steps, (0, 1), range(self.nodes), self.lengths):
+            waves = [wave for wave in self.waves if value(self.lit[t, d, u, h, wave])]
+            items = [o for o, variable in self.circuits_of(t, d, u, h) if value(variable)]
+            rows += [(t, u, self.end(u, d, h), d, wave, o) for wave, o in zip(waves, items, strict=True)]
+        return Circuits.of(*zip(*rows, strict=True))
+
+
+def binaries(instance: OpTreeInstance, horizon: int) -> int:
+    """Variables in ``send`` without a period, about."""
+    return 2 * horizon * instance.nodes**2 * instance.max_hops
+
+
+def build(instance: OpTreeInstance, horizon: int, period: int) -> TimeExpanded:
+    """The model of all schedules of ``horizon`` steps that repeat every ``period`` nodes."""
+    from ortools.sat.python import cp_model
+
+    program = TimeExpanded(instance, horizon, period, cp_model.CpModel())
+    received_once(program)
+    held_before(program)
+    circuits_lit(program)
+    link_capacity(program)
+    price_paid(program)
+    return program
+
+
+def received_once(program: TimeExpanded) -> None:
+    """(1): every node receives every other item exactly once."""
+    for v, o in product(range(program.period), program.items):
+        if o != v:
+            program.model.add_exactly_one(x for t in program.steps for x in program.arrivals(t, v, o))
+
+
+def held_before(program: TimeExpanded) -> None:
+    """(2): a node sends what it received in an earlier step, or its own item."""
+    for u, o in product(range(program.period), program.items):
+        if o == u:
+            continue
+        earlier: list[Any] = []
+        for t in program.steps:
+            for d, h in program.ways:
+                if (variable := program.sent(t, d, u, h, o)) is not None:
+                    program.model.add_bool_or([*earlier, variable.negated()])
+            earlier += program.arrivals(t, u, o)
+
+
+def circuits_lit(program: TimeExpanded) -> None:
+    """(3): as many wavelengths carry a circuit from u over h hops as items are sent that way."""
+    for t, d, u, h in product(program.steps, (0, 1), range(program.nodes), program.lengths):
+        items = sum(variable for _, variable in program.circuits_of(t, d, u, h))
+        program.model.add(items == sum(program.lit[t, d, u, h, wave] for wave in program.waves))
+
+
+def link_capacity(program: TimeExpanded) -> None:
+    """(4): on every link, direction and wavelength at most one circuit. Link v lies between nodes v and v + 1."""
+    for t, d, wave, link in product(program.steps, (0, 1), program.waves, range(program.nodes)):
+        entry = link if d == CLOCKWISE else link + 1  # the end of the link at which circuits come in
+        program.model.add_at_most_one(
+            program.lit[t, d, program.end(entry, 1 - d, before), h, wave]
+            for h in program.lengths
+            for before in range(h)
+        )
+
+
+def price_paid(program: TimeExpanded) -> None:
+    """(5), strengthening: at any prices an item pays at least its least cost."""
+    from ortools.sat.python.cp_model import LinearExpr
+
+    for prices in dear_prices(program.instance, program.horizon):
+        least = least_cost(program.instance, prices)
+        for o in range(program.period):
+            hops: list[Any] = []
+            weights: list[int] = []
+            for t, (d, h), u in product(program.steps, program.ways, range(program.nodes)):
+                if (variable := program.sent(t, d, u, h, o)) is not None:
+                    hops.append(variable)
+                    weights.append(prices[t - 1] * h)
+            program.model.add(LinearExpr.weighted_sum(hops, weights) >= least)
+
+
+def dear_prices(instance: OpTreeInstance, horizon: int) -> list[list[int]]:
+    """Whole-number prices of the steps for (5): equal ones, and the dearest found."""
+    search = Prices({instance.nodes: 1}, horizon, instance.max_hops)
+    search.settle(30, 1e-6)
+    dear = [round(1000 * float(price)) for price in search.best]
+    return [[1] * horizon, dear]
+
+
+def least_cost(instance: OpTreeInstance, prices: list[int]) -> int:
+    """V(y), what one item pays at least (``bounds/steps.py``); whole numbers far below 2^53, so exact."""
+    rest, _, _ = price(instance.nodes, np.array(prices, dtype=float), instance.max_hops)
+    return min(10**9, round(float(rest[0, instance.nodes])))

@@ -1,0 +1,81 @@
+"""Methods ``first_fit`` and ``longest_first`` (references): one stage, coloured greedily.
+
+Every circuit of the all-to-all (``parts/one_stage.py``) goes the shortest way, opposite nodes by turns, and gets the
+first wavelength that is free on all its links, in order of source and destination (first fit) or longest circuits
+first. O(m^4) time; no guarantee beyond validity; nothing is random.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.optree.instance import OpTreeInstance
+from synth_models.optree.parts.budgets import refuse_unmeetable
+from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
+
+MOST_NODES = 512
+
+
+def solve_first_fit(instance: OpTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``first_fit``."""
+    return _solve(instance, options, longest_first=False)
+
+
+def solve_longest_first(instance: OpTreeInstance, options: RunOptions) -> Outcome:
+    """Method ``longest_first``."""
+    return _solve(instance, options, longest_first=True)
+
+
+def _solve(instance: OpTreeInstance, options: RunOptions, longest_first: bool) -> Outcome:
+    if (refused := refuse_unmeetable(instance)) is not None:
+        return refused
+    shape = shape_within(instance, options, MOST_NODES, "first fit")
+    stage = first_fit(instance.nodes, shape, longest_first)
+    message = f"{stage.wavelengths} wavelengths (load bound {load_bound(instance.nodes, shape)})"
+    return Outcome("finished", stage.circuits(instance.wavelengths), message=message)
+
+
+def first_fit(nodes: int, shape: str, longest_first: bool) -> Stage:
+    """First fit, in order of source and destination or longest circuits first."""
+    rows = [(u, v, _short_way(nodes, u, v, shape)) for u in range(nodes) for v in range(nodes) if u != v]
+    if longest_first:
+        rows.sort(key=lambda row: -((row[1] - row[0]) % nodes if row[2] == 0 else (row[0] - row[1]) % nodes))
+    table = np.array(rows, dtype=np.int64)
+    colours = _first_fit(nodes, table, published_wavelengths(nodes, shape) * 3 + 3)
+    return Stage(tuple((u, v, d, int(colour)) for (u, v, d), colour in zip(rows, colours, strict=True)))
+
+
+def _short_way(nodes: int, u: int, v: int, shape: str) -> int:
+    if shape == "segment":
+        return 0 if v > u else 1
+    forward = (v - u) % nodes
+    if 2 * forward == nodes:
+        return min(u, v) % 2
+    return 0 if 2 * forward < nodes else 1
+
+
+@jit
+def _first_fit(nodes: int, table: Any, most: int) -> Any:
+    taken = np.zeros((2, nodes, most), np.bool_)
+    colours = np.empty(len(table), np.int64)
+    for i in range(len(table)):
+        u, v, d = table[i]
+        hops = (v - u) % nodes if d == 0 else (u - v) % nodes
+        first = u if d == 0 else v
+        for colour in range(most):
+            free = True
+            for k in range(hops):
+                if taken[d, (first + k) % nodes, colour]:
+                    free = False
+                    break
+            if free:
+                for k in range(hops):
+                    taken[d, (first + k) % nodes, colour] = True
+                colours[i] = colour
+                break
+    return colours
