@@ -14,22 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import synth
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.check.certificates import check_bound
-from synth_models.harvest.check.replay import check_plan
+from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.making import make
 from synth_models.harvest.parts.flows.profiles import profile, step_time
 from synth_models.harvest.programs import candidates
 
 
 def made(algorithm: str, gpus: int, ports: int, delay: float = 1e-5, **more: str) -> HarvestInstance:
     values = {"message_bytes": "4194304", "port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9"} | more
-    return make(
-        {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": str(delay)} | values
-    )
+    asked = {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": str(delay)}
+    return synth.make("harvest", **asked, **values)
 
 
 def proven(instance: HarvestInstance) -> float:
@@ -147,8 +146,8 @@ def test_eight_gpus_one_port_against_all_permutations(algorithm: str) -> None:
 def test_recursive_doubling_with_one_port_is_settled(delay: float) -> None:
     """Trees of 2^k GPUs force distances that sum to 2^k - 1, which a shifted ring attains: candidates are optimal."""
     instance = made("recursive_doubling", 16, 1, delay)
-    plan = candidates.solve(instance, RunOptions()).solution
-    value = check_plan(instance, plan).value
+    schedule = candidates.solve(instance, RunOptions()).solution
+    value = check_schedule(instance, schedule).value
     assert value is not None
     assert proven(instance) == pytest.approx(value, rel=1e-9)
 
@@ -177,7 +176,7 @@ def test_all_reduce_by_exchanges_needs_a_cycle_through_all() -> None:
 )  # fmt: skip
 def test_bound_is_verified_and_below_candidates(algorithm: str, gpus: int, ports: int, more: dict[str, str]) -> None:
     instance = made(algorithm, gpus, ports, 2e-5, **more)
-    value = check_plan(instance, candidates.solve(instance, RunOptions()).solution).value
+    value = check_schedule(instance, candidates.solve(instance, RunOptions()).solution).value
     assert value is not None
     assert 0 < proven(instance) <= value * (1 + 1e-9)
 

@@ -14,7 +14,7 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check.replay import check_plan
+from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.programs.misocp import method as misocp
 
 GAP = 1e-4
@@ -34,7 +34,7 @@ def proven_optimal(raw: dict[str, Any], best: float, solver: str = "highs", **sw
         pytest.skip(f"{solver} is not installed")
     instance = instance_of(raw)
     outcome = misocp.solve(instance, RunOptions(time_limit_s=300, solver=solver, method=SWITCHES | switches))
-    verdict = check_plan(instance, outcome.solution)
+    verdict = check_schedule(instance, outcome.solution)
     assert verdict.ok, (raw, verdict.faults)
     assert outcome.termination == "optimal", raw
     assert outcome.bound is not None
@@ -52,7 +52,7 @@ def nothing_beats(raw: dict[str, Any], best: float) -> None:
         if name in ("bvn", "static_torus", "static_kautz") and name not in defaults_for(FAMILY, instance):
             continue
         outcome = FAMILY.method(name).load()(instance, RunOptions(solver="highs", method={}))
-        verdict = check_plan(instance, outcome.solution)
+        verdict = check_schedule(instance, outcome.solution)
         assert verdict.ok, (name, raw, verdict.faults)
         assert verdict.value is not None
         assert verdict.value >= best * (1 - EXACT), (name, raw)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
 
 import synth
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, get_family
 from synth.options import RunOptions
-from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
 from synth_models.harvest.programs.candidates import Ratings
 from synth_models.harvest.references import recursive_doubling as closed_form
 

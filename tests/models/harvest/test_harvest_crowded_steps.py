@@ -12,7 +12,7 @@ from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check.replay import check_plan, step_times
+from synth_models.harvest.check.replay import check_schedule, step_times
 from synth_models.harvest.paper import heatmaps
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
@@ -59,9 +59,9 @@ def test_a_step_without_bytes_costs_its_hops():
         record = synth.solve(instance, method="misocp", time_limit=60)
         assert record.value == pytest.approx(expected)
         assert record["termination"] == "optimal"
-        plan = load(FAMILY.unpack)(instance, record.packed)
-        assert step_times(instance, plan).bandwidth.tolist() == [0.0]
-        assert step_times(instance, plan).hops.tolist() == [hops]
+        schedule = load(FAMILY.unpack)(instance, record.packed)
+        assert step_times(instance, schedule).bandwidth.tolist() == [0.0]
+        assert step_times(instance, schedule).hops.tolist() == [hops]
         bound = synth.solve(instance, method="bound")
         assert bound.bound is not None
         assert expected * (1 - 1e-6) <= bound.bound <= expected
@@ -122,10 +122,10 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
         record = synth.solve(instance, method=method, results=tmp_path)
         assert record.ok, (method, record["message"])
         if record.value is not None:
-            plan = load(FAMILY.unpack)(instance, record.packed)
-            assert check_plan(instance, plan).ok
-            assert "theta" in load(FAMILY.describe)(instance, plan)
-            assert len(load(FAMILY.flow_table)(instance, plan)) > 0
+            schedule = load(FAMILY.unpack)(instance, record.packed)
+            assert check_schedule(instance, schedule).ok
+            assert "theta" in load(FAMILY.describe)(instance, schedule)
+            assert len(load(FAMILY.flow_table)(instance, schedule)) > 0
     bound = synth.solve(instance, method="bound").bound
     best = synth.solve(instance, method="candidates").value
     assert bound is not None
@@ -133,12 +133,12 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
     assert bound <= best
 
 
-def test_a_plan_for_a_crowded_step_is_drawn(tmp_path):
+def test_a_schedule_for_a_crowded_step_is_drawn(tmp_path):
     instance = instance_of(1, [{"bytes": 0.0, "pairs": ALL_TO_ALL}, {"bytes": 1e6, "pairs": ALL_TO_ALL}])
-    plan = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
-    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, plan)
-    assert load(FAMILY.frames)(instance, plan) is not None
-    load(FAMILY.plot)(instance, plan, "title").savefig(tmp_path / "a.png")
+    schedule = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
+    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, schedule)
+    assert load(FAMILY.frames)(instance, schedule) is not None
+    load(FAMILY.plot)(instance, schedule, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
@@ -150,7 +150,7 @@ def test_the_closed_form_of_no_bytes():
         instance = synth.make("harvest", **{**FABRIC, **given, "reconfiguration_delay": delay})
         assert closed_form.applies(instance)
         outcome = closed_form.solve(instance, RunOptions(method={}))
-        assert check_plan(instance, outcome.solution).value == pytest.approx(expected)
+        assert check_schedule(instance, outcome.solution).value == pytest.approx(expected)
 
 
 def test_heatmaps_of_crowded_steps_have_no_bvn():

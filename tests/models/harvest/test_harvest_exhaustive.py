@@ -6,13 +6,13 @@ import exhaustive
 import numpy as np
 import pytest
 
-from synth_models.harvest.making import make
+import synth
 
 FABRIC = {"port_bandwidth": "1e9", "alpha": "1", "delta": "0.25", "message_bytes": "8e9"}
 
 
 def _made(**changes: str):
-    return make({**FABRIC, "gpus": "4", "ports": "1", "reconfiguration_delay": "100", **changes})
+    return synth.make("harvest", **{**FABRIC, "gpus": "4", "ports": "1", "reconfiguration_delay": "100", **changes})
 
 
 def test_one_port_by_hand():

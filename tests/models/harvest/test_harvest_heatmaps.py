@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import synth
-from synth.family import get_family
+from synth.family import get_family, load
 from synth.reproduction.collect import Reproduction, plain_figures
 from synth_models.harvest.paper import heatmaps
 from synth_models.harvest.paper import workloads as published_workloads
@@ -136,7 +136,7 @@ def test_errata_are_computed(tmp_path):
 def test_the_quick_page(tmp_path):
     page = Reproduction(tmp_path / "harvest", quick=True)
     with plain_figures():
-        get_family("harvest").reproduce(page)
+        load(get_family("harvest").paper)(page)
     by_name = {(item.where, item.what): item for item in page.comparisons}
     large = [item for (where, _), item in by_name.items() if where.startswith("6.2, over static, 1 GB")]
     assert len(large) == 3

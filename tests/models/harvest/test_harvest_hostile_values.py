@@ -1,4 +1,4 @@
-"""Every number of a stored plan or certificate replaced by hostile ones: refused, or what it says is really so."""
+"""Every number of a stored schedule or certificate replaced by hostile ones: refused, or what it says is really so."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def solved(instance) -> dict[str, Any]:
 
 
 def replayed(instance, packed: dict[str, Any]) -> Fraction | None:
-    """Completion time of a plan in plain Python, from the statement of the problem; None when it is no plan."""
+    """Completion time of a schedule in plain Python, from the statement of the problem; None when it is no schedule."""
     names = ("topology_start", "topology_of_step", "link_src", "link_dst", "link_count",
              "flow_start", "pair", "hop", "src", "dst", "share")  # fmt: skip
     data = {name: np.asarray(packed[name]).tolist() for name in names}
@@ -105,10 +105,10 @@ def replayed(instance, packed: dict[str, Any]) -> Fraction | None:
 def verdict_of(instance, packed) -> float | None:
     """The value of the check, None when it refuses; anything but a refusal in words is a failure of the test."""
     try:
-        plan = load(FAMILY.unpack)(instance, packed)
+        schedule = load(FAMILY.unpack)(instance, packed)
     except (ValueError, KeyError):
         return None
-    verdict = load(FAMILY.check)(instance, plan)
+    verdict = load(FAMILY.check)(instance, schedule)
     assert verdict.ok == (verdict.value is not None)
     return verdict.value
 
@@ -133,7 +133,7 @@ def changed_columns(values: np.ndarray) -> Iterator[Any]:
 
 @pytest.mark.parametrize("field", sorted(solved(made(algorithm="ring", ports="1"))))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_hostile_plans_are_refused_or_right(field):
+def test_hostile_schedules_are_refused_or_right(field):
     for given in ({"algorithm": "swing", "ports": "2"}, {"algorithm": "bruck_allgather", "ports": "1"}):
         instance = made(**given)
         packed = solved(instance)

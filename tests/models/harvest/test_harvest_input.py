@@ -79,7 +79,7 @@ MAKE = [
     ({"algorithm": "swing_torus", "torus": "4x4"}, "torus = '4x4': its sides multiply to 16, there are 8 GPUs"),
     ({"algorithm": "swing_torus", "torus": "4x8", "gpus": "32"}, "torus = '4x8': its sides must be equal"),
     ({"algorithm": "swing_torus", "torus": "2x4"}, "torus = '2x4': give one to three sides, powers of two from 4 on"),
-    ({"algorithm": "binomial_broadcast", "root": "8"}, "root = 8: must be < gpus"),
+    ({"algorithm": "binomial_broadcast", "root": "8"}, "root = '8': must be < gpus"),
     ({"colour": "red"}, "colour = 'red': unknown parameter"),
     ({"steps": "nowhere.csv"}, "give algorithm or steps, one of the two"),
     ({"direction": "sideways"}, "direction = 'sideways': must be one of forwards, backwards"),

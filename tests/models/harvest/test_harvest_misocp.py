@@ -18,7 +18,6 @@ from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
 from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.making import make
 from synth_models.harvest.programs.misocp import blocks as misocp_blocks
 from synth_models.harvest.programs.misocp import interval as misocp_interval
 from synth_models.harvest.programs.misocp import method as misocp
@@ -37,13 +36,13 @@ def _options(solver: str = "highs", seconds: float = 300.0, **switches: object) 
 
 def _made(algorithm: str, gpus: int, ports: int, delay: str, **changes: str) -> HarvestInstance:
     asked = {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": delay}
-    return make({**FABRIC, **asked, **changes})
+    return synth.make("harvest", **{**FABRIC, **asked, **changes})
 
 
 def _solved(instance: HarvestInstance, options: RunOptions | None = None) -> tuple[float, float]:
     """Time by the check and bound of an outcome that must be proven optimal."""
     outcome = misocp.solve(instance, options or _options())
-    verdict = check.check_plan(instance, outcome.solution)
+    verdict = check.check_schedule(instance, outcome.solution)
     assert verdict.ok, verdict.faults
     assert verdict.value is not None
     assert outcome.bound is not None
@@ -159,7 +158,7 @@ def test_solvers_agree(solver, cone, ports):
 def test_the_bound_holds_when_time_is_short():
     instance = _made("bruck_allgather", 8, 2, "1e-3")
     outcome = misocp.solve(instance, _options(seconds=3.0))
-    value = check.check_plan(instance, outcome.solution).value
+    value = check.check_schedule(instance, outcome.solution).value
     assert outcome.termination == "time_limit"
     assert outcome.bound is not None
     assert value is not None
@@ -180,7 +179,7 @@ def test_cutoff_refutes_exactly_what_is_better_than_the_optimum():
             misocp_one_port.build(instance, blocks),
             misocp_model.build(instance, blocks, 3, [[0.25, 1 / 3, 0.5, 1.0]] * len(blocks)),
         ):
-            misocp_model.cutoff(model, seconds)
+            misocp_model.at_most(model, seconds)
             assert mathprog.solve(model, _options(), bounded=True).termination == ended
 
 
@@ -229,7 +228,7 @@ def test_narrowed_rates_hold_the_best_topology():
     """Under a cutoff just above the optimum the relaxation's ranges are smaller, and the optimum's rates are inside."""
     instance = _made("swing", 4, 2, "1")
     outcome = misocp.solve(instance, _options())
-    value = check.check_plan(instance, outcome.solution).value
+    value = check.check_schedule(instance, outcome.solution).value
     assert value is not None
     program = misocp_interval.IntervalProgram(instance, _options())
     blocks = misocp_blocks.blocks_of(instance, 0, len(instance.steps) - 1)

@@ -17,8 +17,9 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.parts.flows.profiles import profile, step_time
-from synth_models.harvest.parts.schedule_dp import front, interval_times, shortest_schedule
-from synth_models.harvest.programs.candidates import Ratings
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import shortest_schedule
+from synth_models.harvest.references.algorithm_1 import front, interval_times
 
 ROOT = Path(__file__).resolve().parents[3]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))
@@ -211,7 +212,7 @@ def test_best_single_candidate_for_the_reduce_scatter_of_8(ports):
     assert value(instance, "candidates") <= 1.5 * 8e5 / (ports * 1e11) * (1 + 1e-9)
 
 
-def test_out_of_time_leaves_ratings_out_and_still_plans():
+def test_out_of_time_leaves_ratings_out_and_still_finds_a_schedule():
     """Swing with 2 ports needs programs; with no time left only those without which a step could not run are solved."""
     instance = make(algorithm="swing", gpus=16, ports=2, message_bytes=1e6)
     best = value(instance, "candidates")
@@ -251,7 +252,7 @@ def test_a_candidate_of_the_instance_is_used():
     assert ratings.topologies[0].name == "mine"
     alone = Ratings(instance, RunOptions(), ratings.topologies[:1])
     chosen = alone.settle(lambda cost: (cost.argmin(axis=1), [(0, 0), (1, 0)]))
-    verdict = load(FAMILY.check)(instance, alone.plan(chosen))
+    verdict = load(FAMILY.check)(instance, alone.schedule(chosen))
     assert verdict.ok
     assert verdict.value <= 2 * (5e-7 + 5e-7 + 1e-5) * (1 + 1e-9)
     assert value(instance, "candidates") <= verdict.value * (1 + 1e-9)

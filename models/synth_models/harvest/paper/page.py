@@ -1,7 +1,8 @@
 """Harvest's printed numbers beside ours: Table 1, the numbers of Section 6.2 and Figures 5, 8, 9 and 10 as heatmaps.
 
 The figures are images; what can be compared are the numbers in the text. Ours come from heatmaps (see
-:mod:`published_workloads` for the parameters), and single points of them from records that the check has replayed.
+:mod:`synth_models.harvest.paper.workloads` for the parameters), and single points of them from records that the check
+has replayed.
 """
 
 from __future__ import annotations

@@ -117,9 +117,9 @@ def applies(instance: HarvestInstance) -> bool:
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The best schedule over rings, a proven optimum over all topologies with one port if Observation 4 holds.
 
-    Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the plan.
+    Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the schedule.
     """
-    from synth_models.harvest.parts.planning import make_plan
+    from synth_models.harvest.parts.routing import route_steps
     from synth_models.harvest.parts.topologies import one_way_ring
 
     shape = shape_of(instance)
@@ -128,9 +128,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         instance.alpha, instance.hop_delay, instance.reconfiguration_delay,
     )  # fmt: skip
     known = {e: one_way_ring(instance.gpus, 1, 1 << e) for e in set(rings.tolist())}
-    plan = make_plan(instance, [known[e] for e in rings.tolist()])
+    schedule = route_steps(instance, [known[e] for e in rings.tolist()])
     changes = int(np.count_nonzero(np.diff(rings)))
-    return Outcome("finished", plan, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")
+    return Outcome("finished", schedule, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")
 
 
 def _shift(pairs: IntArray, gpus: int) -> int | None:
