@@ -14,6 +14,11 @@ _EXACT = (
     ),
 )
 
+
+def _reference(name: str, target: str, summary: str, *parameters: Parameter) -> Method:
+    return Method(name, "reference", summary, f"{_HERE}references.{target}", (), parameters)
+
+
 FAMILY = Family(
     name="harvest",
     title="Harvest: reconfiguration schedules for a photonic fabric",
@@ -34,31 +39,55 @@ FAMILY = Family(
     paper=_HERE + "paper.page:reproduce",
     suited=_HERE + "references.suited:suited",
     default_methods=(
-        "bound", "static_ring", "static_torus", "static_kautz", "bvn", "greedy", "recursive_doubling_closed_form",
-        "dp_k", "candidates",
+        "bound",
+        "static_ring",
+        "static_torus",
+        "static_kautz",
+        "bvn",
+        "greedy",
+        "recursive_doubling_closed_form",
+        "dp_k",
+        "candidates",
     ),
     methods=by_name(
-        Method("bound", "bound", "least time over all topology sequences, by relaxations of intervals (ours)",
-               _HERE + "bounds.sequences:solve", (),
-               (Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),)),
-        Method("static_ring", "reference", "the 1-D ring throughout", _HERE + "references.baselines:static_ring"),
-        Method("static_torus", "reference", "the 2-D or 3-D torus throughout",
-               _HERE + "references.baselines:static_torus"),
-        Method("static_kautz", "reference", "the generalised Kautz network throughout",
-               _HERE + "references.baselines:static_kautz"),
-        Method("bvn", "reference", "reconfigure before every step whose pattern differs",
-               _HERE + "references.baselines:bvn"),
-        Method("greedy", "reference", "reconfigure when the step alone gains more than the delay (ours)",
-               _HERE + "references.greedy:solve"),
-        Method("dp_k", "reference", "Algorithm 1: least time for every number of reconfigurations (the paper's)",
-               _HERE + "references.algorithm_1:solve", (),
-               (Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),)),
-        Method("recursive_doubling_closed_form", "reference",
-               "recursive doubling on one port in O(log^2 n) (the paper's section 5)",
-               _HERE + "references.recursive_doubling:solve"),
-        Method("candidates", "program", "concurrent flows on candidate topologies, then a shortest path",
-               _HERE + "programs.candidates:solve", ("highs",)),
-        Method("misocp", "program", "appendix A over all topologies with the outer program: proven optimal (exact)",
-               _HERE + "programs.misocp.method:solve", ("highs", "scip", "gurobi"), _EXACT),
+        Method(
+            "bound",
+            "bound",
+            "least time over all topology sequences, by relaxations of intervals (ours)",
+            _HERE + "bounds.sequences:solve",
+            (),
+            (Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),),
+        ),
+        _reference("static_ring", "baselines:static_ring", "the 1-D ring throughout"),
+        _reference("static_torus", "baselines:static_torus", "the 2-D or 3-D torus throughout"),
+        _reference("static_kautz", "baselines:static_kautz", "the generalised Kautz network throughout"),
+        _reference("bvn", "baselines:bvn", "reconfigure before every step whose pattern differs"),
+        _reference("greedy", "greedy:solve", "reconfigure when the step alone gains more than the delay (ours)"),
+        _reference(
+            "dp_k",
+            "algorithm_1:solve",
+            "Algorithm 1: least time for every number of reconfigurations (the paper's)",
+            Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),
+        ),
+        _reference(
+            "recursive_doubling_closed_form",
+            "recursive_doubling:solve",
+            "recursive doubling on one port in O(log^2 n) (the paper's section 5)",
+        ),
+        Method(
+            "candidates",
+            "program",
+            "concurrent flows on candidate topologies, then a shortest path",
+            _HERE + "programs.candidates:solve",
+            ("highs",),
+        ),
+        Method(
+            "misocp",
+            "program",
+            "appendix A over all topologies with the outer program: proven optimal (exact)",
+            _HERE + "programs.misocp.method:solve",
+            ("highs", "scip", "gurobi"),
+            _EXACT,
+        ),
     ),
-)  # fmt: skip
+)

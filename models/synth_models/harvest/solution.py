@@ -96,9 +96,13 @@ def flow_table(instance: HarvestInstance, schedule: Schedule) -> pd.DataFrame:
     ends = np.concatenate(instance.pairs)[schedule.pair + offset[step]]
     frame = pd.DataFrame(
         {
-            "step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": schedule.src, "dst": schedule.dst,
+            "step": step,
+            "pair_src": ends[:, 0],
+            "pair_dst": ends[:, 1],
+            "src": schedule.src,
+            "dst": schedule.dst,
             "flow": schedule.share,
         }
-    )  # fmt: skip
+    )
     columns = ["step", "pair_src", "pair_dst", "src", "dst"]
     return frame.groupby(columns)["flow"].sum().reset_index()

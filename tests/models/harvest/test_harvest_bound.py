@@ -62,10 +62,12 @@ def topologies(gpus: int, ports: int) -> list[Any]:
 
 def best_by_enumeration(instance: HarvestInstance) -> tuple[np.ndarray, float]:
     """Cheapest common topology of every interval, shape (steps, steps), and the best completion time."""
-    cost = np.array([
-        [step_time(instance, i, profile(pairs, links, instance.gpus))[0] for i, pairs in enumerate(instance.pairs)]
-        for links in topologies(instance.gpus, instance.ports)
-    ]).T  # fmt: skip
+    cost = np.array(
+        [
+            [step_time(instance, i, profile(pairs, links, instance.gpus))[0] for i, pairs in enumerate(instance.pairs)]
+            for links in topologies(instance.gpus, instance.ports)
+        ]
+    ).T
     steps = len(cost)
     interval = np.full((steps, steps), np.inf)
     for a in range(steps):
@@ -91,11 +93,18 @@ def instances(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
             pairs |= {(u, v) for u, v in enumerate(draw(st.permutations(range(gpus)))) if u != v}
         steps.append({"bytes": draw(size), "pairs": sorted(pairs) or [(0, 1)]})
     raw = {
-        "family": "harvest", "name": "drawn", "source": "a test", "gpus": gpus, "ports": ports, "port_bandwidth": 1e9,
-        "alpha": draw(st.sampled_from([0.0, 1e-6])), "delta": draw(st.sampled_from([0.0, 1e-6, 1e-4])),
+        "family": "harvest",
+        "name": "drawn",
+        "source": "a test",
+        "gpus": gpus,
+        "ports": ports,
+        "port_bandwidth": 1e9,
+        "alpha": draw(st.sampled_from([0.0, 1e-6])),
+        "delta": draw(st.sampled_from([0.0, 1e-6, 1e-4])),
         "reconfiguration_delay": draw(st.sampled_from([0.0, 1e-6, 1e-4, 1.0])),
-        "latency": draw(st.sampled_from(["on", "off"])), "steps": json.loads(json.dumps(steps)),
-    }  # fmt: skip
+        "latency": draw(st.sampled_from(["on", "off"])),
+        "steps": json.loads(json.dumps(steps)),
+    }
     instance = parse(raw, HarvestInstance, "drawn")
     assert isinstance(instance, HarvestInstance)
     return instance
@@ -169,11 +178,17 @@ def test_all_reduce_by_exchanges_needs_a_cycle_through_all() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "gpus", "ports", "more"),
     [
-        ("recursive_doubling", 16, 2, {}), ("swing", 8, 2, {}), ("bruck_alltoall", 8, 1, {}),
-        ("bruck_allgather", 12, 1, {}), ("alltoall_direct", 16, 1, {}), ("binomial_broadcast", 16, 2, {}),
-        ("binary_broadcast", 15, 2, {}), ("swing_torus", 16, 4, {"torus": "4x4"}), ("ring", 16, 1, {}),
+        ("recursive_doubling", 16, 2, {}),
+        ("swing", 8, 2, {}),
+        ("bruck_alltoall", 8, 1, {}),
+        ("bruck_allgather", 12, 1, {}),
+        ("alltoall_direct", 16, 1, {}),
+        ("binomial_broadcast", 16, 2, {}),
+        ("binary_broadcast", 15, 2, {}),
+        ("swing_torus", 16, 4, {"torus": "4x4"}),
+        ("ring", 16, 1, {}),
     ],
-)  # fmt: skip
+)
 def test_bound_is_verified_and_below_candidates(algorithm: str, gpus: int, ports: int, more: dict[str, str]) -> None:
     instance = made(algorithm, gpus, ports, 2e-5, **more)
     value = check_schedule(instance, candidates.solve(instance, RunOptions()).solution).value

@@ -84,9 +84,7 @@ def test_the_brute_force_by_hand():
 def test_counting_ahead_leaves_the_brute_force_as_it_is(number, monkeypatch):
     """The same with nothing counted ahead: every topology rated for every step."""
     raw = random_demand(number) | {"gpus": 3}
-    raw["steps"] = [
-        s | {"pairs": [p for p in s["pairs"] if max(p) < 3] or [[0, 1]]} for s in raw["steps"]
-    ]  # fmt: skip
+    raw["steps"] = [s | {"pairs": [p for p in s["pairs"] if max(p) < 3] or [[0, 1]]} for s in raw["steps"]]
     quick = optimum(raw)
     known = harvest_brute_force.counted
     monkeypatch.setattr(harvest_brute_force, "counted", lambda links, pairs: (known(links, pairs)[0], 0.0))
@@ -94,18 +92,22 @@ def test_counting_ahead_leaves_the_brute_force_as_it_is(number, monkeypatch):
 
 
 SEVERAL_TARGETS = OFF | {
-    "gpus": 3, "ports": 3, "reconfiguration_delay": 0.0,
+    "gpus": 3,
+    "ports": 3,
+    "reconfiguration_delay": 0.0,
     "steps": [{"bytes": 1e11, "pairs": [[2, 1], [1, 2], [1, 0], [0, 2]]}],
-}  # fmt: skip
+}
 FOUR_STEPS = OFF | {
-    "gpus": 4, "ports": 2, "reconfiguration_delay": 0.1,
+    "gpus": 4,
+    "ports": 2,
+    "reconfiguration_delay": 0.1,
     "steps": [
         {"bytes": 1e9, "pairs": [[2, 1], [2, 3], [1, 3], [0, 2], [3, 0], [3, 2]]},
         {"bytes": 2e9, "pairs": [[2, 3], [1, 3], [0, 2], [0, 1]]},
         {"bytes": 3e9, "pairs": [[1, 0], [0, 2]]},
         {"bytes": 1e9, "pairs": [[1, 2], [1, 3], [0, 3]]},
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip"])

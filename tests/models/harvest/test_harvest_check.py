@@ -19,10 +19,17 @@ FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfigu
 @pytest.fixture
 def case():
     """Shift 1 then shift 2 on four GPUs with 2 ports: the shift-1 ring doubled, then 1 and 2; shares 1/2 + 1/2."""
-    instance = synth.make("harvest", **
-        {"algorithm": "recursive_doubling", "gpus": "4", "ports": "2", "message_bytes": "4e6",
-         "half": "reduce_scatter", **FABRIC}
-    )  # fmt: skip
+    instance = synth.make(
+        "harvest",
+        **{
+            "algorithm": "recursive_doubling",
+            "gpus": "4",
+            "ports": "2",
+            "message_bytes": "4e6",
+            "half": "reduce_scatter",
+            **FABRIC,
+        },
+    )
     one = np.array([[u, (u + 1) % 4, 2] for u in range(4)])
     two = np.array(sorted([u, (u + s) % 4, 1] for u in range(4) for s in (1, 2)))
     rows = [(u, 0, u, (u + 1) % 4, 1.0) for u in range(4)]
@@ -84,7 +91,9 @@ def topologies(schedule, number, change):
 MUTATIONS = {
     "more links than ports": (lambda p: topologies(p, 0, lambda t: t + [[0, 0, 1]]), "outside 1..2"),
     "a GPU with three links": (
-        lambda p: topologies(p, 1, lambda t: np.vstack([t, [[0, 3, 1]]])), "3 links leave GPU 0, which has 2 ports"),
+        lambda p: topologies(p, 1, lambda t: np.vstack([t, [[0, 3, 1]]])),
+        "3 links leave GPU 0, which has 2 ports",
+    ),
     "a loop": (lambda p: topologies(p, 1, lambda t: np.vstack([t[1:], [[0, 0, 1]]])), "from a GPU to itself"),
     "ends twice": (lambda p: topologies(p, 1, lambda t: np.vstack([t, t[:1]])), "the same two ends stand twice"),
     "no such GPU": (lambda p: topologies(p, 1, lambda t: t + [[0, 9, 0]]), "GPU that does not exist"),
@@ -105,11 +114,10 @@ MUTATIONS = {
     "negative hop": (lambda p: edited(p, "hop", 6, -1), "does not exist"),
     "no such pair": (lambda p: edited(p, "pair", 0, 4), "does not exist"),
     "a pair left out": (lambda p: without(p, 0), "shares of pair 0 sum to 0"),
-    "leaves its destination": (
-        lambda p: edited(edited(p, "src", 6, 2), "dst", 6, 3), "leaves its destination 2 again"),
+    "leaves its destination": (lambda p: edited(edited(p, "src", 6, 2), "dst", 6, 3), "leaves its destination 2 again"),
     "rows of another step": (lambda p: edited(p, "flow_start", 1, 5), "sum to 0.5"),
     "rows not cut": (lambda p: edited(p, "flow_start", 2, 15), "not cut into consecutive parts"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -143,10 +151,16 @@ def test_packed_plans_come_back(case):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("share", ["a"]), ("pair", [0.5]), ("pair", [0]), ("link_src", [0]), ("topology_start", [0, 99]),
-        ("flow_start", []), ("flow_start", [1, 16]), ("topology_start", [0, 8, 4, 12]),
+        ("share", ["a"]),
+        ("pair", [0.5]),
+        ("pair", [0]),
+        ("link_src", [0]),
+        ("topology_start", [0, 99]),
+        ("flow_start", []),
+        ("flow_start", [1, 16]),
+        ("topology_start", [0, 8, 4, 12]),
     ],
-)  # fmt: skip
+)
 def test_data_that_is_no_schedule_is_refused(case, key, value):
     with pytest.raises(ValueError, match=r"is not|differ|does not"):
         unpack(case[0], pack(case[1]) | {key: value})

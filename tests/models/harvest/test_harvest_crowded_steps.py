@@ -28,10 +28,18 @@ ALL_TO_ALL = [[u, v] for u in range(4) for v in range(4) if u != v]
 
 def instance_of(ports: int, steps, **changes):
     raw = {
-        "format": "synth-instance/1", "family": "harvest", "name": "crowded", "source": "test", "gpus": 4,
-        "ports": ports, "port_bandwidth": 1e11, "alpha": 5e-7, "delta": 5e-7, "reconfiguration_delay": 1e-6,
+        "format": "synth-instance/1",
+        "family": "harvest",
+        "name": "crowded",
+        "source": "test",
+        "gpus": 4,
+        "ports": ports,
+        "port_bandwidth": 1e11,
+        "alpha": 5e-7,
+        "delta": 5e-7,
+        "reconfiguration_delay": 1e-6,
         "steps": steps,
-    }  # fmt: skip
+    }
     return parse(raw | changes, load(FAMILY.instance), "test")
 
 
@@ -110,11 +118,13 @@ def test_topologies_keep_the_ports():
 
 @pytest.mark.parametrize(
     "given",
-    [{"algorithm": "binary_broadcast", "gpus": "7", "ports": "1"},
-     {"algorithm": "bruck_alltoall", "gpus": "9", "radix": "3", "sends": "2", "ports": "1"},
-     {"algorithm": "bruck_allgather", "gpus": "8", "radix": "4", "sends": "3", "ports": "2"},
-     {"algorithm": "swing_torus", "torus": "4x4", "gpus": "16", "ports": "2"}],
-)  # fmt: skip
+    [
+        {"algorithm": "binary_broadcast", "gpus": "7", "ports": "1"},
+        {"algorithm": "bruck_alltoall", "gpus": "9", "radix": "3", "sends": "2", "ports": "1"},
+        {"algorithm": "bruck_allgather", "gpus": "8", "radix": "4", "sends": "3", "ports": "2"},
+        {"algorithm": "swing_torus", "torus": "4x4", "gpus": "16", "ports": "2"},
+    ],
+)
 def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
     """Those of several sends a step, on fewer ports; views and stored records too."""
     instance = synth.make("harvest", **{**FABRIC, "message_bytes": "1e6", **given})
@@ -144,8 +154,13 @@ def test_a_schedule_for_a_crowded_step_is_drawn(tmp_path):
 
 def test_the_closed_form_of_no_bytes():
     """The reduce-scatter half of nothing on 8 GPUs: on one ring 1 + 2 + 4 hops; a ring each costs two changes."""
-    given = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_bytes": "0",
-             "half": "reduce_scatter"}  # fmt: skip
+    given = {
+        "algorithm": "recursive_doubling",
+        "gpus": "8",
+        "ports": "1",
+        "message_bytes": "0",
+        "half": "reduce_scatter",
+    }
     for delay, expected in (("1e-3", 3 * 5e-7 + 7 * 5e-7), ("0", 3 * 5e-7 + 3 * 5e-7)):
         instance = synth.make("harvest", **{**FABRIC, **given, "reconfiguration_delay": delay})
         assert closed_form.applies(instance)
@@ -154,16 +169,18 @@ def test_the_closed_form_of_no_bytes():
 
 
 def test_heatmaps_of_crowded_steps_have_no_bvn():
-    instance = synth.make("harvest", **{**FABRIC, "algorithm": "binary_broadcast", "gpus": "7", "ports": "1",
-                            "message_bytes": "1e6"})  # fmt: skip
+    instance = synth.make(
+        "harvest", **{**FABRIC, "algorithm": "binary_broadcast", "gpus": "7", "ports": "1", "message_bytes": "1e6"}
+    )
     rated = heatmaps.rates(instance, candidates(instance))
     found = heatmaps.grid(rated, np.array([1e6]), np.array([1e-5]), [0])
     assert rated.own.tolist() == [-1, -1]
     assert np.isinf(found.bvn).all()
     assert found.best[0, 0] == pytest.approx(synth.solve(instance, method="candidates").value)
     with pytest.raises(ValueError, match="not stated or 0"):
-        heatmaps.message_bytes(synth.make("harvest", **{**FABRIC, "algorithm": "ring", "gpus": "4", "ports": "1",
-                                            "message_bytes": "0"}))  # fmt: skip
+        heatmaps.message_bytes(
+            synth.make("harvest", **{**FABRIC, "algorithm": "ring", "gpus": "4", "ports": "1", "message_bytes": "0"})
+        )
 
 
 def test_more_than_63_different_patterns_have_relabellings():
@@ -204,8 +221,9 @@ def test_layered_routes_to_several_destinations_are_simple(seed):
 def test_misocp_hands_over_the_counting_bound_where_that_binds():
     """Steps that are their own best: each on its direct topology costs what counting says."""
     instance = instance_of(1, [{"bytes": 1e6, "shift": 1}, {"bytes": 1e6, "shift": 2}], reconfiguration_delay=0.0)
-    options = RunOptions(time_limit_s=60, solver="highs", method={"symmetry": True, "strengthening": True,
-                                                                 "cone": "auto"})  # fmt: skip
+    options = RunOptions(
+        time_limit_s=60, solver="highs", method={"symmetry": True, "strengthening": True, "cone": "auto"}
+    )
     outcome = misocp.solve(instance, options)
     assert outcome.certificate is not None
     assert outcome.bound == pytest.approx(22e-6, rel=1e-9)
@@ -221,8 +239,9 @@ def test_misocp_hands_over_the_counting_bound_where_that_binds():
 @pytest.mark.parametrize("name", sorted(FAMILY.methods))
 def test_a_bound_without_a_solver_has_a_certificate(name):
     method = FAMILY.method(name)
-    instance = synth.make("harvest", **{**FABRIC, "algorithm": "recursive_doubling", "gpus": "4", "ports": "1",
-                            "message_bytes": "1e6"})  # fmt: skip
+    instance = synth.make(
+        "harvest", **{**FABRIC, "algorithm": "recursive_doubling", "gpus": "4", "ports": "1", "message_bytes": "1e6"}
+    )
     switches = {"symmetry": True, "strengthening": True, "cone": "auto"} if name == "misocp" else {}
     try:
         outcome = method.load()(instance, RunOptions(solver=(*method.solvers, None)[0], method=switches))

@@ -63,8 +63,19 @@ def every_byte_is_served(seed: int, folder: Path) -> None:
     longest = max(max(map(sum, matrix)), max(map(sum, zip(*matrix, strict=True))))
     assert sum(Fraction(step["bytes"]) for step in steps) <= longest
     assert len(steps) <= (2 * gpus) ** 2
-    raw = synth.make("harvest", **{"algorithm": "ring", "gpus": str(gpus), "ports": "1", "message_bytes": "1",
-                       "port_bandwidth": "1e11", "alpha": "0", "delta": "0", "reconfiguration_delay": "0"})  # fmt: skip
+    raw = synth.make(
+        "harvest",
+        **{
+            "algorithm": "ring",
+            "gpus": str(gpus),
+            "ports": "1",
+            "message_bytes": "1",
+            "port_bandwidth": "1e11",
+            "alpha": "0",
+            "delta": "0",
+            "reconfiguration_delay": "0",
+        },
+    )
     parse(raw.model_dump(mode="json") | {"steps": steps}, load(FAMILY.instance), "demand")
 
 
@@ -111,9 +122,16 @@ def test_floats_and_their_sums_are_exact():
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("1e-301", "smaller than"), ("1e-400", "smaller than"), ("1e301", "larger than"), ("1e400", "finite number"),
-     ("1/3", "finite number"), ("nan", "finite number"), ("-0.1", "finite number")],
-)  # fmt: skip
+    [
+        ("1e-301", "smaller than"),
+        ("1e-400", "smaller than"),
+        ("1e301", "larger than"),
+        ("1e400", "finite number"),
+        ("1/3", "finite number"),
+        ("nan", "finite number"),
+        ("-0.1", "finite number"),
+    ],
+)
 def test_entries_out_of_range_are_named(text, message, tmp_path):
     path = tmp_path / "demand.csv"
     path.write_text(f"0,{text}\n1,0\n")

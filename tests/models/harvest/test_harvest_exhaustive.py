@@ -20,8 +20,9 @@ def test_one_port_by_hand():
     two pairs a link, 1 + 0.5 + 4; a change for 0.1 s makes the second 1 + 0.25 + 2."""
     ring = _made(algorithm="recursive_doubling", half="reduce_scatter")
     assert exhaustive.optimum(ring) == pytest.approx(5.25 + 5.5)
-    assert exhaustive.optimum(_made(algorithm="recursive_doubling", half="reduce_scatter",
-                                    reconfiguration_delay="0.1")) == pytest.approx(5.25 + 3.25 + 0.1)  # fmt: skip
+    assert exhaustive.optimum(
+        _made(algorithm="recursive_doubling", half="reduce_scatter", reconfiguration_delay="0.1")
+    ) == pytest.approx(5.25 + 3.25 + 0.1)
 
 
 def test_one_port_two_hops():

@@ -50,8 +50,19 @@ def solved(instance) -> dict[str, Any]:
 
 def replayed(instance, packed: dict[str, Any]) -> Fraction | None:
     """Completion time of a schedule in plain Python, from the statement of the problem; None when it is no schedule."""
-    names = ("topology_start", "topology_of_step", "link_src", "link_dst", "link_count",
-             "flow_start", "pair", "hop", "src", "dst", "share")  # fmt: skip
+    names = (
+        "topology_start",
+        "topology_of_step",
+        "link_src",
+        "link_dst",
+        "link_count",
+        "flow_start",
+        "pair",
+        "hop",
+        "src",
+        "dst",
+        "share",
+    )
     data = {name: np.asarray(packed[name]).tolist() for name in names}
     if any(type(v) is not int for name in names[:-1] for v in data[name]):
         return None

@@ -131,9 +131,11 @@ def test_steps_of_a_demand_matrix(tmp_path):
     for text, message in [
         ("0,1\n1,2\n", "row 1, column 1 = '2': a GPU sends nothing to itself"),
         ("0,-1\n1,0\n", "must be a finite number"),
-        ("0,1,2\n1,0\n", "row 0: has 3 numbers, the matrix has 2 rows"), ("0,0\n0,0\n", "demands nothing"),
-        ("0,x\n1,0\n", "row 0, column 1 = 'x'"), ("", "the matrix has 0 rows"),
-    ]:  # fmt: skip
+        ("0,1,2\n1,0\n", "row 0: has 3 numbers, the matrix has 2 rows"),
+        ("0,0\n0,0\n", "demands nothing"),
+        ("0,x\n1,0\n", "row 0, column 1 = 'x'"),
+        ("", "the matrix has 0 rows"),
+    ]:
         file.write_text(text)
         with pytest.raises(InputError) as caught:
             synth.make("harvest", **{"steps": str(file), "ports": "1", **FABRIC})

@@ -18,10 +18,18 @@ from synth_models.harvest.solution import Schedule
 def one_pair(hops_cost: float = 0.0):
     """4 GPUs, one port, one pair (0, 3) of 1e11 bytes at 1e11 bytes/s: 1 second on any topology that joins them."""
     raw = {
-        "format": "synth-instance/1", "family": "harvest", "name": "leaks", "source": "test", "gpus": 4, "ports": 1,
-        "port_bandwidth": 1e11, "alpha": 0.0, "delta": hops_cost, "reconfiguration_delay": 0.0,
+        "format": "synth-instance/1",
+        "family": "harvest",
+        "name": "leaks",
+        "source": "test",
+        "gpus": 4,
+        "ports": 1,
+        "port_bandwidth": 1e11,
+        "alpha": 0.0,
+        "delta": hops_cost,
+        "reconfiguration_delay": 0.0,
         "steps": [{"bytes": 1e11, "pairs": [[0, 3]]}],
-    }  # fmt: skip
+    }
     return parse(raw, load(FAMILY.instance), "test")
 
 
@@ -68,8 +76,10 @@ def two_to_one(middles: int, leak: float):
     less after each hop, before it goes to GPU 2; the less arrives, the less its links carry."""
     n = middles + 3
     raw = one_pair().model_dump(mode="json") | {
-        "gpus": n, "ports": n - 1, "steps": [{"bytes": 1e11, "pairs": [[0, 2], [1, 2]]}],
-    }  # fmt: skip
+        "gpus": n,
+        "ports": n - 1,
+        "steps": [{"bytes": 1e11, "pairs": [[0, 2], [1, 2]]}],
+    }
     hops, even = middles - 1, 2 / (n - 1)
     lost = leak * hops * middles
     direct = even - lost / (n - 1)
@@ -110,8 +120,10 @@ def test_thinned_routes_do_not_lower_the_load():
     """Two pairs of 1e11 bytes share the ring's link 1 -> 2, so 2 s; thinned by 1e-9 a row on many rows each, with the
     thinnest rows on the link that counts, the schedule would take less."""
     raw = one_pair().model_dump(mode="json") | {
-        "ports": 2, "steps": [{"bytes": 1e11, "pairs": [[0, 3], [1, 2]]}], "reconfiguration_delay": 0.0,
-    }  # fmt: skip
+        "ports": 2,
+        "steps": [{"bytes": 1e11, "pairs": [[0, 3], [1, 2]]}],
+        "reconfiguration_delay": 0.0,
+    }
     instance = parse(raw, load(FAMILY.instance), "test")
     links = np.array([[0, 1, 1], [1, 0, 1], [1, 2, 1], [2, 3, 1]])
 
@@ -133,16 +145,16 @@ def test_losses_at_many_gpus_are_added_up():
     """40 GPUs, 39 ports: pair (0, 39) by 38 routes of two hops, each losing 0.9e-9 of the pair at its middle GPU."""
     n = 40
     raw = one_pair().model_dump(mode="json") | {
-        "gpus": n, "ports": n - 1, "steps": [{"bytes": 1e11, "pairs": [[0, n - 1]]}],
-    }  # fmt: skip
+        "gpus": n,
+        "ports": n - 1,
+        "steps": [{"bytes": 1e11, "pairs": [[0, n - 1]]}],
+    }
     instance = parse(raw, load(FAMILY.instance), "test")
     links = np.array([[u, v, 1] for u in range(n) for v in range(n) if u != v])
 
     def rows(leak: float):
         each = 1 / (n - 2)
-        return [
-            row for w in range(1, n - 1) for row in ((0, 0, 0, w, each), (0, 1, w, n - 1, each - leak))
-        ]  # fmt: skip
+        return [row for w in range(1, n - 1) for row in ((0, 0, 0, w, each), (0, 1, w, n - 1, each - leak))]
 
     assert check_schedule(instance, schedule_of(links, rows(0.0))).ok
     assert check_schedule(instance, schedule_of(links, rows(2e-11))).ok  # 38 * 2e-11 < 1e-9
@@ -184,10 +196,19 @@ def test_methods_lose_nothing_but_rounding(method, ports):
     from synth.options import RunOptions
     from synth_models.harvest.check import replay as check
 
-    instance = synth.make("harvest", **
-        {"algorithm": "swing", "gpus": "16", "ports": ports, "message_bytes": "1e6", "port_bandwidth": "1e11",
-         "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-6"}
-    )  # fmt: skip
+    instance = synth.make(
+        "harvest",
+        **{
+            "algorithm": "swing",
+            "gpus": "16",
+            "ports": ports,
+            "message_bytes": "1e6",
+            "port_bandwidth": "1e11",
+            "alpha": "5e-7",
+            "delta": "5e-7",
+            "reconfiguration_delay": "1e-6",
+        },
+    )
     schedule = FAMILY.method(method).load()(instance, RunOptions(method={})).solution
     assert check_schedule(instance, schedule).ok
     for step, pairs in enumerate(instance.pairs):

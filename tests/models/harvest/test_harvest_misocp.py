@@ -66,9 +66,11 @@ permutation = st.permutations(range(4)).filter(lambda p: all(u != v for u, v in 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
-    st.lists(permutation, min_size=1, max_size=3), st.lists(st.floats(1e3, 1e7), min_size=3, max_size=3),
-    st.floats(0, 1e-4), st.floats(0, 1e-5),
-)  # fmt: skip
+    st.lists(permutation, min_size=1, max_size=3),
+    st.lists(st.floats(1e3, 1e7), min_size=3, max_size=3),
+    st.floats(0, 1e-4),
+    st.floats(0, 1e-5),
+)
 def test_one_port_random_steps(patterns, sizes, delay, delta):
     instance = _steps(patterns, sizes, 1, delay, delta)
     value, _ = _solved(instance)
@@ -87,13 +89,20 @@ def test_names_of_gpus_do_not_matter(patterns, names, delta):
 
 def _steps(patterns, sizes, ports, delay, delta) -> HarvestInstance:
     raw = {
-        "family": "harvest", "name": "random", "source": "test", "gpus": 4, "ports": ports, "port_bandwidth": 1e11,
-        "alpha": 5e-7, "delta": delta, "reconfiguration_delay": delay,
+        "family": "harvest",
+        "name": "random",
+        "source": "test",
+        "gpus": 4,
+        "ports": ports,
+        "port_bandwidth": 1e11,
+        "alpha": 5e-7,
+        "delta": delta,
+        "reconfiguration_delay": delay,
         "steps": [
             {"bytes": size, "pairs": [[u, v] for u, v in enumerate(p)]}
             for p, size in zip(patterns, sizes, strict=False)
         ],
-    }  # fmt: skip
+    }
     instance = parse(json.loads(json.dumps(raw)), HarvestInstance, "test")
     assert isinstance(instance, HarvestInstance)
     return instance

@@ -104,9 +104,14 @@ def rated(gpus, ports, algorithm):
 def equals_every_partition(gpus, algorithm, ports, size, alpha, delta, delay):
     """Everything rated by itself, no estimates: each interval takes its best candidate, over all 2^(s-1) partitions."""
     instance = make(
-        algorithm=algorithm, gpus=gpus, ports=ports, message_bytes=size, alpha=alpha, delta=delta,
+        algorithm=algorithm,
+        gpus=gpus,
+        ports=ports,
+        message_bytes=size,
+        alpha=alpha,
+        delta=delta,
         reconfiguration_delay=delay,
-    )  # fmt: skip
+    )
     _, table = rated(gpus, ports, algorithm)
     cost = np.array([[step_time(instance, i, one)[0] for one in row] for i, row in enumerate(table)])
     spans = list(combinations(range(len(cost) + 1), 2))
@@ -143,11 +148,13 @@ def test_candidates_equal_every_partition_of_16(gpus, algorithm, ports, size, al
 
 
 ALGORITHMS = [
-    {"algorithm": "recursive_doubling", "gpus": 16, "ports": 1}, {"algorithm": "swing", "gpus": 8, "ports": 2},
+    {"algorithm": "recursive_doubling", "gpus": 16, "ports": 1},
+    {"algorithm": "swing", "gpus": 8, "ports": 2},
     {"algorithm": "bruck_alltoall", "gpus": 9, "ports": 2, "radix": 3, "sends": 2},
-    {"algorithm": "alltoall_direct", "gpus": 8, "ports": 1}, {"algorithm": "binary_broadcast", "gpus": 11, "ports": 2},
+    {"algorithm": "alltoall_direct", "gpus": 8, "ports": 1},
+    {"algorithm": "binary_broadcast", "gpus": 11, "ports": 2},
     {"algorithm": "swing_torus", "torus": "4x4", "gpus": 16, "ports": 4},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("parameters", ALGORITHMS, ids=lambda p: p["algorithm"])
@@ -206,9 +213,16 @@ def test_best_single_candidate_for_the_reduce_scatter_of_8(ports):
     """No latency, no reconfiguration: the shift-1 ring costs 1/2 + 2/4 + 4/8 = 1.5 beta m with one port; with two ports
     beta is per node, and doubled links do the same."""
     instance = make(
-        algorithm="recursive_doubling", gpus=8, ports=ports, half="reduce_scatter", message_bytes=8e5, alpha=0, delta=0,
-        latency="off", reconfiguration_delay=1,
-    )  # fmt: skip
+        algorithm="recursive_doubling",
+        gpus=8,
+        ports=ports,
+        half="reduce_scatter",
+        message_bytes=8e5,
+        alpha=0,
+        delta=0,
+        latency="off",
+        reconfiguration_delay=1,
+    )
     assert value(instance, "candidates") <= 1.5 * 8e5 / (ports * 1e11) * (1 + 1e-9)
 
 

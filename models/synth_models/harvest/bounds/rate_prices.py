@@ -42,9 +42,11 @@ class Bundle:
 
     def as_certificate(self) -> dict[str, Any]:
         return {
-            "patterns": self.patterns, "prices": self.prices.tolist(), "of_source": self.of_source.tolist(),
+            "patterns": self.patterns,
+            "prices": self.prices.tolist(),
+            "of_source": self.of_source.tolist(),
             "of_destination": self.of_destination.tolist(),
-        }  # fmt: skip
+        }
 
 
 class RatePrices:

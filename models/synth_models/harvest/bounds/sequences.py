@@ -171,9 +171,12 @@ def _unit(upper: Fraction) -> Fraction:
 
 
 def _outcome(
-    instance: HarvestInstance, ladder: _Ladder, known: dict[tuple[int, int], IntervalBound], shared: Patterns | None,
+    instance: HarvestInstance,
+    ladder: _Ladder,
+    known: dict[tuple[int, int], IntervalBound],
+    shared: Patterns | None,
     message: str,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     total = ladder.total()
     bound = float(total)
     if Fraction(bound) > total:

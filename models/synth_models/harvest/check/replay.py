@@ -74,11 +74,16 @@ def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
         return Verdict(None, {}, ["the schedule's time is beyond the range of a float"])
     changes = changed_before(schedule)
     facts: dict[str, Any] = {
-        "steps": len(instance.steps), "reconfigurations": int(changes.sum()), "alpha_s": fsum(times.alpha.tolist()),
-        "delta_s": fsum(times.delta.tolist()), "bandwidth_s": fsum(times.bandwidth.tolist()),
-        "reconfiguration_s": fsum(times.reconfiguration.tolist()), "longest_route": int(times.hops.max()),
-        "lowest_theta": float(times.theta.min()), "flow_rows": len(schedule.share),
-    }  # fmt: skip
+        "steps": len(instance.steps),
+        "reconfigurations": int(changes.sum()),
+        "alpha_s": fsum(times.alpha.tolist()),
+        "delta_s": fsum(times.delta.tolist()),
+        "bandwidth_s": fsum(times.bandwidth.tolist()),
+        "reconfiguration_s": fsum(times.reconfiguration.tolist()),
+        "longest_route": int(times.hops.max()),
+        "lowest_theta": float(times.theta.min()),
+        "flow_rows": len(schedule.share),
+    }
     return Verdict(times.total, facts)
 
 
@@ -202,14 +207,18 @@ def _conservation_faults(where: str, gpus: int, pairs: IntArray, flow: Flow) -> 
     if len(off):
         place, gpu = divmod(int(places[off[0]]), gpus)
         number, layer = divmod(place, int(hop.max()) + 2)
-        return [f"{where}: pair {number}: {lost[off[0]]:.3g} reaches GPU {gpu} in {layer} hops and does not go on, or "
-                "goes on and has not reached it"]  # fmt: skip
+        return [
+            f"{where}: pair {number}: {lost[off[0]]:.3g} reaches GPU {gpu} in {layer} hops and does not go on, or "
+            "goes on and has not reached it"
+        ]
     off = np.flatnonzero(wrong > TOLERANCE)
     if len(off):
         number = int(off[0])
         arrives = float(share[(pair == number) & (dst == pairs[number, 1])].sum())
-        return [f"{where}: pair {number}: {wrong[number]:.3g} of its bytes are lost or appear on the way in all, "
-                f"{arrives:.12g} of them arrive"]  # fmt: skip
+        return [
+            f"{where}: pair {number}: {wrong[number]:.3g} of its bytes are lost or appear on the way in all, "
+            f"{arrives:.12g} of them arrive"
+        ]
     return []
 
 

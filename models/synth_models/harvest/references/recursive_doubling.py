@@ -124,9 +124,13 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
 
     shape = shape_of(instance)
     seconds, rings = best_rings(
-        shape.stages, shape.half, shape.message_bytes / instance.port_bandwidth,
-        instance.alpha, instance.hop_delay, instance.reconfiguration_delay,
-    )  # fmt: skip
+        shape.stages,
+        shape.half,
+        shape.message_bytes / instance.port_bandwidth,
+        instance.alpha,
+        instance.hop_delay,
+        instance.reconfiguration_delay,
+    )
     known = {e: one_way_ring(instance.gpus, 1, 1 << e) for e in set(rings.tolist())}
     schedule = route_steps(instance, [known[e] for e in rings.tolist()])
     changes = int(np.count_nonzero(np.diff(rings)))

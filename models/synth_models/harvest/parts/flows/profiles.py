@@ -190,7 +190,10 @@ class _Reduced:
         moved = self.group[:, ends[:, 0]] * self.gpus + self.group[:, ends[:, 1]]
         size = len(self.group)
         rows = FlowRows(
-            order[np.searchsorted(keys[order], moved.ravel())], np.tile(flow.hop, size),
-            self.group[:, link[:, 0]].ravel(), self.group[:, link[:, 1]].ravel(), np.tile(flow.share, size),
-        )  # fmt: skip
+            order[np.searchsorted(keys[order], moved.ravel())],
+            np.tile(flow.hop, size),
+            self.group[:, link[:, 0]].ravel(),
+            self.group[:, link[:, 1]].ravel(),
+            np.tile(flow.share, size),
+        )
         return merged(self.gpus, rows)
