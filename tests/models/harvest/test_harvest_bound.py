@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import synth
-from synth.instance import parse
+from models.harvest import instances
+from models.harvest.instances import stated
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.check.certificates import check_bound
@@ -26,9 +26,8 @@ from synth_models.harvest.programs import candidates
 
 
 def made(algorithm: str, gpus: int, ports: int, delay: float = 1e-5, **more: str) -> HarvestInstance:
-    values = {"message_bytes": "4194304", "port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9"} | more
-    asked = {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": str(delay)}
-    return synth.make("harvest", **asked, **values)
+    asked = {"algorithm": algorithm, "gpus": gpus, "ports": ports, "reconfiguration_delay": delay}
+    return instances.made(**{"message_bytes": 4194304, **asked, **more})
 
 
 def proven(instance: HarvestInstance) -> float:
@@ -80,7 +79,7 @@ def best_by_enumeration(instance: HarvestInstance) -> tuple[np.ndarray, float]:
 
 
 @st.composite
-def instances(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
+def drawn(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
     """Random patterns (shifts, or partial permutations) with sizes and times of very different weight."""
     steps: list[dict[str, Any]] = []
     size = st.sampled_from([1.0, 1e3, 1e5, 3e6])
@@ -92,22 +91,16 @@ def instances(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
         if ports > 1 and draw(st.booleans()):
             pairs |= {(u, v) for u, v in enumerate(draw(st.permutations(range(gpus)))) if u != v}
         steps.append({"bytes": draw(size), "pairs": sorted(pairs) or [(0, 1)]})
-    raw = {
-        "family": "harvest",
-        "name": "drawn",
-        "source": "a test",
-        "gpus": gpus,
-        "ports": ports,
-        "port_bandwidth": 1e9,
-        "alpha": draw(st.sampled_from([0.0, 1e-6])),
-        "delta": draw(st.sampled_from([0.0, 1e-6, 1e-4])),
-        "reconfiguration_delay": draw(st.sampled_from([0.0, 1e-6, 1e-4, 1.0])),
-        "latency": draw(st.sampled_from(["on", "off"])),
-        "steps": json.loads(json.dumps(steps)),
-    }
-    instance = parse(raw, HarvestInstance, "drawn")
-    assert isinstance(instance, HarvestInstance)
-    return instance
+    return stated(
+        gpus=gpus,
+        ports=ports,
+        port_bandwidth=1e9,
+        alpha=draw(st.sampled_from([0.0, 1e-6])),
+        delta=draw(st.sampled_from([0.0, 1e-6, 1e-4])),
+        reconfiguration_delay=draw(st.sampled_from([0.0, 1e-6, 1e-4, 1.0])),
+        latency=draw(st.sampled_from(["on", "off"])),
+        steps=steps,
+    )
 
 
 def holds_everywhere(instance: HarvestInstance) -> None:
@@ -121,26 +114,26 @@ def holds_everywhere(instance: HarvestInstance) -> None:
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(instances(4, 1))
+@given(drawn(4, 1))
 def test_four_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)
-@given(instances(6, 1))
+@given(drawn(6, 1))
 def test_six_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @settings(max_examples=3, deadline=None, derandomize=True)
-@given(instances(4, 2))
+@given(drawn(4, 2))
 def test_four_gpus_two_ports_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.one_of(instances(4, 1), instances(5, 1), instances(6, 1), instances(4, 2), instances(3, 3)))
+@given(st.one_of(drawn(4, 1), drawn(5, 1), drawn(6, 1), drawn(4, 2), drawn(3, 3)))
 def test_many_random_instances_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 

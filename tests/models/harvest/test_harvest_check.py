@@ -8,28 +8,17 @@ import numpy as np
 import pytest
 
 import synth
+from models.harvest.instances import made
 from synth.family import load
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule, step_times
 from synth_models.harvest.solution import Schedule, flow_table, pack, table, unpack
 
-FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
-
 
 @pytest.fixture
 def case():
     """Shift 1 then shift 2 on four GPUs with 2 ports: the shift-1 ring doubled, then 1 and 2; shares 1/2 + 1/2."""
-    instance = synth.make(
-        "harvest",
-        **{
-            "algorithm": "recursive_doubling",
-            "gpus": "4",
-            "ports": "2",
-            "message_bytes": "4e6",
-            "half": "reduce_scatter",
-            **FABRIC,
-        },
-    )
+    instance = made(algorithm="recursive_doubling", gpus=4, ports=2, message_bytes=4e6, half="reduce_scatter")
     one = np.array([[u, (u + 1) % 4, 2] for u in range(4)])
     two = np.array(sorted([u, (u + s) % 4, 1] for u in range(4) for s in (1, 2)))
     rows = [(u, 0, u, (u + 1) % 4, 1.0) for u in range(4)]
@@ -200,9 +189,7 @@ def test_animation_has_a_frame_a_step(case):
 
 
 def test_records_are_stored_and_checked_again(tmp_path):
-    instance = synth.make(
-        "harvest", **{"algorithm": "swing", "gpus": "8", "ports": "2", "message_bytes": "1e6", **FABRIC}
-    )
+    instance = made(algorithm="swing", gpus=8, ports=2, message_bytes=1e6)
     for method in ("candidates", "bvn", "static_ring", "static_torus", "static_kautz", "greedy", "dp_k"):
         record = synth.solve(instance, method=method, results=tmp_path)
         assert record.ok

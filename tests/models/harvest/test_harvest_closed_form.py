@@ -9,33 +9,28 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
 
 import synth
+from models.harvest.instances import made
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, get_family
 from synth.options import RunOptions
-from synth_models.harvest.programs.candidates import Ratings
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.references import recursive_doubling as closed_form
+from synth_models.harvest.references.algorithm_1 import front
 
 HALVES = {"both": closed_form.WHOLE, "reduce_scatter": closed_form.REDUCE_SCATTER, "allgather": closed_form.ALLGATHER}
 BANDWIDTH = 100e9
 
 
 def make(gpus=8, half="both", message=2.0**20, alpha=5e-7, delta=5e-7, change=1e-5, **more):
-    given = {
-        "algorithm": "recursive_doubling",
-        "gpus": gpus,
-        "ports": 1,
-        "message_bytes": repr(message),
-        "port_bandwidth": BANDWIDTH,
-        "alpha": repr(alpha),
-        "delta": repr(delta),
-        "half": half,
-        "reconfiguration_delay": repr(change),
-        **more,
-    }
-    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
+    times = {"alpha": alpha, "delta": delta, "reconfiguration_delay": change}
+    return made(
+        **{"algorithm": "recursive_doubling", "gpus": gpus, "ports": 1, "message_bytes": message, "half": half}
+        | times
+        | more
+    )
 
 
 def exponents(stages, half):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import synth
+from models.harvest.instances import made
 from synth.family import get_family, load
 from synth.reproduction.collect import Reproduction, plain_figures
 from synth_models.harvest.paper import heatmaps
@@ -20,18 +21,8 @@ SIZES, DELAYS = heatmaps.ticks(2**10, 2**28, 4), heatmaps.ticks(1e-8, 1e-2, 5)
 
 
 def make(algorithm, gpus=8, ports=1, size=2.0**20, delay=1e-5, **more):
-    given = {
-        "algorithm": algorithm,
-        "gpus": gpus,
-        "ports": ports,
-        "message_bytes": repr(size),
-        "port_bandwidth": 100e9,
-        "alpha": 5e-7,
-        "delta": 5e-7,
-        "reconfiguration_delay": repr(delay),
-        **more,
-    }
-    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
+    size_and_delay = {"message_bytes": size, "reconfiguration_delay": delay}
+    return made(algorithm=algorithm, gpus=gpus, ports=ports, **size_and_delay, **more)
 
 
 def rings(instance):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import exhaustive
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from models.harvest import exhaustive
+from models.harvest.instances import SWITCHES, made, stated
 from synth.errors import SizeLimitError
-from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
@@ -24,10 +23,9 @@ from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.programs.misocp import model as misocp_model
 from synth_models.harvest.programs.misocp import one_port as misocp_one_port
 
-FABRIC = {"port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9", "message_bytes": "4194304"}
 ALGORITHMS = ("recursive_doubling", "swing", "bruck_allgather", "binomial_broadcast")
-SWITCHES = {"symmetry": True, "strengthening": True, "cone": "auto"}
-BETA_M = 4194304 / 100e9
+MESSAGE = 4194304
+BETA_M = MESSAGE / 100e9
 
 
 def _options(solver: str = "highs", seconds: float = 300.0, **switches: object) -> RunOptions:
@@ -35,8 +33,8 @@ def _options(solver: str = "highs", seconds: float = 300.0, **switches: object) 
 
 
 def _made(algorithm: str, gpus: int, ports: int, delay: str, **changes: str) -> HarvestInstance:
-    asked = {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": delay}
-    return synth.make("harvest", **{**FABRIC, **asked, **changes})
+    asked = {"algorithm": algorithm, "gpus": gpus, "ports": ports, "reconfiguration_delay": delay}
+    return made(**{"message_bytes": MESSAGE, **asked, **changes})
 
 
 def _solved(instance: HarvestInstance, options: RunOptions | None = None) -> tuple[float, float]:
@@ -88,24 +86,8 @@ def test_names_of_gpus_do_not_matter(patterns, names, delta):
 
 
 def _steps(patterns, sizes, ports, delay, delta) -> HarvestInstance:
-    raw = {
-        "family": "harvest",
-        "name": "random",
-        "source": "test",
-        "gpus": 4,
-        "ports": ports,
-        "port_bandwidth": 1e11,
-        "alpha": 5e-7,
-        "delta": delta,
-        "reconfiguration_delay": delay,
-        "steps": [
-            {"bytes": size, "pairs": [[u, v] for u, v in enumerate(p)]}
-            for p, size in zip(patterns, sizes, strict=False)
-        ],
-    }
-    instance = parse(json.loads(json.dumps(raw)), HarvestInstance, "test")
-    assert isinstance(instance, HarvestInstance)
-    return instance
+    steps = [{"bytes": size, "pairs": list(enumerate(p))} for p, size in zip(patterns, sizes, strict=False)]
+    return stated(ports=ports, steps=steps, delta=delta, reconfiguration_delay=delay)
 
 
 def test_two_ports_is_the_enumerated_optimum():
