@@ -321,6 +321,7 @@ _REMARKS = (
     least, and only as far as the routes can be listed. They may be rated slightly too slow, as candidates and as static
     topologies.""",
     """Observation 4 (one topology per interval, that of an end) holds on one port for 4 and 8 GPUs among all
-    permutations: `tests/models/harvest/test_harvest_closed_form.py` compares the closed form with all of them.""",
+    permutations: `tests/models/harvest/references/test_recursive_doubling.py` compares the closed form with all of
+    them.""",
     """Solve times (20 us at 64 GPUs, 35 us at 1024) are measured by `tests/benchmarks/bench_harvest.py`.""",
 )

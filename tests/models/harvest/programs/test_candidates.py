@@ -22,7 +22,7 @@ from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.references.algorithm_1 import front, interval_times
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))
 SMALL = [path for path in INSTANCES if "-64-" not in path.name]
 

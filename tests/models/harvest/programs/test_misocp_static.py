@@ -13,7 +13,7 @@ from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp import method as misocp
 
-INSTANCES = Path(__file__).parents[3] / "instances" / "harvest"
+INSTANCES = Path(__file__).parents[4] / "instances" / "harvest"
 
 
 @pytest.mark.slow
