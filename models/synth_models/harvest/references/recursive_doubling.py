@@ -33,6 +33,7 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.forced import pattern_shift
 from synth_models.harvest.solution import IntArray
 
 WHOLE, REDUCE_SCATTER, ALLGATHER = 0, 1, 2
@@ -93,7 +94,7 @@ def shape_of(instance: HarvestInstance) -> Shape:
     stages = instance.gpus.bit_length() - 1
     if instance.gpus != 1 << stages:
         raise UnsupportedError("recursive doubling needs a power of two of GPUs")
-    shifts = [_shift(pairs, instance.gpus) for pairs in instance.pairs]
+    shifts = [pattern_shift(pairs, instance.gpus) for pairs in instance.pairs]
     up = [1 << e for e in range(stages)]
     known = {WHOLE: up + up[::-1], REDUCE_SCATTER: up, ALLGATHER: up[::-1]}
     for half, expected in known.items():
@@ -119,6 +120,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
 
     Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the schedule.
     """
+    # imported here: SciPy's solvers come with them, and `applies` is asked of every instance
     from synth_models.harvest.parts.routing import route_steps
     from synth_models.harvest.parts.topologies import one_way_ring
 
@@ -135,9 +137,3 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     schedule = route_steps(instance, [known[e] for e in rings.tolist()])
     changes = int(np.count_nonzero(np.diff(rings)))
     return Outcome("finished", schedule, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")
-
-
-def _shift(pairs: IntArray, gpus: int) -> int | None:
-    """The shift k when the pattern is ``u -> u + k`` for all GPUs, else None."""
-    shift = (pairs[:, 1] - pairs[:, 0]) % gpus
-    return int(shift[0]) if len(pairs) == gpus and np.all(shift == shift[0]) else None
