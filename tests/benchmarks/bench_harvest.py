@@ -16,7 +16,7 @@ import pytest
 import synth
 from synth import record as records
 from synth_models.harvest.paper import heatmaps
-from synth_models.harvest.parts.schedule_dp import shortest_schedule
+from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import one_way_ring, shifted_ring
 from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
 

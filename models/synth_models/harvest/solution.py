@@ -24,7 +24,7 @@ _FLOW_INTS = ("flow_start", "pair", "hop", "src", "dst")
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """Which topology each step runs on, and how its pairs are routed there.
 
     ``topologies``: arrays of shape (links, 3): source, destination, number of parallel links, each pair of ends once
@@ -46,17 +46,17 @@ class Plan:
     share: FloatArray
 
 
-def pack(plan: Plan) -> dict[str, Any]:
+def pack(schedule: Schedule) -> dict[str, Any]:
     """Plain values and flat arrays: the topologies one after the other (``topology_start``), then the flow columns."""
-    rows = np.concatenate([np.zeros((0, 3), dtype=np.int64), *plan.topologies])
-    starts = np.cumsum([0, *(len(links) for links in plan.topologies)], dtype=np.int64)
-    packed: dict[str, Any] = {"topology_start": starts, "topology_of_step": plan.topology_of_step}
+    rows = np.concatenate([np.zeros((0, 3), dtype=np.int64), *schedule.topologies])
+    starts = np.cumsum([0, *(len(links) for links in schedule.topologies)], dtype=np.int64)
+    packed: dict[str, Any] = {"topology_start": starts, "topology_of_step": schedule.topology_of_step}
     packed |= {"link_src": rows[:, 0], "link_dst": rows[:, 1], "link_count": rows[:, 2]}
-    return packed | {name: getattr(plan, name) for name in (*_FLOW_INTS, "share")}
+    return packed | {name: getattr(schedule, name) for name in (*_FLOW_INTS, "share")}
 
 
-def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Plan:
-    """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no plan.
+def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Schedule:
+    """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no schedule.
 
     Whole numbers are of 32 bits here (:mod:`synth.untrusted`), so that sums and products of two of them are exact.
     """
@@ -74,31 +74,35 @@ def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Plan:
     rows = np.stack([ints["link_src"], ints["link_dst"], ints["link_count"]], axis=1)
     topologies = tuple(rows[a:b] for a, b in pairwise(starts.tolist()))
     flows = {name: ints[name] for name in _FLOW_INTS}
-    return Plan(topologies, ints["topology_of_step"], share=share, **flows)
+    return Schedule(topologies, ints["topology_of_step"], share=share, **flows)
 
 
-def table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+def table(instance: HarvestInstance, schedule: Schedule) -> pd.DataFrame:
     """Columns ``step,src,dst,links``: the links of every step's topology."""
     import pandas as pd
 
-    chosen = [plan.topologies[number] for number in plan.topology_of_step]
+    chosen = [schedule.topologies[number] for number in schedule.topology_of_step]
     rows = np.concatenate(chosen)
     step = np.repeat(np.arange(len(chosen)), [len(links) for links in chosen])
     return pd.DataFrame({"step": step, "src": rows[:, 0], "dst": rows[:, 1], "links": rows[:, 2]})
 
 
-def flow_table(instance: HarvestInstance, plan: Plan) -> pd.DataFrame:
+def flow_table(instance: HarvestInstance, schedule: Schedule) -> pd.DataFrame:
     """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops."""
     import pandas as pd
 
-    step = np.repeat(np.arange(len(instance.steps)), np.diff(plan.flow_start))
+    step = np.repeat(np.arange(len(instance.steps)), np.diff(schedule.flow_start))
     offset = np.cumsum([0, *(len(pairs) for pairs in instance.pairs[:-1])])
-    ends = np.concatenate(instance.pairs)[plan.pair + offset[step]]
+    ends = np.concatenate(instance.pairs)[schedule.pair + offset[step]]
     frame = pd.DataFrame(
         {
-            "step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": plan.src, "dst": plan.dst,
-            "flow": plan.share,
+            "step": step,
+            "pair_src": ends[:, 0],
+            "pair_dst": ends[:, 1],
+            "src": schedule.src,
+            "dst": schedule.dst,
+            "flow": schedule.share,
         }
-    )  # fmt: skip
+    )
     columns = ["step", "pair_src", "pair_dst", "src", "dst"]
     return frame.groupby(columns)["flow"].sum().reset_index()

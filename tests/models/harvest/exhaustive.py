@@ -118,7 +118,9 @@ def hop_limited_load(pairs: IntArray, links: IntArray, limit: int) -> float:
     rows = balance.reshape(-1, variables)
     answer = linprog(
         np.r_[np.zeros(variables), 1],
-        A_ub=np.c_[capacity.reshape(len(arcs), variables), -np.ones(len(arcs))], b_ub=np.zeros(len(arcs)),
-        A_eq=np.c_[rows, np.zeros(len(rows))], b_eq=right.ravel(),
-    )  # fmt: skip
+        A_ub=np.c_[capacity.reshape(len(arcs), variables), -np.ones(len(arcs))],
+        b_ub=np.zeros(len(arcs)),
+        A_eq=np.c_[rows, np.zeros(len(rows))],
+        b_eq=right.ravel(),
+    )
     return float(answer.x[-1]) if answer.x is not None and answer.status == 0 else float("inf")

@@ -2,9 +2,9 @@
 
     minimise  sum over patterns k of  N[k]*hop_delay*L[k] + W[k]*u[k]
 
-over the rows of :mod:`relaxation_rows`; N[k] steps of the interval have pattern k, W[k] is the sum of their
-bytes / port_bandwidth. The multipliers of the rows, as the solver's floats, are the certificate: they are dyadic
-rationals, made feasible exactly (:func:`_exact`), so accuracy of the solver costs strength, never validity.
+over the rows of :mod:`synth_models.harvest.bounds.rows`; N[k] steps of the interval have pattern k, W[k] is the sum of
+their bytes / port_bandwidth. The multipliers of the rows, as the solver's floats, are the certificate: they are dyadic
+rationals, made feasible exactly (:meth:`Relaxation._exact`), so accuracy of the solver costs strength, never validity.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from synth_models.harvest.bounds import rows as make
+from synth_models.harvest.bounds.automorphisms import generators, orbits
 from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
+from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.automorphisms import generators, orbits
-from synth_models.harvest.parts.small_lp import minimise
 from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
 from synth_models.harvest.solution import FloatArray, IntArray
 

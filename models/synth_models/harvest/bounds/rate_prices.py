@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from synth_models.harvest.parts.automorphisms import orbits
-from synth_models.harvest.parts.small_lp import minimise
+from synth_models.harvest.bounds.automorphisms import orbits
+from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.solution import FloatArray, IntArray
 
 GPUS_UP_TO = 128
@@ -42,9 +42,11 @@ class Bundle:
 
     def as_certificate(self) -> dict[str, Any]:
         return {
-            "patterns": self.patterns, "prices": self.prices.tolist(), "of_source": self.of_source.tolist(),
+            "patterns": self.patterns,
+            "prices": self.prices.tolist(),
+            "of_source": self.of_source.tolist(),
             "of_destination": self.of_destination.tolist(),
-        }  # fmt: skip
+        }
 
 
 class RatePrices:

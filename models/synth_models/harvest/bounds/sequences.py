@@ -5,9 +5,10 @@ A schedule cuts the steps into intervals on one topology each, hence
     T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
 
 where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
-(:mod:`interval_relaxation`; a step alone: alpha + hop_delay + bytes * degree / (ports * port_bandwidth); where a GPU
-has more partners than ports the fewest hops that reach them, and the relaxation too). An interval costs at least what
-its parts do, so an interval that was not examined inherits the best sum over disjoint parts.
+(:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * degree / (ports *
+port_bandwidth); where a GPU has more partners than ports the fewest hops that reach them, and the relaxation too). An
+interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
+parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
 the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
 multiples of a small unit, rounded down.
@@ -170,9 +171,12 @@ def _unit(upper: Fraction) -> Fraction:
 
 
 def _outcome(
-    instance: HarvestInstance, ladder: _Ladder, known: dict[tuple[int, int], IntervalBound], shared: Patterns | None,
+    instance: HarvestInstance,
+    ladder: _Ladder,
+    known: dict[tuple[int, int], IntervalBound],
+    shared: Patterns | None,
     message: str,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     total = ladder.total()
     bound = float(total)
     if Fraction(bound) > total:

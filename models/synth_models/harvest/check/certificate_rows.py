@@ -1,8 +1,8 @@
 """The rows of a bound's certificate, derived again from the instance; imports no method.
 
-Why every row holds for every topology is told in :mod:`relaxation_rows`; here each is rebuilt from what the certificate
-names (a tree, a closed walk, prices), in whole numbers, each of which is read through :mod:`synth.untrusted`. A wrong
-entry raises ``ValueError`` with the fault.
+Why every row holds for every topology is told in :mod:`synth_models.harvest.bounds.rows`; here each is rebuilt from
+what the certificate names (a tree, a closed walk, prices), in whole numbers, each of which is read through
+:mod:`synth.untrusted`. A wrong entry raises ``ValueError`` with the fault.
 """
 
 from __future__ import annotations

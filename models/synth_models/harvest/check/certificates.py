@@ -1,10 +1,10 @@
 """Verify a lower bound on the completion time from its certificate, in exact arithmetic; imports no method.
 
-For every examined interval the rows are derived again (:mod:`check_rows`), the multipliers must be finite, not
-negative, and leave no variable a negative reduced cost; what they prove is a rational number. It is rounded down to
-whole units, intervals that were not examined get the best sum over disjoint parts (single steps are bounded by
-themselves if not examined), and the cheapest partition into intervals with its reconfigurations must reach the stated
-bound.
+For every examined interval the rows are derived again (:mod:`synth_models.harvest.check.certificate_rows`), the
+multipliers must be finite, not negative, and leave no variable a negative reduced cost; what they prove is a rational
+number. It is rounded down to whole units, intervals that were not examined get the best sum over disjoint parts (single
+steps are bounded by themselves if not examined), and the cheapest partition into intervals with its reconfigurations
+must reach the stated bound.
 """
 
 from __future__ import annotations

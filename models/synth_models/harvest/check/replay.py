@@ -1,6 +1,6 @@
-"""The check of the harvest family: everything is recomputed from the topologies and flows of the plan.
+"""The check of the harvest family: everything is recomputed from the topologies and flows of the schedule.
 
-Imports nothing from the methods. A topology's links respect the ports of every GPU; the flow of every pair starts at
+Imports no method. A topology's links respect the ports of every GPU; the flow of every pair starts at
 its source with share 1, is conserved hop by hop and ends at its destination; the time of a step is alpha + hop delay *
 longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts between two steps
 costs the reconfiguration delay, the first topology is free.
@@ -9,7 +9,8 @@ Shares are floats, so 1 and conservation hold up to rounding: of every pair the 
 source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
 the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until
 all of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what
-the time is computed from (from 1e-14 on): no plan gains by what it loses. Sums are exact (:mod:`exact_shares`).
+the time is computed from (from 1e-14 on): no schedule gains by what it loses. Sums are exact
+(:mod:`synth_models.harvest.check.exact_shares`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy.typing as npt
 from synth.family import Verdict
 from synth_models.harvest.check.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import FloatArray, IntArray, Plan
+from synth_models.harvest.solution import FloatArray, IntArray, Schedule
 
 TOLERANCE = 1e-9  # of a pair's bytes, over all of its way
 ROUNDING = 1e-14  # below it, what is wrong is how floats add up, and changes no time
@@ -57,72 +58,78 @@ class StepTimes:
         return fsum(np.concatenate([self.alpha, self.delta, self.bandwidth, self.reconfiguration]).tolist())
 
 
-def check_plan(instance: HarvestInstance, plan: Plan) -> Verdict:
-    """Replay the plan; the value is the completion time in seconds."""
-    faults = [*_topology_faults(instance, plan), *_shape_faults(instance, plan)]
+def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
+    """Replay the schedule; the value is the completion time in seconds."""
+    faults = [*_topology_faults(instance, schedule), *_shape_faults(instance, schedule)]
     if faults:
         return Verdict(None, {}, faults[:MAX_FAULTS])
     for step in range(len(instance.steps)):
-        faults += _flow_faults(instance, plan, step)
+        faults += _flow_faults(instance, schedule, step)
         if len(faults) >= MAX_FAULTS:
             break
     if faults:
         return Verdict(None, {}, faults[:MAX_FAULTS])
-    times = step_times(instance, plan)
+    times = step_times(instance, schedule)
     if not np.isfinite(times.total):
-        return Verdict(None, {}, ["the plan's time is beyond the range of a float"])
-    changes = changed_before(plan)
+        return Verdict(None, {}, ["the schedule's time is beyond the range of a float"])
+    changes = changed_before(schedule)
     facts: dict[str, Any] = {
-        "steps": len(instance.steps), "reconfigurations": int(changes.sum()), "alpha_s": fsum(times.alpha.tolist()),
-        "delta_s": fsum(times.delta.tolist()), "bandwidth_s": fsum(times.bandwidth.tolist()),
-        "reconfiguration_s": fsum(times.reconfiguration.tolist()), "longest_route": int(times.hops.max()),
-        "lowest_theta": float(times.theta.min()), "flow_rows": len(plan.share),
-    }  # fmt: skip
+        "steps": len(instance.steps),
+        "reconfigurations": int(changes.sum()),
+        "alpha_s": fsum(times.alpha.tolist()),
+        "delta_s": fsum(times.delta.tolist()),
+        "bandwidth_s": fsum(times.bandwidth.tolist()),
+        "reconfiguration_s": fsum(times.reconfiguration.tolist()),
+        "longest_route": int(times.hops.max()),
+        "lowest_theta": float(times.theta.min()),
+        "flow_rows": len(schedule.share),
+    }
     return Verdict(times.total, facts)
 
 
-def step_times(instance: HarvestInstance, plan: Plan) -> StepTimes:
-    """Times of every step of a plan whose flows are right, each pair's shares scaled so that all its bytes arrive."""
+def step_times(instance: HarvestInstance, schedule: Schedule) -> StepTimes:
+    """Times of every step of a schedule whose flows are right, with each pair's shares scaled so that all its bytes
+    arrive."""
     steps = len(instance.steps)
     hops, load, theta = np.zeros(steps, dtype=np.int64), np.zeros(steps), np.zeros(steps)
     for step in range(steps):
-        rows = _rows(plan, step)
-        hops[step] = plan.hop[rows].max() + 1
+        rows = _rows(schedule, step)
+        hops[step] = schedule.hop[rows].max() + 1
         pairs = instance.pairs[step]
-        wrong = float(_violations(instance.gpus, pairs, _flow(plan, step))[0].max())
-        load[step] = _largest_load(instance.gpus, plan, step) / (1 - wrong if wrong > ROUNDING else 1)
+        wrong = float(_violations(instance.gpus, pairs, _flow(schedule, step))[0].max())
+        load[step] = _largest_load(instance.gpus, schedule, step) / (1 - wrong if wrong > ROUNDING else 1)
         degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
         theta[step] = degree / (instance.ports * load[step])
     return StepTimes(
         np.full(steps, instance.alpha),
         (instance.hop_delay * hops).astype(np.float64),
         instance.bytes_per_pair * load / instance.port_bandwidth,
-        np.where(changed_before(plan), instance.reconfiguration_delay, 0.0),
+        np.where(changed_before(schedule), instance.reconfiguration_delay, 0.0),
         hops,
         load,
         theta,
     )
 
 
-def changed_before(plan: Plan) -> npt.NDArray[np.bool_]:
+def changed_before(schedule: Schedule) -> npt.NDArray[np.bool_]:
     """Whether the links differ from the step before, shape (steps,); topologies are compared by their link counts."""
-    keys = [links[np.lexsort((links[:, 1], links[:, 0]))].tobytes() for links in plan.topologies]
-    of_step = [keys[index] for index in plan.topology_of_step]
+    keys = [links[np.lexsort((links[:, 1], links[:, 0]))].tobytes() for links in schedule.topologies]
+    of_step = [keys[index] for index in schedule.topology_of_step]
     return np.array([False] + [a != b for a, b in pairwise(of_step)])
 
 
-def _rows(plan: Plan, step: int) -> slice:
-    return slice(int(plan.flow_start[step]), int(plan.flow_start[step + 1]))
+def _rows(schedule: Schedule, step: int) -> slice:
+    return slice(int(schedule.flow_start[step]), int(schedule.flow_start[step + 1]))
 
 
-def _flow(plan: Plan, step: int) -> Flow:
-    rows = _rows(plan, step)
-    return plan.pair[rows], plan.hop[rows], plan.src[rows], plan.dst[rows], plan.share[rows]
+def _flow(schedule: Schedule, step: int) -> Flow:
+    rows = _rows(schedule, step)
+    return schedule.pair[rows], schedule.hop[rows], schedule.src[rows], schedule.dst[rows], schedule.share[rows]
 
 
-def _topology_faults(instance: HarvestInstance, plan: Plan) -> list[str]:
+def _topology_faults(instance: HarvestInstance, schedule: Schedule) -> list[str]:
     faults, gpus = [], instance.gpus
-    for index, links in enumerate(plan.topologies):
+    for index, links in enumerate(schedule.topologies):
         where = f"topology {index}"
         if links.ndim != 2 or links.shape[1] != 3:
             faults.append(f"{where}: a link is source, destination, count")
@@ -147,22 +154,22 @@ def _topology_faults(instance: HarvestInstance, plan: Plan) -> list[str]:
     return faults
 
 
-def _shape_faults(instance: HarvestInstance, plan: Plan) -> list[str]:
-    steps, of_step = len(instance.steps), plan.topology_of_step
-    if len(of_step) != steps or len(plan.flow_start) != steps + 1:
-        return [f"the plan is for {len(of_step)} steps, the instance has {steps}"]
-    if np.any((of_step < 0) | (of_step >= len(plan.topologies))):
+def _shape_faults(instance: HarvestInstance, schedule: Schedule) -> list[str]:
+    steps, of_step = len(instance.steps), schedule.topology_of_step
+    if len(of_step) != steps or len(schedule.flow_start) != steps + 1:
+        return [f"the schedule is for {len(of_step)} steps, the instance has {steps}"]
+    if np.any((of_step < 0) | (of_step >= len(schedule.topologies))):
         return ["a step names a topology that does not exist"]
-    begins = plan.flow_start
-    columns = {len(column) for column in (plan.pair, plan.hop, plan.src, plan.dst, plan.share)}
+    begins = schedule.flow_start
+    columns = {len(column) for column in (schedule.pair, schedule.hop, schedule.src, schedule.dst, schedule.share)}
     if len(columns) > 1 or begins[0] != 0 or np.any(np.diff(begins) < 0) or begins[-1] not in columns:
         return ["the flow rows are not cut into consecutive parts, one a step"]
     return []
 
 
-def _flow_faults(instance: HarvestInstance, plan: Plan, step: int) -> list[str]:
+def _flow_faults(instance: HarvestInstance, schedule: Schedule, step: int) -> list[str]:
     gpus, pairs = instance.gpus, instance.pairs[step]
-    pair, hop, src, dst, share = _flow(plan, step)
+    pair, hop, src, dst, share = _flow(schedule, step)
     where = f"step {step}"
     if not len(pair):
         return [f"{where}: no pair is routed"]
@@ -174,7 +181,7 @@ def _flow_faults(instance: HarvestInstance, plan: Plan, step: int) -> list[str]:
         return [f"{where}: a flow row ends at a GPU that does not exist"]
     if not np.all(np.isfinite(share)) or np.any(share <= 0) or np.any(share > 1 + TOLERANCE):
         return [f"{where}: a share is not in (0, 1]"]
-    links = plan.topologies[plan.topology_of_step[step]]
+    links = schedule.topologies[schedule.topology_of_step[step]]
     off = np.flatnonzero(~np.isin(src * gpus + dst, links[:, 0] * gpus + links[:, 1]))
     if len(off):
         return [f"{where}: pair {pair[off[0]]} uses {src[off[0]]} to {dst[off[0]]}, which is no link of its topology"]
@@ -200,14 +207,18 @@ def _conservation_faults(where: str, gpus: int, pairs: IntArray, flow: Flow) -> 
     if len(off):
         place, gpu = divmod(int(places[off[0]]), gpus)
         number, layer = divmod(place, int(hop.max()) + 2)
-        return [f"{where}: pair {number}: {lost[off[0]]:.3g} reaches GPU {gpu} in {layer} hops and does not go on, or "
-                "goes on and has not reached it"]  # fmt: skip
+        return [
+            f"{where}: pair {number}: {lost[off[0]]:.3g} reaches GPU {gpu} in {layer} hops and does not go on, or "
+            "goes on and has not reached it"
+        ]
     off = np.flatnonzero(wrong > TOLERANCE)
     if len(off):
         number = int(off[0])
         arrives = float(share[(pair == number) & (dst == pairs[number, 1])].sum())
-        return [f"{where}: pair {number}: {wrong[number]:.3g} of its bytes are lost or appear on the way in all, "
-                f"{arrives:.12g} of them arrive"]  # fmt: skip
+        return [
+            f"{where}: pair {number}: {wrong[number]:.3g} of its bytes are lost or appear on the way in all, "
+            f"{arrives:.12g} of them arrive"
+        ]
     return []
 
 
@@ -230,11 +241,11 @@ def _violations(gpus: int, pairs: IntArray, flow: Flow) -> tuple[FloatArray, Flo
     return wrong, sent, places, lost
 
 
-def _largest_load(gpus: int, plan: Plan, step: int) -> float:
+def _largest_load(gpus: int, schedule: Schedule, step: int) -> float:
     """Largest sum of shares per parallel link."""
-    rows, links = _rows(plan, step), plan.topologies[plan.topology_of_step[step]]
+    rows, links = _rows(schedule, step), schedule.topologies[schedule.topology_of_step[step]]
     keys = links[:, 0] * gpus + links[:, 1]
     order = np.argsort(keys)
-    at = np.searchsorted(keys[order], plan.src[rows] * gpus + plan.dst[rows])
-    loads = value(sums(parts_of(plan.share[rows]), at, len(keys)))
+    at = np.searchsorted(keys[order], schedule.src[rows] * gpus + schedule.dst[rows])
+    loads = value(sums(parts_of(schedule.share[rows]), at, len(keys)))
     return float((loads / links[order, 2]).max())

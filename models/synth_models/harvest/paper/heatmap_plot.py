@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZE_TICKS = {2.0**10: "1 KiB", 2.0**15: "32 KiB", 2.0**20: "1 MiB", 2.0**25: "32 MiB", 2.0**30: "1 GiB"}
-DELAY_TICKS = {
-    1e-8: "10 ns", 1e-7: "100 ns", 1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms",
-}  # fmt: skip
+DELAY_TICKS = {1e-8: "10 ns", 1e-7: "100 ns", 1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms"}
 GAIN = 1.01  # a speed-up of less than this is drawn as none
 LEVELS = (1.5, 2.0, 4.0, 10.0, 30.0)
 
 
 def draw(
-    panels: Sequence[Sequence[tuple[str, FloatArray]]], sizes: FloatArray, delays: FloatArray, title: str,
-    *, least: float = 1.0, most: float = 32.0,
-) -> Figure:  # fmt: skip
+    panels: Sequence[Sequence[tuple[str, FloatArray]]],
+    sizes: FloatArray,
+    delays: FloatArray,
+    title: str,
+    *,
+    least: float = 1.0,
+    most: float = 32.0,
+) -> Figure:
     """A figure of rows of (title, speed-ups of shape (sizes, delays)).
 
     Colours are logarithmic from ``least`` to ``most``, the same in all panels; with ``least`` below 1 they diverge

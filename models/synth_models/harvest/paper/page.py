@@ -1,7 +1,8 @@
 """Harvest's printed numbers beside ours: Table 1, the numbers of Section 6.2 and Figures 5, 8, 9 and 10 as heatmaps.
 
 The figures are images; what can be compared are the numbers in the text. Ours come from heatmaps (see
-:mod:`published_workloads` for the parameters), and single points of them from records that the check has replayed.
+:mod:`synth_models.harvest.paper.workloads` for the parameters), and single points of them from records that the check
+has replayed.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ OVER_STATIC_LARGE = {"recursive-doubling-64-p1": 3.0, "swing-64-p2": 3.1, "allto
 OVER_BVN_SMALL = {"recursive-doubling-64-p1": 7.3, "swing-64-p2": 10.0, "alltoall-64-p1": 5.3}
 OVER_BVN_4_MB = {"recursive-doubling-64-p1": 3.0, "alltoall-64-p1": 4.8}
 SPOTS = (  # workload, bytes, reconfiguration delay: points of the heatmaps solved, checked and kept as records
-    ("recursive-doubling-64-p1", KIB, 1e-8), ("recursive-doubling-64-p1", GIB, 1e-5),
-    ("recursive-doubling-64-p1", 4 * MIB, 1e-4), ("swing-64-p2", GIB, 1e-5), ("alltoall-64-p1", GIB, 1e-5),
-)  # fmt: skip
+    ("recursive-doubling-64-p1", KIB, 1e-8),
+    ("recursive-doubling-64-p1", GIB, 1e-5),
+    ("recursive-doubling-64-p1", 4 * MIB, 1e-4),
+    ("swing-64-p2", GIB, 1e-5),
+    ("alltoall-64-p1", GIB, 1e-5),
+)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -50,10 +54,9 @@ def reproduce(page: Reproduction) -> None:
     else:
         tori = _figure(page, 8, _rated(published.FIGURE_8))
         for one in published.FIGURE_8:
-            page.compare(
-                "6.2, Figure 8, over static and over BvN", one.title, "consistently faster",
-                float(tori[one.name].over_both.max()), "x", "largest over the better of the two, see the remarks",
-            )  # fmt: skip
+            note = "largest over the better of the two, see the remarks"
+            where = "6.2, Figure 8, over static and over BvN"
+            page.compare(where, one.title, "consistently faster", float(tori[one.name].over_both.max()), "x", note)
         grids |= tori
         grids |= _figure(page, 9, _rated(published.FIGURE_9))
         _figure_10(page)
@@ -89,26 +92,21 @@ def _section_6(page: Reproduction, rated: dict[str, Rates]) -> None:
     ring = {name: published.static_indices(one, ("ring",)) for name, one in rated.items()}
     for name, printed in OVER_STATIC_SMALL.items():
         found = grid(rated[name], SMALL, SHORT, ring[name])
-        page.compare(
-            "6.2, over static, 1-256 KB, alpha_r < 1 us", titles[name], printed, float(found.over_static.max()), "x",
-            f"largest on the grid; {_implied_alpha(rated[name], ring[name], printed)}",
-        )  # fmt: skip
+        note = f"largest on the grid; {_implied_alpha(rated[name], ring[name], printed)}"
+        where = "6.2, over static, 1-256 KB, alpha_r < 1 us"
+        page.compare(where, titles[name], printed, float(found.over_static.max()), "x", note)
     for name, printed in OVER_STATIC_LARGE.items():
         found = grid(rated[name], np.array([GIB]), np.array([1e-5]), ring[name])
         page.compare("6.2, over static, 1 GB, alpha_r = 10 us", titles[name], printed, found.over_static[0, 0], "x")
     for name, printed in OVER_BVN_SMALL.items():
         found = grid(rated[name], SMALL, np.array([1e-4, 5e-5]), ring[name])
         mean = found.over_bvn.mean(axis=0)
-        page.compare(
-            "6.2, over BvN, 1-256 KB, alpha_r = 100 us", titles[name], printed, float(mean[0]), "x",
-            f"mean over sizes; at 50 us it is {mean[1]:.3g}, see the remarks",
-        )  # fmt: skip
+        note = f"mean over sizes; at 50 us it is {mean[1]:.3g}, see the remarks"
+        page.compare("6.2, over BvN, 1-256 KB, alpha_r = 100 us", titles[name], printed, float(mean[0]), "x", note)
     for name, printed in OVER_BVN_4_MB.items():
         found = grid(rated[name], np.array([4 * MIB]), ticks(1e-5, 1e-4, 9), ring[name])
-        page.compare(
-            "6.2, over BvN, 4 MB, 10-100 us", titles[name], printed, float(found.over_bvn.max()), "x",
-            "largest of the range, at 100 us",
-        )  # fmt: skip
+        note = "largest of the range, at 100 us"
+        page.compare("6.2, over BvN, 4 MB, 10-100 us", titles[name], printed, float(found.over_bvn.max()), "x", note)
 
 
 def _implied_alpha(rated: Rates, ring: Sequence[int], printed: float) -> str:
@@ -149,18 +147,16 @@ def _static_words(workload: Workload) -> str:
 
 def _best_of_both(page: Reproduction, grids: dict[str, Grid]) -> None:
     name = "alltoall-64-p1"
-    page.compare(
-        "abstract, over the better of static and BvN", "any algorithm of Figure 5", "up to about 2",
-        max(float(found.over_both.max()) for found in grids.values()), "x", "largest over the heatmaps of Figure 5",
-    )  # fmt: skip
+    note = "largest over the heatmaps of Figure 5"
+    where = "abstract, over the better of static and BvN"
+    ours = max(float(found.over_both.max()) for found in grids.values())
+    page.compare(where, "any algorithm of Figure 5", "up to about 2", ours, "x", note)
     found = grids[name]
     between = (found.delays >= 0.99e-5) & (found.delays <= 1.01e-4)
     gain = found.over_both[:, between] > GAIN
     every, some = (float(found.sizes[rows].max() / MIB) for rows in (gain.all(axis=1), gain.any(axis=1)))
-    page.compare(
-        "6.2, all-to-all beats both for alpha_r in 10-100 us", "largest message", 16.0, every, "MiB",
-        f"a speed-up above 1.01 at every such delay; at some such delay up to {some:g} MiB; sizes are powers of two",
-    )  # fmt: skip
+    note = f"a speed-up above 1.01 at every such delay; at some such delay up to {some:g} MiB; sizes are powers of two"
+    page.compare("6.2, all-to-all beats both for alpha_r in 10-100 us", "largest message", 16.0, every, "MiB", note)
 
 
 def _testbed(page: Reproduction) -> None:
@@ -171,11 +167,12 @@ def _testbed(page: Reproduction) -> None:
     assert isinstance(instance, HarvestInstance)
     rated = rates(instance, [one_way_ring(8, 1, 1)])
     found = grid(rated, published.SIZES, published.DELAYS, published.static_indices(rated, ("ring",)))
-    page.compare(
-        "6.2, testbed, over a static ring", "recursive doubling, 8 GPUs", 3.0, float(found.over_static.max()), "x",
+    note = (
         "largest of the cost model (delta = 500 ns); bandwidth alone gives at most 12/7, so the measured 3x is not the "
-        "model's",
-    )  # fmt: skip
+        "model's"
+    )
+    where = "6.2, testbed, over a static ring"
+    page.compare(where, "recursive doubling, 8 GPUs", 3.0, float(found.over_static.max()), "x", note)
 
 
 def _figure_10(page: Reproduction) -> None:
@@ -189,10 +186,9 @@ def _figure_10(page: Reproduction) -> None:
         size = published.SIZES / published.GPUS / published.BANDWIDTH
         static = published.ALPHA + published.DELTA * bulk.diameter + size * bulk.unit_load
         speed = static[:, None] / found.best
-        page.compare(
-            "6.2, Figure 10, over a static Kautz network", f"{one.ports} ports", "falls with more ports",
-            float(speed.max()), "x", "largest of the heatmap",
-        )  # fmt: skip
+        note = "largest of the heatmap"
+        where = "6.2, Figure 10, over a static Kautz network"
+        page.compare(where, f"{one.ports} ports", "falls with more ports", float(speed.max()), "x", note)
         line.append((f"{one.ports} ports", speed))
         rows.append(
             (one.ports, bulk.diameter, bulk.unit_load, bulk.volume_load, float(speed.max()), float(speed.min()))
@@ -201,9 +197,10 @@ def _figure_10(page: Reproduction) -> None:
         "All-to-all, 64 GPUs: best schedule of 63 steps over a static Kautz network with optimal bulk flow (Figure 10)"
     )
     page.figure(
-        draw([line], published.SIZES, published.DELAYS, title, least=1 / 32, most=32.0), "figure-10",
+        draw([line], published.SIZES, published.DELAYS, title, least=1 / 32, most=32.0),
+        "figure-10",
         "Figure 10: red is faster than the static network, blue slower; the thick line is a speed-up of 1.",
-    )  # fmt: skip
+    )
     columns = ["ports", "diameter", "bulk load per link", "hops alone demand", "largest speed-up", "smallest speed-up"]
     page.table("Figure 10: direct all-to-all against a static Kautz network", pd.DataFrame(rows, columns=columns))
 
@@ -246,14 +243,18 @@ def _overview(page: Reproduction, grids: dict[str, Grid]) -> None:
             if found.over_both.max() > GAIN
             else "–"
         )
-        share = float((found.over_both > GAIN).mean())
         rows.append(
-            (name, found.over_static.max(), found.over_bvn.max(), found.over_both.max(), where, 100 * share,
-             int(found.changes.max()))
-        )  # fmt: skip
-    columns = ["workload", "over static, largest", "over BvN, largest", "over both, largest", "there",
-               "grid points with a gain over both (%)", "most reconfigurations"]  # fmt: skip
-    page.table("Largest speed-ups of every workload", pd.DataFrame(rows, columns=columns))
+            {
+                "workload": name,
+                "over static, largest": found.over_static.max(),
+                "over BvN, largest": found.over_bvn.max(),
+                "over both, largest": found.over_both.max(),
+                "there": where,
+                "grid points with a gain over both (%)": 100 * float((found.over_both > GAIN).mean()),
+                "most reconfigurations": int(found.changes.max()),
+            }
+        )
+    page.table("Largest speed-ups of every workload", pd.DataFrame(rows))
 
 
 def _remarks(page: Reproduction) -> None:
@@ -280,6 +281,7 @@ _REMARKS = (
     least, and only as far as the routes can be listed. They may be rated slightly too slow, as candidates and as static
     topologies.""",
     """Observation 4 (one topology per interval, that of an end) holds on one port for 4 and 8 GPUs among all
-    permutations: `tests/models/harvest/test_harvest_closed_form.py` compares the closed form with all of them.""",
+    permutations: `tests/models/harvest/references/test_recursive_doubling.py` compares the closed form with all of
+    them.""",
     """Solve times (20 us at 64 GPUs, 35 us at 1024) are measured by `tests/benchmarks/bench_harvest.py`.""",
 )

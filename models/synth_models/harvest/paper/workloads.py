@@ -46,9 +46,15 @@ class Workload:
     def instance(self, message: float = MIB, delay: float = 1e-5) -> HarvestInstance:
         """The workload as an instance for one message size (bytes) and one reconfiguration delay (s)."""
         fixed = {
-            "gpus": GPUS, "ports": self.ports, "port_bandwidth": BANDWIDTH, "alpha": ALPHA, "delta": DELTA,
-            "message_bytes": message, "reconfiguration_delay": delay, "name": self.name,
-        }  # fmt: skip
+            "gpus": GPUS,
+            "ports": self.ports,
+            "port_bandwidth": BANDWIDTH,
+            "alpha": ALPHA,
+            "delta": DELTA,
+            "message_bytes": message,
+            "reconfiguration_delay": delay,
+            "name": self.name,
+        }
         words = {key: repr(value) for key, value in fixed.items()} | {"name": self.name} | dict(self.given)
         instance = make(FAMILY, words)
         assert isinstance(instance, HarvestInstance)

@@ -212,13 +212,25 @@ def binary_broadcast(wish: Wish) -> list[RawStep]:
 ALGORITHMS = {
     function.__name__: function
     for function in (
-        recursive_doubling, swing, bruck_allgather, bruck_alltoall, alltoall_direct, binomial_broadcast,
-        binary_broadcast, swing_torus, ring,
+        recursive_doubling,
+        swing,
+        bruck_allgather,
+        bruck_alltoall,
+        alltoall_direct,
+        binomial_broadcast,
+        binary_broadcast,
+        swing_torus,
+        ring,
     )
-}  # fmt: skip
+}
 USES = {
-    "recursive_doubling": ("half", "direction"), "swing": ("half",), "swing_torus": ("half", "torus", "mirrored"),
-    "ring": ("half", "direction"), "bruck_allgather": ("half", "direction", "radix", "sends"),
-    "bruck_alltoall": ("radix", "sends"), "alltoall_direct": (), "binomial_broadcast": ("root", "order"),
+    "recursive_doubling": ("half", "direction"),
+    "swing": ("half",),
+    "swing_torus": ("half", "torus", "mirrored"),
+    "ring": ("half", "direction"),
+    "bruck_allgather": ("half", "direction", "radix", "sends"),
+    "bruck_alltoall": ("radix", "sends"),
+    "alltoall_direct": (),
+    "binomial_broadcast": ("root", "order"),
     "binary_broadcast": ("root",),
-}  # fmt: skip
+}

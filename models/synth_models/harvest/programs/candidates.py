@@ -1,104 +1,19 @@
-"""The best schedule over candidate topologies: ``candidates`` (shortest path) and ``dp_k`` (Harvest's Algorithm 1).
+"""Method ``candidates``: the best schedule over candidate topologies, a shortest path over (step, topology).
 
-A dynamic program picks the topology of every step. The seconds of a step on a topology come from a maximum concurrent
-flow (see :mod:`profiles`). Where that takes a linear program, a lower estimate stands in for it until the dynamic
-program wants that step on that topology; it is repeated until all it uses is settled, so the result is the same as if
-everything had been rated. Optimal over the candidates that :mod:`topologies` lists and the hop limits that the profiles
+Optimal over the candidates that :mod:`synth_models.harvest.parts.topologies` lists and the hop limits that the profiles
 list; a topology outside may be better, so no bound is claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
-import numpy as np
-
-from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.flows.profiles import profile, quick_profile, step_time
-from synth_models.harvest.parts.planning import make_plan
-from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
-from synth_models.harvest.parts.topologies import Topology, candidates
-from synth_models.harvest.solution import FloatArray, IntArray, Plan
-
-Found = TypeVar("Found")
-
-
-class Ratings:
-    """Candidates with the seconds of every step on each, ``cost`` (steps, topologies), settled or estimated low."""
-
-    def __init__(
-        self, instance: HarvestInstance, options: RunOptions, topologies: list[Topology] | None = None
-    ) -> None:
-        self.instance, self.options = instance, options
-        self.topologies = candidates(instance) if topologies is None else topologies
-        patterns = {pairs.tobytes(): pairs for pairs in instance.pairs}
-        numbers = {key: number for number, key in enumerate(patterns)}
-        self.patterns = list(patterns.values())
-        self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.pairs])
-        quick = [[quick_profile(pairs, t.links, instance.gpus) for t in self.topologies] for pairs in self.patterns]
-        self.profiles = [[found for found, _ in row] for row in quick]
-        self.settled = np.array([[exact for _, exact in row] for row in quick])
-        self.left_out = 0
-        self.cost: FloatArray = np.array([[self._time(i, t) for t in range(len(self.topologies))] for i in self._steps])
-
-    @property
-    def _steps(self) -> range:
-        return range(len(self.instance.steps))
-
-    def _time(self, step: int, topology: int) -> float:
-        return step_time(self.instance, step, self.profiles[self.pattern_of[step]][topology])[0]
-
-    def settle(self, search: Callable[[FloatArray], tuple[Found, Iterable[tuple[int, int]]]]) -> Found:
-        """``search`` on the costs, repeated until every (step, topology) that it used is settled.
-
-        Once the time limit has passed, what is not settled counts as impossible and is left out. Raises
-        :class:`UnsupportedError` when a step can run on no topology.
-        """
-        while True:
-            if not np.all(np.isfinite(self.cost).any(axis=1)):
-                raise UnsupportedError("a step cannot run on any of the topologies")
-            found, used = search(self.cost)
-            todo = {(int(self.pattern_of[step]), topology) for step, topology in used}
-            todo = {entry for entry in todo if not self.settled[entry]}
-            if not todo:
-                return found
-            for pattern, topology in sorted(todo):
-                if self.options.out_of_time() and not self._needed(pattern, topology):
-                    self._leave_out()
-                    break
-                links = self.topologies[topology].links
-                self.profiles[pattern][topology] = profile(self.patterns[pattern], links, self.instance.gpus)
-                self.settled[pattern, topology] = True
-                for step in np.flatnonzero(self.pattern_of == pattern):
-                    self.cost[step, topology] = self._time(int(step), topology)
-
-    def _needed(self, pattern: int, topology: int) -> bool:
-        """Whether the pattern can run on nothing else that is settled."""
-        others = np.isfinite(self.cost[int(np.argmax(self.pattern_of == pattern))]) & self.settled[pattern]
-        return not others.any()
-
-    def _leave_out(self) -> None:
-        waiting = ~self.settled
-        for pattern in range(len(self.patterns)):
-            if not (self.settled[pattern] & np.isfinite(self.cost[int(np.argmax(self.pattern_of == pattern))])).any():
-                waiting[pattern] = False
-        self.left_out += int(waiting.sum())
-        self.cost[waiting[self.pattern_of]] = np.inf
-        self.settled |= waiting
-
-    def plan(self, chosen: IntArray) -> Plan:
-        """The plan that runs step i on topology ``chosen[i]``."""
-        known = [self.profiles[self.pattern_of[step]][chosen[step]] for step in self._steps]
-        return make_plan(self.instance, [self.topologies[number] for number in chosen], known)
-
-    def tried(self) -> str:
-        """What was looked at, in words."""
-        more = f"; {self.left_out} ratings left out for lack of time" if self.left_out else ""
-        return f"{len(self.topologies)} candidate topologies{more}"
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import shortest_schedule
+from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
@@ -113,41 +28,4 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         return chosen, enumerate(chosen.tolist())
 
     chosen = ratings.settle(search)
-    return Outcome("finished", ratings.plan(chosen), message=ratings.tried())
-
-
-def solve_dp_k(instance: HarvestInstance, options: RunOptions) -> Outcome:
-    """Harvest's Algorithm 1 over the candidates: the least time for every number of reconfigurations, and the best.
-
-    The message lists the Pareto front as ``k: seconds without the reconfigurations``. Complexity: O(steps^2 *
-    candidates + steps^3) per pass. The value is that of ``candidates``.
-    """
-    ratings = Ratings(instance, options)
-    found = ratings.settle(lambda cost: ((table := front(cost)), table.used()))
-    k = found.best(instance.reconfiguration_delay)
-    wanted = options.method.get("reconfigurations")
-    if wanted is not None:
-        k = min(int(wanted), len(found.time) - 1)
-    points = ", ".join(f"{j}: {found.time[j]:.6g}" for j in found.pareto())
-    word = "best k" if wanted is None else "k as asked"
-    message = f"{word} = {k}; Pareto front (reconfigurations: seconds without their delays) {points}"
-    return Outcome("finished", ratings.plan(found.topology[k]), message=f"{message}; {ratings.tried()}")
-
-
-def greedy(instance: HarvestInstance, options: RunOptions) -> Outcome:
-    """Begin on the best candidate for the first step; reconfigure to the best one for a step when that step alone
-    gains more than the reconfiguration delay. One pass, no guarantee."""
-    ratings = Ratings(instance, options)
-
-    def search(cost: FloatArray) -> tuple[IntArray, Iterable[tuple[int, int]]]:
-        best = cost.argmin(axis=1)
-        chosen, now, used = np.zeros(len(cost), dtype=np.int64), int(best[0]), []
-        for i in range(len(cost)):
-            used += [(i, now), (i, int(best[i]))]
-            if cost[i, now] - cost[i, best[i]] > instance.reconfiguration_delay:
-                now = int(best[i])
-            chosen[i] = now
-        return chosen, used
-
-    chosen = ratings.settle(search)
-    return Outcome("finished", ratings.plan(chosen), message=ratings.tried())
+    return Outcome("finished", ratings.schedule(chosen), message=ratings.tried())

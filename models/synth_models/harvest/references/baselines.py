@@ -14,7 +14,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile, step_time
-from synth_models.harvest.parts.planning import make_plan
+from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.topologies import Topology, direct, kautz, pattern_degree, shifted_ring, static_tori
 from synth_models.harvest.solution import IntArray
 
@@ -49,7 +49,7 @@ def _static(instance: HarvestInstance, choices: Sequence[Topology]) -> Outcome:
             best = (total, topology)
     if best is None:
         raise UnsupportedError(f"a pair cannot be reached on {choices[0].name}")
-    return Outcome("finished", make_plan(instance, [best[1]] * len(instance.steps)), message=best[1].name)
+    return Outcome("finished", route_steps(instance, [best[1]] * len(instance.steps)), message=best[1].name)
 
 
 def bvn(instance: HarvestInstance, options: RunOptions) -> Outcome:
@@ -65,7 +65,7 @@ def bvn(instance: HarvestInstance, options: RunOptions) -> Outcome:
                 busiest = f"a GPU of step {i} has {pattern_degree(pairs)} partners"
                 raise UnsupportedError(f"{busiest} and {instance.ports} ports: the step has no direct topology")
             known[pairs.tobytes()] = Topology("direct", links)
-    return Outcome("finished", make_plan(instance, [known[pairs.tobytes()] for pairs in instance.pairs]))
+    return Outcome("finished", route_steps(instance, [known[pairs.tobytes()] for pairs in instance.pairs]))
 
 
 def _distinct(instance: HarvestInstance) -> list[IntArray]:

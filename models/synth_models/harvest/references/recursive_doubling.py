@@ -33,6 +33,7 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.forced import pattern_shift
 from synth_models.harvest.solution import IntArray
 
 WHOLE, REDUCE_SCATTER, ALLGATHER = 0, 1, 2
@@ -93,7 +94,7 @@ def shape_of(instance: HarvestInstance) -> Shape:
     stages = instance.gpus.bit_length() - 1
     if instance.gpus != 1 << stages:
         raise UnsupportedError("recursive doubling needs a power of two of GPUs")
-    shifts = [_shift(pairs, instance.gpus) for pairs in instance.pairs]
+    shifts = [pattern_shift(pairs, instance.gpus) for pairs in instance.pairs]
     up = [1 << e for e in range(stages)]
     known = {WHOLE: up + up[::-1], REDUCE_SCATTER: up, ALLGATHER: up[::-1]}
     for half, expected in known.items():
@@ -117,23 +118,22 @@ def applies(instance: HarvestInstance) -> bool:
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The best schedule over rings, a proven optimum over all topologies with one port if Observation 4 holds.
 
-    Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the plan.
+    Raises :class:`UnsupportedError` for other algorithms or more ports. Complexity: O(log^2 n), then the schedule.
     """
-    from synth_models.harvest.parts.planning import make_plan
+    # imported here: SciPy's solvers come with them, and `applies` is asked of every instance
+    from synth_models.harvest.parts.routing import route_steps
     from synth_models.harvest.parts.topologies import one_way_ring
 
     shape = shape_of(instance)
     seconds, rings = best_rings(
-        shape.stages, shape.half, shape.message_bytes / instance.port_bandwidth,
-        instance.alpha, instance.hop_delay, instance.reconfiguration_delay,
-    )  # fmt: skip
+        shape.stages,
+        shape.half,
+        shape.message_bytes / instance.port_bandwidth,
+        instance.alpha,
+        instance.hop_delay,
+        instance.reconfiguration_delay,
+    )
     known = {e: one_way_ring(instance.gpus, 1, 1 << e) for e in set(rings.tolist())}
-    plan = make_plan(instance, [known[e] for e in rings.tolist()])
+    schedule = route_steps(instance, [known[e] for e in rings.tolist()])
     changes = int(np.count_nonzero(np.diff(rings)))
-    return Outcome("finished", plan, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")
-
-
-def _shift(pairs: IntArray, gpus: int) -> int | None:
-    """The shift k when the pattern is ``u -> u + k`` for all GPUs, else None."""
-    shift = (pairs[:, 1] - pairs[:, 0]) % gpus
-    return int(shift[0]) if len(pairs) == gpus and np.all(shift == shift[0]) else None
+    return Outcome("finished", schedule, message=f"closed form {seconds:.9g} s, {changes} reconfigurations")

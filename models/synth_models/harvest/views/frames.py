@@ -1,4 +1,4 @@
-"""A plan as an animation: GPUs on a circle, and per step the bytes that cross each link of its topology."""
+"""A schedule as an animation: GPUs on a circle, and per step the bytes that cross each link of its topology."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import numpy as np
 from synth.frames import Frames, circle
 from synth_models.harvest.check.replay import changed_before, step_times
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import Plan
+from synth_models.harvest.solution import Schedule
 from synth_models.harvest.views.describe import seconds, shape_of
 
 MAX_MOVES = 20_000
 
 
-def frames(instance: HarvestInstance, plan: Plan) -> Frames | None:
+def frames(instance: HarvestInstance, schedule: Schedule) -> Frames | None:
     """One frame a step: an arrow per link in use, labelled with its bytes, and the topology and time in the title.
 
     None where there would be more than 20,000 arrows.
     """
-    gpus, step = instance.gpus, np.repeat(np.arange(len(instance.steps)), np.diff(plan.flow_start))
-    keys, at = np.unique((step * gpus + plan.src) * gpus + plan.dst, return_inverse=True)
+    gpus, step = instance.gpus, np.repeat(np.arange(len(instance.steps)), np.diff(schedule.flow_start))
+    keys, at = np.unique((step * gpus + schedule.src) * gpus + schedule.dst, return_inverse=True)
     if len(keys) > MAX_MOVES:
         return None
     when, ends = np.divmod(keys, gpus * gpus)
-    sizes = np.bincount(at, plan.share * instance.bytes_per_pair[step], len(keys))
+    sizes = np.bincount(at, schedule.share * instance.bytes_per_pair[step], len(keys))
     texts = [f"{size:.6g} bytes" for size in sizes]
     items = list(dict.fromkeys(texts))
     number = {text: index for index, text in enumerate(items)}
-    times, changed = step_times(instance, plan), changed_before(plan)
+    times, changed = step_times(instance, schedule), changed_before(schedule)
     titles = []
-    for i, chosen in enumerate(plan.topology_of_step.tolist()):
+    for i, chosen in enumerate(schedule.topology_of_step.tolist()):
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
         before = f"reconfigured ({seconds(times.reconfiguration[i])}) to " if changed[i] else ""
-        titles.append(f"step {i}: {before}{shape_of(plan.topologies[chosen], gpus)}; {seconds(total)}")
+        titles.append(f"step {i}: {before}{shape_of(schedule.topologies[chosen], gpus)}; {seconds(total)}")
     return Frames(
         positions=circle(gpus),
         names=[str(gpu) for gpu in range(gpus)],

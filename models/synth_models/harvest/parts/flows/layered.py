@@ -19,7 +19,7 @@ from synth_models.harvest.solution import FloatArray, IntArray
 def solve(
     pairs: IntArray, links: IntArray, distance: IntArray, hop_limit: int, link_orbit: IntArray, count: IntArray
 ) -> tuple[Routes, FloatArray]:
-    """Routes with the shares of smallest largest load (arguments as in :mod:`path_flow`)."""
+    """Routes with the shares of smallest largest load; arguments as in :mod:`synth_models.harvest.parts.flows.path`."""
     gpus, layers = len(distance), hop_limit + 1
     sources = np.unique(pairs[:, 0])
     moves, takes = [], []  # (source number, hop, link) and (pair, layer)

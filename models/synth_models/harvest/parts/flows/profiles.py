@@ -10,7 +10,6 @@ the same program over a layered graph, or an even split over shortest routes, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,17 +17,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts import symmetry
-from synth_models.harvest.parts.flows import forced
+from synth_models.harvest.parts.flows import forced, symmetry
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
 from synth_models.harvest.parts.flows import split as split_flow
 from synth_models.harvest.parts.flows.path import Routes
 from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, LinkFlow, Profile, merged
-from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.solution import FloatArray, IntArray
-
-__all__ = ["Profile", "cost_matrix", "profile", "profile_table", "quick_profile", "routes", "step_time"]
+from synth_models.harvest.solution import IntArray
 
 ALL_LIMITS_UP_TO = 12  # GPUs; beyond, hop limits go up to EXTRA_HOPS above the smallest
 EXTRA_HOPS = 4
@@ -88,20 +83,6 @@ def step_time(instance: HarvestInstance, step: int, found: Profile) -> tuple[flo
     times = instance.alpha + instance.hop_delay * found.hops + size * found.unit_load
     best = int(times.argmin())
     return float(times[best]), int(found.hops[best])
-
-
-def profile_table(
-    patterns: Iterable[IntArray], topologies: Sequence[Topology], gpus: int
-) -> dict[bytes, list[Profile]]:
-    """Profiles of every distinct pattern (keyed by its array's bytes) on every topology."""
-    distinct = {pairs.tobytes(): pairs for pairs in patterns}
-    return {key: [profile(pairs, topology.links, gpus) for topology in topologies] for key, pairs in distinct.items()}
-
-
-def cost_matrix(instance: HarvestInstance, table: dict[bytes, list[Profile]]) -> tuple[FloatArray, IntArray]:
-    """Seconds of every step on every topology and the hop limits behind them, both (steps, topologies)."""
-    rows = [[step_time(instance, i, one) for one in table[pairs.tobytes()]] for i, pairs in enumerate(instance.pairs)]
-    return np.array([[time for time, _ in row] for row in rows]), np.array([[hops for _, hops in row] for row in rows])
 
 
 def _two_way_ring(pairs: IntArray, links: IntArray, gpus: int) -> tuple[int, int, dict[int, int]] | None:
@@ -209,7 +190,10 @@ class _Reduced:
         moved = self.group[:, ends[:, 0]] * self.gpus + self.group[:, ends[:, 1]]
         size = len(self.group)
         rows = FlowRows(
-            order[np.searchsorted(keys[order], moved.ravel())], np.tile(flow.hop, size),
-            self.group[:, link[:, 0]].ravel(), self.group[:, link[:, 1]].ravel(), np.tile(flow.share, size),
-        )  # fmt: skip
+            order[np.searchsorted(keys[order], moved.ravel())],
+            np.tile(flow.hop, size),
+            self.group[:, link[:, 0]].ravel(),
+            self.group[:, link[:, 1]].ravel(),
+            np.tile(flow.share, size),
+        )
         return merged(self.gpus, rows)

@@ -1,4 +1,4 @@
-"""Rows of a step's flow (see :class:`Plan`) and the rating of a topology for a step; shared by all ways of routing."""
+"""Rows of a step's flow (as in :class:`Schedule`) and a topology's profile for a step; used by all ways of routing."""
 
 from __future__ import annotations
 

@@ -17,10 +17,9 @@ from synth.solvers import mathprog
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile
 from synth_models.harvest.parts.flows.rows import Profile
-from synth_models.harvest.programs.misocp import model as misocp_model
-from synth_models.harvest.programs.misocp import one_port as misocp_one_port
-from synth_models.harvest.programs.misocp import strengthening as misocp_strengthening
+from synth_models.harvest.programs.misocp import one_port, strengthening
 from synth_models.harvest.programs.misocp.blocks import Block
+from synth_models.harvest.programs.misocp.model import at_most, build, rate_range, relax
 from synth_models.harvest.solution import IntArray
 
 SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
@@ -85,7 +84,7 @@ class IntervalProgram:
         model = self._model(
             blocks, self._layers(blocks, [], 0.0), _first_tangents(self.instance.ports, blocks), cone=False
         )
-        misocp_model.relax(model)
+        relax(model)
         result, _ = mathprog.solve_lp(model, self.options, [])
         self.solve_s += result.solve_s
         return _seconds(model, result.objective) if result.termination == "optimal" else None
@@ -104,11 +103,9 @@ class IntervalProgram:
         tolerance = self.options.relative_gap / 2
         while True:
             model = self._model(blocks, layers, tangents, self.cone, ranges)
-            misocp_model.cutoff(model, cutoff)
-            result = mathprog.solve(
-                model, replace(self.options, relative_gap=tolerance / 2), bounded=True,
-                quadratic=self.cone and not self.one_port,
-            )  # fmt: skip
+            at_most(model, cutoff)
+            options = replace(self.options, relative_gap=tolerance / 2)
+            result = mathprog.solve(model, options, bounded=True, quadratic=self.cone and not self.one_port)
             self.programs += 1
             self.solve_s += result.solve_s
             if result.termination in ("error", "unbounded"):
@@ -161,10 +158,10 @@ class IntervalProgram:
     ) -> list[tuple[float, float]]:
         """Strengthening: the smallest and largest rate of every block in the linear relaxation of topologies that take
         at most ``cutoff`` seconds, slightly widened. They bound what late routes carry, so the relaxation tightens."""
-        ranges = [misocp_model.rate_range(block, self.instance.ports) for block in blocks]
+        ranges = [rate_range(block, self.instance.ports) for block in blocks]
         model = self._model(blocks, layers, tangents, cone=False)
-        misocp_model.cutoff(model, cutoff)
-        misocp_model.relax(model)
+        at_most(model, cutoff)
+        relax(model)
         for k, (least, most) in enumerate(ranges):
             if least == most:
                 continue
@@ -199,15 +196,15 @@ class IntervalProgram:
         with mathprog.building():
             model: Any
             if self.one_port:
-                model = misocp_one_port.build(self.instance, blocks)
-                misocp_one_port.distances_differ(model)
+                model = one_port.build(self.instance, blocks)
+                one_port.distances_differ(model)
             else:
-                model = misocp_model.build(self.instance, blocks, layers, None if cone else tangents, ranges)
+                model = build(self.instance, blocks, layers, None if cone else tangents, ranges)
                 if self.strengthening:
-                    misocp_strengthening.direct_or_late(model)
-                    misocp_strengthening.moore(model)
+                    strengthening.direct_or_late(model)
+                    strengthening.moore(model)
             if self.symmetry:
-                misocp_strengthening.symmetry_breaking(model)
+                strengthening.symmetry_breaking(model)
         self.build_s += time.monotonic() - started
         return model
 
@@ -230,7 +227,7 @@ def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
         if block.seconds == 0:
             found.append([])
             continue
-        least, most = misocp_model.rate_range(block, ports)
+        least, most = rate_range(block, ports)
         points = {most, least}
         rate = most
         while rate > least:

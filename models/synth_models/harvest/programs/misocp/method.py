@@ -20,11 +20,10 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.sequences import single_steps
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.planning import make_plan
-from synth_models.harvest.parts.schedule_dp import shortest_schedule
+from synth_models.harvest.parts.routing import route_steps
+from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import Topology, candidates, fewest_hops
-from synth_models.harvest.programs.misocp import blocks as blocks_module
-from synth_models.harvest.programs.misocp.blocks import Block
+from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.solution import FloatArray, IntArray
 
@@ -54,17 +53,17 @@ class State:
 
     def step_seconds(self) -> FloatArray:
         """Seconds of every step on every known topology, shape (steps, topologies)."""
-        steps = [blocks_module.blocks_of(self.instance, i, i) for i in range(len(self.instance.steps))]
+        steps = [blocks_of(self.instance, i, i) for i in range(len(self.instance.steps))]
         return np.array([[self.program.seconds(step, t.links) for t in self.topologies] for step in steps])
 
     def known_for(self, interval: Interval) -> list[IntArray]:
         """The known topologies as they serve the interval's problem."""
         found = [topology.links for topology in self.topologies]
-        return [blocks_module.reversed_links(links) for links in found] if interval.turned else found
+        return [reversed_links(links) for links in found] if interval.turned else found
 
     def add(self, interval: Interval, links: IntArray) -> None:
         """A topology met while solving the interval's problem."""
-        own = blocks_module.reversed_links(links) if interval.turned else links
+        own = reversed_links(links) if interval.turned else links
         if all(own.tobytes() != topology.key() for topology in self.topologies):
             self.topologies.append(Topology(f"steps {interval.first}-{interval.last}", own))
 
@@ -114,14 +113,12 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             state.add(interval, links)
         if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
             state.closed.add(interval.blocks)
-    plan = make_plan(instance, [state.topologies[t] for t in chosen])
+    schedule = route_steps(instance, [state.topologies[t] for t in chosen])
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
     if termination == "finished":
         message += "; the gap left is below what the solver's precision settles"
-    outcome = Outcome(
-        termination, plan, min(bound, value), _proof(program, options.solver or "highs"), message=message,
-        build_s=program.build_s, solve_s=program.solve_s,
-    )  # fmt: skip
+    proof = _proof(program, options.solver or "highs")
+    outcome = Outcome(termination, schedule, min(bound, value), proof, None, message, program.build_s, program.solve_s)
     return _certified(outcome, single_steps(instance))
 
 
@@ -138,12 +135,11 @@ def _proof(program: IntervalProgram, solver: str) -> str:
 
 
 def _intervals(instance: HarvestInstance) -> list[Interval]:
-    found = []
-    steps = len(instance.steps)
+    found, steps = [], len(instance.steps)
     for first in range(steps):
         for last in range(first, steps):
-            blocks = blocks_module.blocks_of(instance, first, last)
-            turned = blocks_module.reversed_blocks(blocks)
+            blocks = blocks_of(instance, first, last)
+            turned = reversed_blocks(blocks)
             found.append(Interval(first, last, min(blocks, turned), turned < blocks))
     return found
 

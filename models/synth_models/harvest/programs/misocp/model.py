@@ -1,25 +1,31 @@
 """Harvest's program for one interval (Rahman et al., appendix A): the best single topology for steps a … b, any ports.
 
 A program file: it builds models and calls no solver. Deviations from the print, each stated where it is made: demands
-are unit demands (the print has ``m_i`` in the demand and again in the time); the latency term is in the objective,
+are unit demands (the print has ``m_i`` in the demand and again in the time); the latency of (3) is in the objective,
 which needs flows hop by hop; commodities with one source are one flow, which carries up to the rate of *all* its
-targets; equal steps are one block with a count. Row and column sums equal ``d`` with loops allowed (a loop is an idle
-port), since adding links never hurts. A step of no bytes has rate ``1 / pairs``, which every topology that reaches its
-pairs allows, and no (16).
+targets; equal steps are one block with a count; rates are bounded by what the ports allow instead of 1. Row and column
+sums equal ``d`` with loops allowed (a loop is an idle port), since adding links never hurts. A step of no bytes has
+rate ``1 / pairs``, which every topology that reaches its pairs allows, and no time.
 
-=================  ==================  =====================================  ==========================
-paper              code                index set                              unit
-=================  ==================  =====================================  ==========================
-x[u,v]             ``model.links``     ordered pairs of GPUs (and loops)      links
-theta_i            ``model.rate``      block                                  ports' bandwidth per pair
-T_i                ``model.time``      block                                  ``model.unit`` seconds
-f[s,t,i](u,v)      ``model.flow``      block, source, hop, u, v               as ``model.rate``
-(arrivals)         ``model.arrival``   block, source, hop, t                  as ``model.rate``
-l_i                ``model.uses``      block, hop 2..layers                   0/1: l_i >= hop
-D, M_i             ``Block.pairs``     block                                  pairs
-m_i * beta         ``Block.seconds``   block                                  seconds at one port's rate
-d, c               ``ports``, 1        one number                             links, ports' bandwidth
-=================  ==================  =====================================  ==========================
+=================  =======================  ================================  ===========================
+paper              code                     index set                         unit
+=================  =======================  ================================  ===========================
+V                  ``model.gpus``           one number                        GPUs
+a … b, i           ``model.blocks``         blocks k with their ``count``     steps
+x[u,v]             ``model.links``          ordered pairs of GPUs and loops   links
+theta_i            ``model.rate``           block                             ports' bandwidth per pair
+T_i                ``model.time``           block                             ``model.unit`` seconds
+f[s,t,i](u,v)      ``model.flow``           block, source, hop, u, v          as ``model.rate``
+(arrivals)         ``model.arrival``        block, source, hop, t             as ``model.rate``
+l_i                ``model.uses``           block, hop 2 … ``model.layers``   0/1: l_i >= hop
+(range of theta)   ``model.ranges``         block                             as ``model.rate``
+D, M_i             ``Block.pairs``          block                             pairs
+beta * m_i         ``Block.seconds``        block                             seconds at one port's rate
+d                  ``model.ports``          one number                        links
+c                  1                        one number                        ports' bandwidth
+alpha, delta       ``model.fixed_cost``,    one number each                   seconds
+                   ``instance.hop_delay``
+=================  =======================  ================================  ===========================
 
 Hop ``layers + 1`` of ``model.flow`` moves data that has already made ``layers`` hops any number of hops further at no
 further latency. The program is exact with ``layers = gpus - 1`` and for latency off; with fewer layers it is a
@@ -28,38 +34,16 @@ relaxation, exact where its answer needs no more. The rate form is used because 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.core.expr.numeric_expr import LinearExpression, MonomialTermExpression
-from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression
 
+from synth.solvers.rows import Row, Term, add_rows, linear
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
 
 SMALLEST_UNIT = 1e-2  # of the propagation time: keeps the coefficients of the objective within reason
-
-Term = tuple[float, Any]
-Row = tuple[Sequence[Term], str, float]
-
-
-def linear(terms: Iterable[Term]) -> Any:
-    """Sum of coefficient times variable."""
-    return LinearExpression([v if c == 1 else MonomialTermExpression((c, v)) for c, v in terms])
-
-
-def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
-    """A block of linear constraints (terms, ``"<="``, ``">="`` or ``"=="``, right side)."""
-
-    def rule(_: Any, i: int) -> Any:
-        terms, sense, rhs = rows[i]
-        body = linear(terms)
-        if sense == "==":
-            return EqualityExpression((body, rhs))
-        return InequalityExpression((body, rhs) if sense == "<=" else (rhs, body), strict=False)
-
-    setattr(model, name, pyo.Constraint(range(len(rows)), rule=rule))
 
 
 def build(
@@ -72,31 +56,13 @@ def build(
     """The model of one interval; ``tangents`` (rates per block) replace the cone (16) by cuts, None keeps the cone.
     ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed."""
     model = start(instance, blocks)
-    gpus, ports = model.gpus, model.ports
-    kinds = range(len(blocks))
-    model.ranges = [rate_range(block, ports) for block in blocks] if ranges is None else list(ranges)
-    least, most = [r[0] for r in model.ranges], [r[1] for r in model.ranges]
     model.layers = layers
-    arcs = [key for k in kinds for key in _arcs(k, blocks[k], gpus, layers)]
-    ends = [
-        (k, s, hop, t)
-        for k in kinds
-        for s, targets in blocks[k].partners().items()
-        for hop in range(1, layers + 1)
-        for t in targets
-    ]
+    model.ranges = [rate_range(block, instance.ports) for block in blocks] if ranges is None else list(ranges)
     latency = instance.hop_delay > 0
-    model.rate = pyo.Var(kinds, bounds=lambda _, k: (least[k], most[k]))
-    model.time = pyo.Var(
-        kinds,
-        bounds=lambda _, k: (blocks[k].seconds / most[k] / model.unit, blocks[k].seconds / least[k] / model.unit),
-    )
-    targets = [{s: len(found) for s, found in block.partners().items()} for block in blocks]
-    model.flow = pyo.Var(arcs, bounds=lambda _, k, s, *__: (0, min(most[k] * targets[k][s], ports)))
-    model.arrival = pyo.Var(ends, bounds=lambda _, k, *__: (0, most[k]))
-    hops = [(k, hop) for k in kinds for hop in range(2, layers + 1) if latency]
-    model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
-    degrees(model)
+    rate_variables(model)
+    flow_variables(model, latency)
+    out_degree(model)
+    in_degree(model)
     flow_conservation(model)
     link_capacity(model)
     if latency:
@@ -107,7 +73,7 @@ def build(
         transmission_cuts(model, tangents)
     cost: list[Term] = [(block.count, model.time[k]) for k, block in enumerate(blocks)]
     cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
-    finish(model, cost, instance.alpha + instance.hop_delay)
+    least_total_time(model, cost, instance.alpha + instance.hop_delay)
     return model
 
 
@@ -131,28 +97,37 @@ def start(instance: HarvestInstance, blocks: Sequence[Block]) -> Any:
     return model
 
 
-def finish(model: Any, cost: list[Term], fixed: float) -> None:
-    """(9): least total time in ``model.unit``; ``fixed`` seconds a step are the same for all topologies."""
-    model.cost = cost
-    model.fixed_cost = sum(block.count for block in model.blocks) * fixed
-    model.objective = pyo.Objective(expr=linear(cost))
+def rate_variables(model: Any) -> None:
+    """theta and T of every block, within the block's range of rates."""
+    kinds = range(len(model.blocks))
+    seconds = [block.seconds for block in model.blocks]
+    model.rate = pyo.Var(kinds, bounds=lambda m, k: m.ranges[k])
+    model.time = pyo.Var(
+        kinds, bounds=lambda m, k: (seconds[k] / m.ranges[k][1] / m.unit, seconds[k] / m.ranges[k][0] / m.unit)
+    )
 
 
-def cutoff(model: Any, seconds: float) -> None:
-    """Only topologies that take at most ``seconds`` for the interval; what is infeasible then is proven worse."""
-    add_rows(model, "cutoff", [(model.cost, "<=", (seconds - model.fixed_cost) / model.unit)])
+def flow_variables(model: Any, latency: bool) -> None:
+    """f hop by hop, where it ends, and (with ``latency``) which hops of the longest route are used."""
+    layers, partners = model.layers, [block.partners() for block in model.blocks]
+    arcs = [key for k, of in enumerate(partners) for key in _arcs(k, of, model.gpus, layers)]
+    ends = [
+        (k, s, hop, t)
+        for k, of in enumerate(partners)
+        for s, targets in of.items()
+        for hop in range(1, layers + 1)
+        for t in targets
+    ]
+    hops = [(k, hop) for k in range(len(partners)) for hop in range(2, layers + 1) if latency]
+    model.flow = pyo.Var(arcs, bounds=lambda m, k, s, *_: (0, min(m.ranges[k][1] * len(partners[k][s]), m.ports)))
+    model.arrival = pyo.Var(ends, bounds=lambda m, k, *_: (0, m.ranges[k][1]))
+    model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
 
 
-def relax(model: Any) -> None:
-    """The linear relaxation: link counts and decisions may be fractions within their bounds."""
-    for var in model.component_data_objects(pyo.Var):
-        var.domain = pyo.Reals
-
-
-def _arcs(k: int, block: Block, gpus: int, layers: int) -> list[tuple[int, int, int, int, int]]:
+def _arcs(k: int, partners: dict[int, list[int]], gpus: int, layers: int) -> list[tuple[int, int, int, int, int]]:
     """Where flow may go: away from the source on hop 1, later never back to it, and not on from an only destination."""
     found = []
-    for s, targets in block.partners().items():
+    for s, targets in partners.items():
         only = targets[0] if len(targets) == 1 else -1
         found += [(k, s, 1, s, v) for v in range(gpus) if v != s]
         inner = [(u, v) for u in range(gpus) for v in range(gpus) if len({u, v, s}) == 3 and u != only]
@@ -164,12 +139,23 @@ def _arcs(k: int, block: Block, gpus: int, layers: int) -> list[tuple[int, int, 
     return found
 
 
-def degrees(model: Any) -> None:
-    """(10), (11): every GPU has ``ports`` links out and in, idle ports being loops."""
+def least_total_time(model: Any, cost: list[Term], fixed: float) -> None:
+    """(9): least total time in ``model.unit``; ``fixed`` seconds a step are the same for all topologies."""
+    model.cost = cost
+    model.fixed_cost = sum(block.count for block in model.blocks) * fixed
+    model.objective = pyo.Objective(expr=linear(cost))
+
+
+def out_degree(model: Any) -> None:
+    """(10): ``ports`` links leave every GPU, idle ports being loops."""
     nodes = range(model.gpus)
-    rows: list[Row] = [([(1, model.links[u, v]) for v in nodes], "==", model.ports) for u in nodes]
-    rows += [([(1, model.links[u, v]) for u in nodes], "==", model.ports) for v in nodes]
-    add_rows(model, "degrees", rows)
+    add_rows(model, "out_degree", [([(1, model.links[u, v]) for v in nodes], "==", model.ports) for u in nodes])
+
+
+def in_degree(model: Any) -> None:
+    """(11): ``ports`` links enter every GPU, idle ports being loops."""
+    nodes = range(model.gpus)
+    add_rows(model, "in_degree", [([(1, model.links[u, v]) for u in nodes], "==", model.ports) for v in nodes])
 
 
 def flow_conservation(model: Any) -> None:
@@ -196,8 +182,8 @@ def link_capacity(model: Any) -> None:
 
 
 def longest_route(model: Any) -> None:
-    """The latency term: what a pair receives by routes of ``hop`` hops or more (at most its largest rate) needs that
-    hop to be paid for."""
+    """The latency term l_i of (3): what a pair receives by routes of ``hop`` hops or more (at most its largest rate)
+    needs that hop to be paid for."""
     late: dict[tuple[int, int, int, int], list[Term]] = {}
     for (k, s, hop, t), var in model.arrival.items():
         for h in range(2, hop + 1):
@@ -211,17 +197,27 @@ def longest_route(model: Any) -> None:
 
 def transmission_cone(model: Any) -> None:
     """(15), (16): time times rate is at least the transmission time at rate 1, a rotated cone."""
-
-    def rule(m: Any, k: int) -> Any:
-        return m.time[k] * m.rate[k] >= m.blocks[k].seconds / m.unit
-
-    model.cone = pyo.Constraint([k for k, block in enumerate(model.blocks) if block.seconds > 0], rule=rule)
+    model.cone = pyo.Constraint(
+        [k for k, block in enumerate(model.blocks) if block.seconds > 0],
+        rule=lambda m, k: m.time[k] * m.rate[k] >= m.blocks[k].seconds / m.unit,
+    )
 
 
 def transmission_cuts(model: Any, tangents: Sequence[Sequence[float]]) -> None:
-    """(16) by tangents of a / rate at given rates r: ``time >= a * (2 / r - rate / r^2)``, valid for every rate."""
+    """(14) by tangents of a / rate at given rates r: ``time >= a * (2 / r - rate / r^2)``, valid for every rate."""
     rows: list[Row] = []
     for k, (block, points) in enumerate(zip(model.blocks, tangents, strict=True)):
         size = block.seconds / model.unit  # without bytes there are no points
         rows += [([(1, model.time[k]), (size / r**2, model.rate[k])], ">=", 2 * size / r) for r in points]
     add_rows(model, "tangents", rows)
+
+
+def at_most(model: Any, seconds: float) -> None:
+    """Only topologies that take at most ``seconds`` for the interval; what is infeasible then is proven worse."""
+    add_rows(model, "at_most", [(model.cost, "<=", (seconds - model.fixed_cost) / model.unit)])
+
+
+def relax(model: Any) -> None:
+    """The linear relaxation: link counts and decisions may be fractions within their bounds."""
+    for var in model.component_data_objects(pyo.Var):
+        var.domain = pyo.Reals

@@ -1,18 +1,25 @@
-"""The program of :mod:`misocp_model` for one port a GPU, where it is a linear one: a program file.
+"""Appendix A for one port a GPU, where it is a linear program: a program file beside
+:mod:`synth_models.harvest.programs.misocp.model`, whose links, degrees (10), (11) and objective (9) it takes.
 
 With one link out of every GPU a pair has one route, so the largest load ``1 / theta_i`` is a whole number of pairs and
-the route's length is the number of its links. Counting pairs instead of rates makes the time linear and lets every
-pair's route be bounded by the links on its own, which is much tighter than (13).
+the route's length is the number of its links. Counting pairs instead of rates makes the time linear, so that (14) to
+(16) are not needed, and lets every pair's route be bounded by the links on its own, which is much tighter than (13).
 
-=================  ==================  =====================================  ==========================
-paper              code                index set                              unit
-=================  ==================  =====================================  ==========================
-x[u,v]             ``model.links``     ordered pairs of GPUs (and loops)      links (0 or 1)
-f[s,t,i](u,v)      ``model.route``     pattern, pair, u, v                    0/1 with whole links
-1 / theta_i        ``model.heaviest``  block                                  pairs
-l_i                ``model.hops``      block                                  hops
-T_i                heaviest * seconds  block                                  seconds
-=================  ==================  =====================================  ==========================
+=================  ======================  ==================================  ====================
+paper              code                    index set                           unit
+=================  ======================  ==================================  ====================
+V, d, c            ``model.gpus``, 1, 1    one number each                     GPUs, links, link
+a … b, i           ``model.blocks``        blocks k with their ``count``       steps
+x[u,v]             ``model.links``         ordered pairs of GPUs and loops     links (0 or 1)
+f[s,t,i](u,v)      ``model.route``         pair (s, t) of any block, u, v      0/1 with whole links
+1 / theta_i        ``model.heaviest``      block                               pairs
+l_i                ``model.hops``          block                               hops
+D, M_i             ``Block.pairs``         block                               pairs
+beta * m_i         ``Block.seconds``       block                               seconds a pair
+T_i                heaviest * seconds      block                               seconds
+alpha, delta       ``model.fixed_cost``,   one number each                     seconds
+                   ``instance.hop_delay``
+=================  ======================  ==================================  ====================
 """
 
 from __future__ import annotations
@@ -23,9 +30,10 @@ from typing import Any
 
 import pyomo.environ as pyo
 
+from synth.solvers.rows import Row, Term, add_rows, ones
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
-from synth_models.harvest.programs.misocp.model import Row, Term, add_rows, degrees, finish, start
+from synth_models.harvest.programs.misocp.model import in_degree, least_total_time, out_degree, start
 
 MOST_PARTNERS = 6  # subsets of a GPU's partners are listed up to this many
 
@@ -50,7 +58,8 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
     of_pair: dict[tuple[int, int], dict[tuple[int, int], Any]] = {}
     for (s, t, u, v), var in model.route.items():
         of_pair.setdefault((s, t), {})[u, v] = var
-    degrees(model)
+    out_degree(model)
+    in_degree(model)
     route_conservation(model, of_pair)
     route_on_links(model)
     largest_load(model, of_pair)
@@ -58,7 +67,7 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
     cost: list[Term] = [(block.count * block.seconds / model.unit, model.heaviest[k]) for k, block in enumerate(blocks)]
     if instance.hop_delay > 0:
         cost += [(block.count * instance.hop_delay / model.unit, model.hops[k]) for k, block in enumerate(blocks)]
-    finish(model, cost, instance.alpha)
+    least_total_time(model, cost, instance.alpha)
     return model
 
 
@@ -78,10 +87,8 @@ def route_conservation(model: Any, of_pair: Routes) -> None:
 
 def route_on_links(model: Any) -> None:
     """(13) for one pair at a time: routes use links that are there."""
-    add_rows(
-        model, "on_links",
-        [([(1, var), (-1, model.links[u, v])], "<=", 0) for (_, _, u, v), var in model.route.items()],
-    )  # fmt: skip
+    rows: list[Row] = [([(1, var), (-1, model.links[u, v])], "<=", 0) for (_, _, u, v), var in model.route.items()]
+    add_rows(model, "on_links", rows)
 
 
 def largest_load(model: Any, of_pair: Routes) -> None:
@@ -99,15 +106,13 @@ def largest_load(model: Any, of_pair: Routes) -> None:
 
 
 def longest_route(model: Any, of_pair: Routes) -> None:
-    """No route of a step is longer than ``hops``."""
-    add_rows(
-        model, "longest_route",
-        [
-            ([*((1, var) for var in of_pair[pair].values()), (-1, model.hops[k])], "<=", 0)
-            for k, block in enumerate(model.blocks)
-            for pair in block.pairs
-        ],
-    )  # fmt: skip
+    """The latency term l_i of (3): no route of a step is longer than ``hops``."""
+    rows: list[Row] = [
+        ([*ones(of_pair[pair].values()), (-1, model.hops[k])], "<=", 0)
+        for k, block in enumerate(model.blocks)
+        for pair in block.pairs
+    ]
+    add_rows(model, "longest_route", rows)
 
 
 def distances_differ(model: Any) -> None:

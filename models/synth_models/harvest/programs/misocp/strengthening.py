@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import Any
 
+from synth.solvers.rows import Row, add_rows
 from synth_models.harvest.programs.misocp.blocks import relabellings
-from synth_models.harvest.programs.misocp.model import Row, add_rows
 
 MOST_COMBINATIONS = 200
 

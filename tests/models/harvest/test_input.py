@@ -79,7 +79,7 @@ MAKE = [
     ({"algorithm": "swing_torus", "torus": "4x4"}, "torus = '4x4': its sides multiply to 16, there are 8 GPUs"),
     ({"algorithm": "swing_torus", "torus": "4x8", "gpus": "32"}, "torus = '4x8': its sides must be equal"),
     ({"algorithm": "swing_torus", "torus": "2x4"}, "torus = '2x4': give one to three sides, powers of two from 4 on"),
-    ({"algorithm": "binomial_broadcast", "root": "8"}, "root = 8: must be < gpus"),
+    ({"algorithm": "binomial_broadcast", "root": "8"}, "root = '8': must be < gpus"),
     ({"colour": "red"}, "colour = 'red': unknown parameter"),
     ({"steps": "nowhere.csv"}, "give algorithm or steps, one of the two"),
     ({"direction": "sideways"}, "direction = 'sideways': must be one of forwards, backwards"),
@@ -131,9 +131,11 @@ def test_steps_of_a_demand_matrix(tmp_path):
     for text, message in [
         ("0,1\n1,2\n", "row 1, column 1 = '2': a GPU sends nothing to itself"),
         ("0,-1\n1,0\n", "must be a finite number"),
-        ("0,1,2\n1,0\n", "row 0: has 3 numbers, the matrix has 2 rows"), ("0,0\n0,0\n", "demands nothing"),
-        ("0,x\n1,0\n", "row 0, column 1 = 'x'"), ("", "the matrix has 0 rows"),
-    ]:  # fmt: skip
+        ("0,1,2\n1,0\n", "row 0: has 3 numbers, the matrix has 2 rows"),
+        ("0,0\n0,0\n", "demands nothing"),
+        ("0,x\n1,0\n", "row 0, column 1 = 'x'"),
+        ("", "the matrix has 0 rows"),
+    ]:
         file.write_text(text)
         with pytest.raises(InputError) as caught:
             synth.make("harvest", **{"steps": str(file), "ports": "1", **FABRIC})

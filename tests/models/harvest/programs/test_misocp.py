@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import exhaustive
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from models.harvest import exhaustive
+from models.harvest.instances import SWITCHES, made, stated
 from synth.errors import SizeLimitError
-from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
 from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.making import make
 from synth_models.harvest.programs.misocp import blocks as misocp_blocks
 from synth_models.harvest.programs.misocp import interval as misocp_interval
 from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.programs.misocp import model as misocp_model
 from synth_models.harvest.programs.misocp import one_port as misocp_one_port
 
-FABRIC = {"port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9", "message_bytes": "4194304"}
 ALGORITHMS = ("recursive_doubling", "swing", "bruck_allgather", "binomial_broadcast")
-SWITCHES = {"symmetry": True, "strengthening": True, "cone": "auto"}
-BETA_M = 4194304 / 100e9
+MESSAGE = 4194304
+BETA_M = MESSAGE / 100e9
 
 
 def _options(solver: str = "highs", seconds: float = 300.0, **switches: object) -> RunOptions:
@@ -36,14 +33,14 @@ def _options(solver: str = "highs", seconds: float = 300.0, **switches: object) 
 
 
 def _made(algorithm: str, gpus: int, ports: int, delay: str, **changes: str) -> HarvestInstance:
-    asked = {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": delay}
-    return make({**FABRIC, **asked, **changes})
+    asked = {"algorithm": algorithm, "gpus": gpus, "ports": ports, "reconfiguration_delay": delay}
+    return made(**{"message_bytes": MESSAGE, **asked, **changes})
 
 
 def _solved(instance: HarvestInstance, options: RunOptions | None = None) -> tuple[float, float]:
     """Time by the check and bound of an outcome that must be proven optimal."""
     outcome = misocp.solve(instance, options or _options())
-    verdict = check.check_plan(instance, outcome.solution)
+    verdict = check.check_schedule(instance, outcome.solution)
     assert verdict.ok, verdict.faults
     assert verdict.value is not None
     assert outcome.bound is not None
@@ -67,9 +64,11 @@ permutation = st.permutations(range(4)).filter(lambda p: all(u != v for u, v in 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
-    st.lists(permutation, min_size=1, max_size=3), st.lists(st.floats(1e3, 1e7), min_size=3, max_size=3),
-    st.floats(0, 1e-4), st.floats(0, 1e-5),
-)  # fmt: skip
+    st.lists(permutation, min_size=1, max_size=3),
+    st.lists(st.floats(1e3, 1e7), min_size=3, max_size=3),
+    st.floats(0, 1e-4),
+    st.floats(0, 1e-5),
+)
 def test_one_port_random_steps(patterns, sizes, delay, delta):
     instance = _steps(patterns, sizes, 1, delay, delta)
     value, _ = _solved(instance)
@@ -87,17 +86,8 @@ def test_names_of_gpus_do_not_matter(patterns, names, delta):
 
 
 def _steps(patterns, sizes, ports, delay, delta) -> HarvestInstance:
-    raw = {
-        "family": "harvest", "name": "random", "source": "test", "gpus": 4, "ports": ports, "port_bandwidth": 1e11,
-        "alpha": 5e-7, "delta": delta, "reconfiguration_delay": delay,
-        "steps": [
-            {"bytes": size, "pairs": [[u, v] for u, v in enumerate(p)]}
-            for p, size in zip(patterns, sizes, strict=False)
-        ],
-    }  # fmt: skip
-    instance = parse(json.loads(json.dumps(raw)), HarvestInstance, "test")
-    assert isinstance(instance, HarvestInstance)
-    return instance
+    steps = [{"bytes": size, "pairs": list(enumerate(p))} for p, size in zip(patterns, sizes, strict=False)]
+    return stated(ports=ports, steps=steps, delta=delta, reconfiguration_delay=delay)
 
 
 def test_two_ports_is_the_enumerated_optimum():
@@ -159,7 +149,7 @@ def test_solvers_agree(solver, cone, ports):
 def test_the_bound_holds_when_time_is_short():
     instance = _made("bruck_allgather", 8, 2, "1e-3")
     outcome = misocp.solve(instance, _options(seconds=3.0))
-    value = check.check_plan(instance, outcome.solution).value
+    value = check.check_schedule(instance, outcome.solution).value
     assert outcome.termination == "time_limit"
     assert outcome.bound is not None
     assert value is not None
@@ -180,7 +170,7 @@ def test_cutoff_refutes_exactly_what_is_better_than_the_optimum():
             misocp_one_port.build(instance, blocks),
             misocp_model.build(instance, blocks, 3, [[0.25, 1 / 3, 0.5, 1.0]] * len(blocks)),
         ):
-            misocp_model.cutoff(model, seconds)
+            misocp_model.at_most(model, seconds)
             assert mathprog.solve(model, _options(), bounded=True).termination == ended
 
 
@@ -229,7 +219,7 @@ def test_narrowed_rates_hold_the_best_topology():
     """Under a cutoff just above the optimum the relaxation's ranges are smaller, and the optimum's rates are inside."""
     instance = _made("swing", 4, 2, "1")
     outcome = misocp.solve(instance, _options())
-    value = check.check_plan(instance, outcome.solution).value
+    value = check.check_schedule(instance, outcome.solution).value
     assert value is not None
     program = misocp_interval.IntervalProgram(instance, _options())
     blocks = misocp_blocks.blocks_of(instance, 0, len(instance.steps) - 1)

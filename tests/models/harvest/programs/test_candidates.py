@@ -12,22 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from models.harvest.instances import made
 from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.parts.flows.profiles import profile, step_time
-from synth_models.harvest.parts.schedule_dp import front, interval_times, shortest_schedule
-from synth_models.harvest.programs.candidates import Ratings
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import shortest_schedule
+from synth_models.harvest.references.algorithm_1 import front, interval_times
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))
 SMALL = [path for path in INSTANCES if "-64-" not in path.name]
-FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
-
-
-def make(**parameters):
-    return synth.make("harvest", **FABRIC | {key: str(value) for key, value in parameters.items()})
 
 
 def value(instance, method, **options):
@@ -95,17 +92,22 @@ def test_front_is_the_best_of_all_partitions_for_every_k(table):
 @cache
 def rated(gpus, ports, algorithm):
     """Profiles of every pattern on every candidate; they do not depend on sizes and times."""
-    instance = make(algorithm=algorithm, gpus=gpus, ports=ports, message_bytes=1)
+    instance = made(algorithm=algorithm, gpus=gpus, ports=ports, message_bytes=1)
     found = Ratings(instance, RunOptions()).topologies
     return found, [[profile(pairs, one.links, gpus) for one in found] for pairs in instance.pairs]
 
 
 def equals_every_partition(gpus, algorithm, ports, size, alpha, delta, delay):
     """Everything rated by itself, no estimates: each interval takes its best candidate, over all 2^(s-1) partitions."""
-    instance = make(
-        algorithm=algorithm, gpus=gpus, ports=ports, message_bytes=size, alpha=alpha, delta=delta,
+    instance = made(
+        algorithm=algorithm,
+        gpus=gpus,
+        ports=ports,
+        message_bytes=size,
+        alpha=alpha,
+        delta=delta,
         reconfiguration_delay=delay,
-    )  # fmt: skip
+    )
     _, table = rated(gpus, ports, algorithm)
     cost = np.array([[step_time(instance, i, one)[0] for one in row] for i, row in enumerate(table)])
     spans = list(combinations(range(len(cost) + 1), 2))
@@ -142,11 +144,13 @@ def test_candidates_equal_every_partition_of_16(gpus, algorithm, ports, size, al
 
 
 ALGORITHMS = [
-    {"algorithm": "recursive_doubling", "gpus": 16, "ports": 1}, {"algorithm": "swing", "gpus": 8, "ports": 2},
+    {"algorithm": "recursive_doubling", "gpus": 16, "ports": 1},
+    {"algorithm": "swing", "gpus": 8, "ports": 2},
     {"algorithm": "bruck_alltoall", "gpus": 9, "ports": 2, "radix": 3, "sends": 2},
-    {"algorithm": "alltoall_direct", "gpus": 8, "ports": 1}, {"algorithm": "binary_broadcast", "gpus": 11, "ports": 2},
+    {"algorithm": "alltoall_direct", "gpus": 8, "ports": 1},
+    {"algorithm": "binary_broadcast", "gpus": 11, "ports": 2},
     {"algorithm": "swing_torus", "torus": "4x4", "gpus": 16, "ports": 4},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("parameters", ALGORITHMS, ids=lambda p: p["algorithm"])
@@ -154,13 +158,13 @@ def test_extremes_and_monotony_in_the_reconfiguration_delay(parameters):
     """Free changes: no schedule is faster than BvN where its topologies serve each step in the least time possible.
     Dear changes: one topology throughout. In between the time never falls as the delay grows."""
     found = [
-        synth.solve(make(message_bytes=1e6, **(parameters | {"reconfiguration_delay": delay})), method="candidates")
+        synth.solve(made(message_bytes=1e6, **(parameters | {"reconfiguration_delay": delay})), method="candidates")
         for delay in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 10.0)
     ]
     times = [record.value for record in found]
     assert times == sorted(times)
     assert found[-1]["verified"]["facts"]["reconfigurations"] == 0
-    free = make(message_bytes=1e6, **(parameters | {"reconfiguration_delay": 0.0}))
+    free = made(message_bytes=1e6, **(parameters | {"reconfiguration_delay": 0.0}))
     direct = value(free, "bvn")
     assert times[0] <= direct * (1 + 1e-12)
     if parameters["algorithm"] != "binary_broadcast":  # a level of one pair may be served by two ports, or by routes
@@ -185,16 +189,16 @@ def test_candidates_beat_the_references_on_shipped_instances(path):
 def test_static_ring_by_hand():
     """n = 4, one port, m = 4e6 bytes at 1e11 bytes/s; shifts 1, 2, 2, 1 with 2e6, 1e6, 1e6, 2e6 bytes, loads 1, 2, 2,
     1 take 20 us each; 4 alpha = 2 us; 6 hops = 3 us."""
-    instance = make(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=4e6)
+    instance = made(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=4e6)
     assert value(instance, "static_ring") == pytest.approx(85e-6)
 
 
 def test_static_ring_serves_both_halves_one_way_only_when_forwards():
-    forwards = make(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6)
-    backwards = make(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6, direction="backwards")
+    forwards = made(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6)
+    backwards = made(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6, direction="backwards")
     assert value(forwards, "static_ring") < value(backwards, "static_ring")
     two = [
-        make(algorithm="recursive_doubling", gpus=8, ports=2, message_bytes=1e6, direction=d)
+        made(algorithm="recursive_doubling", gpus=8, ports=2, message_bytes=1e6, direction=d)
         for d in ("forwards", "backwards")
     ]
     assert value(two[0], "static_ring") == pytest.approx(value(two[1], "static_ring"))
@@ -204,16 +208,23 @@ def test_static_ring_serves_both_halves_one_way_only_when_forwards():
 def test_best_single_candidate_for_the_reduce_scatter_of_8(ports):
     """No latency, no reconfiguration: the shift-1 ring costs 1/2 + 2/4 + 4/8 = 1.5 beta m with one port; with two ports
     beta is per node, and doubled links do the same."""
-    instance = make(
-        algorithm="recursive_doubling", gpus=8, ports=ports, half="reduce_scatter", message_bytes=8e5, alpha=0, delta=0,
-        latency="off", reconfiguration_delay=1,
-    )  # fmt: skip
+    instance = made(
+        algorithm="recursive_doubling",
+        gpus=8,
+        ports=ports,
+        half="reduce_scatter",
+        message_bytes=8e5,
+        alpha=0,
+        delta=0,
+        latency="off",
+        reconfiguration_delay=1,
+    )
     assert value(instance, "candidates") <= 1.5 * 8e5 / (ports * 1e11) * (1 + 1e-9)
 
 
-def test_out_of_time_leaves_ratings_out_and_still_plans():
+def test_out_of_time_leaves_ratings_out_and_still_finds_a_schedule():
     """Swing with 2 ports needs programs; with no time left only those without which a step could not run are solved."""
-    instance = make(algorithm="swing", gpus=16, ports=2, message_bytes=1e6)
+    instance = made(algorithm="swing", gpus=16, ports=2, message_bytes=1e6)
     best = value(instance, "candidates")
     late = RunOptions(time_limit_s=1e-9)
     outcome = FAMILY.methods["candidates"].load()(instance, late)
@@ -224,7 +235,7 @@ def test_out_of_time_leaves_ratings_out_and_still_plans():
 
 
 def test_dp_k_takes_the_number_of_reconfigurations_asked_for():
-    instance = make(algorithm="recursive_doubling", gpus=16, ports=1, message_bytes=1e6)
+    instance = made(algorithm="recursive_doubling", gpus=16, ports=1, message_bytes=1e6)
     runs = [synth.solve(instance, method="dp_k", options={"reconfigurations": str(k)}) for k in range(6)]
     facts = [run["verified"]["facts"] for run in runs]
     times = [fact["alpha_s"] + fact["delta_s"] + fact["bandwidth_s"] for fact in facts]
@@ -234,7 +245,7 @@ def test_dp_k_takes_the_number_of_reconfigurations_asked_for():
 
 
 def test_static_references_say_where_they_do_not_apply():
-    instance = make(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6)
+    instance = made(algorithm="recursive_doubling", gpus=8, ports=1, message_bytes=1e6)
     for method in ("static_torus", "static_kautz"):
         record = synth.solve(instance, method=method)
         assert record["termination"] == "unsupported"
@@ -243,7 +254,7 @@ def test_static_references_say_where_they_do_not_apply():
 
 def test_a_candidate_of_the_instance_is_used():
     """Shifts 1 and 3 in turn, dear changes, two ports: the file's links 1 and 3 serve both in one hop."""
-    raw = make(algorithm="recursive_doubling", gpus=8, ports=2, message_bytes=1e6).model_dump(mode="json")
+    raw = made(algorithm="recursive_doubling", gpus=8, ports=2, message_bytes=1e6).model_dump(mode="json")
     links = [[u, (u + shift) % 8, 1] for u in range(8) for shift in (1, 3)]
     raw |= {"steps": [{"bytes": 1e6, "shift": shift} for shift in (1, 3)], "reconfiguration_delay": 1.0}
     instance = parse(raw | {"candidates": [{"name": "mine", "links": links}]}, load(FAMILY.instance), "test")
@@ -251,7 +262,7 @@ def test_a_candidate_of_the_instance_is_used():
     assert ratings.topologies[0].name == "mine"
     alone = Ratings(instance, RunOptions(), ratings.topologies[:1])
     chosen = alone.settle(lambda cost: (cost.argmin(axis=1), [(0, 0), (1, 0)]))
-    verdict = load(FAMILY.check)(instance, alone.plan(chosen))
+    verdict = load(FAMILY.check)(instance, alone.schedule(chosen))
     assert verdict.ok
     assert verdict.value <= 2 * (5e-7 + 5e-7 + 1e-5) * (1 + 1e-9)
     assert value(instance, "candidates") <= verdict.value * (1 + 1e-9)

@@ -23,14 +23,23 @@ class Minimum:
 
 
 def minimise(
-    cost: FloatArray, matrix: csr_array[Any], right: FloatArray, least: FloatArray, equal: FloatArray | None = None,
+    cost: FloatArray,
+    matrix: csr_array[Any],
+    right: FloatArray,
+    least: FloatArray,
+    equal: FloatArray | None = None,
     equal_right: float = 0.0,
-) -> Minimum | None:  # fmt: skip
+) -> Minimum | None:
     """Minimise ``cost @ x`` over ``matrix @ x >= right``, ``x >= least`` and up to one equation; None if it failed."""
     result = _linprog(
-        cost, A_ub=-matrix, b_ub=-right, bounds=[(low, None) for low in least.tolist()], method="highs",
-        A_eq=None if equal is None else equal[None, :], b_eq=None if equal is None else [equal_right],
-    )  # fmt: skip
+        cost,
+        A_ub=-matrix,
+        b_ub=-right,
+        bounds=[(low, None) for low in least.tolist()],
+        method="highs",
+        A_eq=None if equal is None else equal[None, :],
+        b_eq=None if equal is None else [equal_right],
+    )
     if result.status != 0:
         return None
     return Minimum(result.x, float(result.fun), -result.ineqlin.marginals)

@@ -155,9 +155,13 @@ def test_even_split_carries_everything_and_is_no_better_than_the_program():
 def test_topologies_use_no_more_than_the_ports():
     for ports in (1, 2, 3, 4, 6):
         for topology in (
-            topologies.one_way_ring(16, ports, 3), topologies.shifted_ring(16, ports, 8), topologies.kautz(16, ports),
-            topologies.torus((4, 4), ports), topologies.torus((2, 2, 4), ports, 1), topologies.torus((4, 4), ports, 2),
-        ):  # fmt: skip
+            topologies.one_way_ring(16, ports, 3),
+            topologies.shifted_ring(16, ports, 8),
+            topologies.kautz(16, ports),
+            topologies.torus((4, 4), ports),
+            topologies.torus((2, 2, 4), ports, 1),
+            topologies.torus((4, 4), ports, 2),
+        ):
             if topology is not None:
                 matrix = links_matrix(topology.links, 16)
                 assert matrix.sum(axis=0).max() <= ports

@@ -1,4 +1,4 @@
-"""Plans from the topologies chosen for the steps: routes every step at the hop limit that suits its bytes best."""
+"""Schedules from the topologies chosen for the steps: routes every step at the hop limit that suits its bytes best."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile, routes, step_time
 from synth_models.harvest.parts.flows.rows import FlowRows, Profile
 from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.solution import IntArray, Plan
+from synth_models.harvest.solution import IntArray, Schedule
 
 MAX_ROWS = 20_000_000
 
 
-def make_plan(
+def route_steps(
     instance: HarvestInstance, chosen: Sequence[Topology], known: Sequence[Profile | None] | None = None
-) -> Plan:
-    """The plan that runs step i on ``chosen[i]``; ``known[i]`` is its profile where there is one already.
+) -> Schedule:
+    """The schedule that runs step i on ``chosen[i]``; ``known[i]`` is its profile where there is one already.
 
     Raises :class:`UnsupportedError` when a step cannot run on its topology or the flows are too many to write down.
     """
@@ -48,7 +48,7 @@ def make_plan(
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in ("pair", "hop", "src", "dst", "share")
     }
-    return Plan(
+    return Schedule(
         tuple(kept),
         np.array([numbers[topology.key()] for topology in chosen], dtype=np.int64),
         np.cumsum([0, *(len(part.share) for part in parts)], dtype=np.int64),

@@ -13,7 +13,7 @@ from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp import method as misocp
 
-INSTANCES = Path(__file__).parents[3] / "instances" / "harvest"
+INSTANCES = Path(__file__).parents[4] / "instances" / "harvest"
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_one_topology_for_all_steps_of_swing_with_two_ports():
     assert isinstance(instance, HarvestInstance)
     switches = {"symmetry": True, "strengthening": True, "cone": "auto"}
     outcome = misocp.solve(instance, RunOptions(time_limit_s=3600.0, solver="highs", method=switches))
-    verdict = check.check_plan(instance, outcome.solution)
+    verdict = check.check_schedule(instance, outcome.solution)
     assert verdict.ok, verdict.faults
     assert outcome.termination == "optimal"
     assert outcome.bound is not None

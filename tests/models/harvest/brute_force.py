@@ -155,8 +155,16 @@ def random_demand(number: int) -> dict[str, Any]:
         size = 0.0 if random.random() < 0.08 else float(random.choice([1e5, 1e6, 2e6, 3e6, random.uniform(1e4, 1e7)]))
         steps.append({"bytes": size, "pairs": pairs})
     return {
-        "format": "synth-instance/1", "family": "harvest", "name": f"random-{number}", "source": "random",
-        "gpus": gpus, "ports": ports, "port_bandwidth": 1e11, "alpha": float(random.choice([0.0, 5e-7])),
-        "delta": float(random.choice([0.0, 5e-7, 3e-6, 2e-5])), "latency": str(random.choice(["on", "on", "off"])),
-        "reconfiguration_delay": float(random.choice([0.0, 1e-6, 1e-5, 1e-4, 1.0])), "steps": steps,
-    }  # fmt: skip
+        "format": "synth-instance/1",
+        "family": "harvest",
+        "name": f"random-{number}",
+        "source": "random",
+        "gpus": gpus,
+        "ports": ports,
+        "port_bandwidth": 1e11,
+        "alpha": float(random.choice([0.0, 5e-7])),
+        "delta": float(random.choice([0.0, 5e-7, 3e-6, 2e-5])),
+        "latency": str(random.choice(["on", "on", "off"])),
+        "reconfiguration_delay": float(random.choice([0.0, 1e-6, 1e-5, 1e-4, 1.0])),
+        "steps": steps,
+    }

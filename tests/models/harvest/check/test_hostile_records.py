@@ -18,9 +18,15 @@ from synth_models.harvest.parts.step_files import read_matrix
 @pytest.fixture
 def instance() -> Instance:
     parameters = {
-        "algorithm": "recursive_doubling", "gpus": "4", "ports": "1", "message_bytes": "4e6", "port_bandwidth": "100e9",
-        "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5",
-    }  # fmt: skip
+        "algorithm": "recursive_doubling",
+        "gpus": "4",
+        "ports": "1",
+        "message_bytes": "4e6",
+        "port_bandwidth": "100e9",
+        "alpha": "5e-7",
+        "delta": "5e-7",
+        "reconfiguration_delay": "1e-5",
+    }
     return synth.make("harvest", **parameters)
 
 

@@ -1,4 +1,4 @@
-"""Plans that lose a little at very many places: each loss within what one row may be off, their sum a large part."""
+"""Schedules that lose a little at very many places: each within what one row may be off, their sum a large part."""
 
 from __future__ import annotations
 
@@ -7,32 +7,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import synth
+from models.harvest.instances import made, stated
 from synth.family import load
-from synth.instance import parse
+from synth.options import RunOptions
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check.replay import check_plan
-from synth_models.harvest.solution import Plan
+from synth_models.harvest.check import replay
+from synth_models.harvest.check.replay import check_schedule
+from synth_models.harvest.solution import Schedule
 
 
-def one_pair(hops_cost: float = 0.0):
-    """4 GPUs, one port, one pair (0, 3) of 1e11 bytes at 1e11 bytes/s: 1 second on any topology that joins them."""
-    raw = {
-        "format": "synth-instance/1", "family": "harvest", "name": "leaks", "source": "test", "gpus": 4, "ports": 1,
-        "port_bandwidth": 1e11, "alpha": 0.0, "delta": hops_cost, "reconfiguration_delay": 0.0,
-        "steps": [{"bytes": 1e11, "pairs": [[0, 3]]}],
-    }  # fmt: skip
-    return parse(raw, load(FAMILY.instance), "test")
+def pairs_of(*pairs: tuple[int, int], ports: int, gpus: int = 4):
+    """One step of 1e11 bytes a pair at 1e11 bytes/s, no latency: 1 second for a pair that has a link of its own."""
+    free = {"alpha": 0.0, "delta": 0.0, "reconfiguration_delay": 0.0}
+    return stated(gpus=gpus, ports=ports, steps=[{"bytes": 1e11, "pairs": pairs}], **free)
 
 
-RING = np.array([[u, (u + 1) % 4, 1] for u in range(4)])
 CYCLE = np.array([[0, 1, 1], [1, 2, 1], [2, 1, 2], [2, 3, 1]])  # with more ports: 1 and 2 to and fro as often as liked
 
 
-def plan_of(links, rows) -> Plan:
+def schedule_of(links, rows) -> Schedule:
     pair, hop, src, dst = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(4))
     share = np.array([row[4] for row in rows], dtype=np.float64)
-    return Plan((links,), np.array([0]), np.array([0, len(rows)]), pair, hop, src, dst, share)
+    return Schedule((links,), np.array([0]), np.array([0, len(rows)]), pair, hop, src, dst, share)
 
 
 def leaking_walk(rows: int, leak: float) -> list[tuple[int, int, int, int, float]]:
@@ -45,19 +41,14 @@ def leaking_walk(rows: int, leak: float) -> list[tuple[int, int, int, int, float
     return walk
 
 
-def free_hops():
-    raw = one_pair().model_dump(mode="json") | {"ports": 3, "steps": [{"bytes": 1e11, "pairs": [[0, 3]]}]}
-    return parse(raw, load(FAMILY.instance), "test")
-
-
 @pytest.mark.parametrize("rows", [7, 101, 40_001])
 def test_losses_that_are_small_at_every_hop_are_added_up(rows):
     """Each row is within 1e-9 of the one before; of 40,000 hops that is 4e-5 of the pair's bytes. An odd number of
     rows ends at GPU 3."""
-    instance = free_hops()
-    honest = check_plan(instance, plan_of(CYCLE, leaking_walk(rows, 0.0)))
+    instance = pairs_of((0, 3), ports=3)
+    honest = check_schedule(instance, schedule_of(CYCLE, leaking_walk(rows, 0.0)))
     assert honest.ok
-    leaking = check_plan(instance, plan_of(CYCLE, leaking_walk(rows, 0.9e-9)))
+    leaking = check_schedule(instance, schedule_of(CYCLE, leaking_walk(rows, 0.9e-9)))
     assert leaking.value is None
     assert "lost or appear on the way in all" in leaking.faults[0]
 
@@ -67,9 +58,6 @@ def two_to_one(middles: int, leak: float):
     send a little directly and the rest by the other GPUs, among which it is handed on over every link once, ``leak``
     less after each hop, before it goes to GPU 2; the less arrives, the less its links carry."""
     n = middles + 3
-    raw = one_pair().model_dump(mode="json") | {
-        "gpus": n, "ports": n - 1, "steps": [{"bytes": 1e11, "pairs": [[0, 2], [1, 2]]}],
-    }  # fmt: skip
     hops, even = middles - 1, 2 / (n - 1)
     lost = leak * hops * middles
     direct = even - lost / (n - 1)
@@ -85,22 +73,21 @@ def two_to_one(middles: int, leak: float):
             place = after
         rows += [(pair, hops + 1, 3 + w, 2, each - leak * hops) for w in place.tolist()]
     links = np.array([[u, v, 1] for u in range(n) for v in range(n) if u != v])
-    return raw, plan_of(links, rows)
+    return pairs_of((0, 2), (1, 2), ports=n - 1, gpus=n), schedule_of(links, rows)
 
 
 @pytest.mark.parametrize("leak", [0.9e-9, 1e-10])
 def test_leaking_rows_do_not_bring_the_value_below_the_certified_bound(leak):
     """62 GPUs in the middle of a full mesh of 65 (64 ports): 7,800 rows, each within 1e-9 of the one before."""
-    raw, honest = two_to_one(62, 0.0)
-    instance = parse(raw, load(FAMILY.instance), "test")
+    instance, honest = two_to_one(62, 0.0)
     bound = 2 / 64 * 1e11 / instance.port_bandwidth
     single = {"unit_exponent": 40, "generators": [], "bundles": [], "intervals": []}
     assert load(FAMILY.check_bound)(instance, bound * (1 - 1e-9), single) == []
-    verdict = check_plan(instance, honest)
+    verdict = check_schedule(instance, honest)
     assert verdict.ok, verdict.faults
     assert verdict.value == pytest.approx(bound, rel=1e-12)
-    assert not check_plan(instance, two_to_one(62, leak)[1]).ok
-    tiny = check_plan(instance, two_to_one(62, 2e-13)[1])  # 7.6e-10 of each pair: accepted, and not faster
+    assert not check_schedule(instance, two_to_one(62, leak)[1]).ok
+    tiny = check_schedule(instance, two_to_one(62, 2e-13)[1])  # 7.6e-10 of each pair: accepted, and not faster
     assert tiny.ok, tiny.faults
     assert tiny.value is not None
     assert tiny.value >= bound * (1 - 1e-14)
@@ -108,11 +95,8 @@ def test_leaking_rows_do_not_bring_the_value_below_the_certified_bound(leak):
 
 def test_thinned_routes_do_not_lower_the_load():
     """Two pairs of 1e11 bytes share the ring's link 1 -> 2, so 2 s; thinned by 1e-9 a row on many rows each, with the
-    thinnest rows on the link that counts, the plan would take less."""
-    raw = one_pair().model_dump(mode="json") | {
-        "ports": 2, "steps": [{"bytes": 1e11, "pairs": [[0, 3], [1, 2]]}], "reconfiguration_delay": 0.0,
-    }  # fmt: skip
-    instance = parse(raw, load(FAMILY.instance), "test")
+    thinnest rows on the link that counts, the schedule would take less."""
+    instance = pairs_of((0, 3), (1, 2), ports=2)
     links = np.array([[0, 1, 1], [1, 0, 1], [1, 2, 1], [2, 3, 1]])
 
     def rows(leak: float):
@@ -120,75 +104,62 @@ def test_thinned_routes_do_not_lower_the_load():
         last = 1.0 - leak * 2001
         return [*to_and_fro, (0, 2001, 1, 2, last), (0, 2002, 2, 3, last), (1, 0, 1, 2, 1.0)]
 
-    assert not check_plan(instance, plan_of(links, rows(1e-9))).ok
-    assert check_plan(instance, plan_of(links, rows(0.0))).value is not None
-    tiny = check_plan(instance, plan_of(links, rows(4e-13)))  # 8e-10 in all: accepted, and not a bit faster
+    assert not check_schedule(instance, schedule_of(links, rows(1e-9))).ok
+    assert check_schedule(instance, schedule_of(links, rows(0.0))).value is not None
+    tiny = check_schedule(instance, schedule_of(links, rows(4e-13)))  # 8e-10 in all: accepted, and not a bit faster
     assert tiny.ok
     assert tiny.value is not None
-    assert tiny.value >= check_plan(instance, plan_of(links, rows(0.0))).value
-    assert not check_plan(instance, plan_of(links, rows(6e-13))).ok  # 1.2e-9 in all
+    assert tiny.value >= check_schedule(instance, schedule_of(links, rows(0.0))).value
+    assert not check_schedule(instance, schedule_of(links, rows(6e-13))).ok  # 1.2e-9 in all
 
 
 def test_losses_at_many_gpus_are_added_up():
     """40 GPUs, 39 ports: pair (0, 39) by 38 routes of two hops, each losing 0.9e-9 of the pair at its middle GPU."""
     n = 40
-    raw = one_pair().model_dump(mode="json") | {
-        "gpus": n, "ports": n - 1, "steps": [{"bytes": 1e11, "pairs": [[0, n - 1]]}],
-    }  # fmt: skip
-    instance = parse(raw, load(FAMILY.instance), "test")
+    instance = pairs_of((0, n - 1), ports=n - 1, gpus=n)
     links = np.array([[u, v, 1] for u in range(n) for v in range(n) if u != v])
 
     def rows(leak: float):
         each = 1 / (n - 2)
-        return [
-            row for w in range(1, n - 1) for row in ((0, 0, 0, w, each), (0, 1, w, n - 1, each - leak))
-        ]  # fmt: skip
+        return [row for w in range(1, n - 1) for row in ((0, 0, 0, w, each), (0, 1, w, n - 1, each - leak))]
 
-    assert check_plan(instance, plan_of(links, rows(0.0))).ok
-    assert check_plan(instance, plan_of(links, rows(2e-11))).ok  # 38 * 2e-11 < 1e-9
-    verdict = check_plan(instance, plan_of(links, rows(0.9e-9)))
+    assert check_schedule(instance, schedule_of(links, rows(0.0))).ok
+    assert check_schedule(instance, schedule_of(links, rows(2e-11))).ok  # 38 * 2e-11 < 1e-9
+    verdict = check_schedule(instance, schedule_of(links, rows(0.9e-9)))
     assert verdict.value is None
     assert "lost or appear on the way in all" in verdict.faults[0]
 
 
 def test_shares_from_nowhere_do_not_make_up_for_losses():
     """What is lost at one GPU appears at another: all arrives, but it is not the source's."""
-    raw = one_pair().model_dump(mode="json") | {"ports": 2}
-    instance = parse(raw, load(FAMILY.instance), "test")
+    instance = pairs_of((0, 3), ports=2)
     links = np.array([[0, 1, 1], [0, 2, 1], [1, 3, 1], [2, 3, 1]])
     rows = [(0, 0, 0, 1, 0.5), (0, 0, 0, 2, 0.5), (0, 1, 1, 3, 0.5 - 6e-10), (0, 1, 2, 3, 0.5 + 6e-10)]
-    verdict = check_plan(instance, plan_of(links, rows))
+    verdict = check_schedule(instance, schedule_of(links, rows))
     assert verdict.value is None
     assert "1 of them arrive" in verdict.faults[0]
 
 
 def test_tiny_shares_count_exactly():
     """A share beside which others are lost in a float's rounding: 1 and 100,000 times 1e-17, 1e-12 in all."""
-    raw = one_pair().model_dump(mode="json")
-    instance = parse(raw | {"ports": 3}, load(FAMILY.instance), "test")
+    instance = pairs_of((0, 3), ports=3)
     links = np.array([[0, 1, 1], [0, 3, 1], [1, 3, 1]])
     crumbs = [(0, 0, 0, 3, 1e-17)] * 100_000
-    verdict = check_plan(instance, plan_of(links, [(0, 0, 0, 3, 1.0), *crumbs]))
+    verdict = check_schedule(instance, schedule_of(links, [(0, 0, 0, 3, 1.0), *crumbs]))
     assert verdict.ok
     assert verdict.value is not None
     assert verdict.value >= float(1 + 100_000 * Fraction(1e-17))
     crumbs = [(0, 0, 0, 3, 1e-17)] * 300_000
     rows = [(0, 0, 0, 3, 1.0), *crumbs, *[(0, 1, 1, 3, 1e-14)] * 200_000]  # 2e-9 from nowhere, 1e-14 at a time
-    assert not check_plan(instance, plan_of(links, rows)).ok
+    assert not check_schedule(instance, schedule_of(links, rows)).ok
 
 
 @pytest.mark.parametrize("method", ["candidates", "greedy", "bvn", "static_ring", "static_torus", "static_kautz"])
 @pytest.mark.parametrize("ports", ["2", "3"])
 def test_methods_lose_nothing_but_rounding(method, ports):
     """What the methods hand back is far within the tolerance: their time is computed as if nothing were lost."""
-    from synth.options import RunOptions
-    from synth_models.harvest.check import replay as check
-
-    instance = synth.make("harvest", **
-        {"algorithm": "swing", "gpus": "16", "ports": ports, "message_bytes": "1e6", "port_bandwidth": "1e11",
-         "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-6"}
-    )  # fmt: skip
-    plan = FAMILY.method(method).load()(instance, RunOptions(method={})).solution
-    assert check_plan(instance, plan).ok
+    instance = made(algorithm="swing", gpus=16, ports=ports, message_bytes=1e6, reconfiguration_delay=1e-6)
+    schedule = FAMILY.method(method).load()(instance, RunOptions(method={})).solution
+    assert check_schedule(instance, schedule).ok
     for step, pairs in enumerate(instance.pairs):
-        assert check._violations(instance.gpus, pairs, check._flow(plan, step))[0].max() <= check.ROUNDING
+        assert replay._violations(instance.gpus, pairs, replay._flow(schedule, step))[0].max() <= replay.ROUNDING

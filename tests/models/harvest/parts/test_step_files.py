@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import synth
+from models.harvest.instances import stated
 from synth.errors import InputError
-from synth.family import load
-from synth.instance import parse
-from synth_models.harvest import FAMILY
 from synth_models.harvest.parts.step_files import birkhoff_von_neumann, read_matrix, read_steps
 
 LARGEST = 1 << 40
@@ -63,9 +60,7 @@ def every_byte_is_served(seed: int, folder: Path) -> None:
     longest = max(max(map(sum, matrix)), max(map(sum, zip(*matrix, strict=True))))
     assert sum(Fraction(step["bytes"]) for step in steps) <= longest
     assert len(steps) <= (2 * gpus) ** 2
-    raw = synth.make("harvest", **{"algorithm": "ring", "gpus": str(gpus), "ports": "1", "message_bytes": "1",
-                       "port_bandwidth": "1e11", "alpha": "0", "delta": "0", "reconfiguration_delay": "0"})  # fmt: skip
-    parse(raw.model_dump(mode="json") | {"steps": steps}, load(FAMILY.instance), "demand")
+    stated(gpus=gpus, ports=1, steps=steps)
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -111,9 +106,16 @@ def test_floats_and_their_sums_are_exact():
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("1e-301", "smaller than"), ("1e-400", "smaller than"), ("1e301", "larger than"), ("1e400", "finite number"),
-     ("1/3", "finite number"), ("nan", "finite number"), ("-0.1", "finite number")],
-)  # fmt: skip
+    [
+        ("1e-301", "smaller than"),
+        ("1e-400", "smaller than"),
+        ("1e301", "larger than"),
+        ("1e400", "finite number"),
+        ("1/3", "finite number"),
+        ("nan", "finite number"),
+        ("-0.1", "finite number"),
+    ],
+)
 def test_entries_out_of_range_are_named(text, message, tmp_path):
     path = tmp_path / "demand.csv"
     path.write_text(f"0,{text}\n1,0\n")

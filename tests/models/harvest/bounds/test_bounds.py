@@ -14,22 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth.instance import parse
+from models.harvest import instances
+from models.harvest.instances import stated
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.check.certificates import check_bound
-from synth_models.harvest.check.replay import check_plan
+from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.making import make
 from synth_models.harvest.parts.flows.profiles import profile, step_time
 from synth_models.harvest.programs import candidates
 
 
 def made(algorithm: str, gpus: int, ports: int, delay: float = 1e-5, **more: str) -> HarvestInstance:
-    values = {"message_bytes": "4194304", "port_bandwidth": "100e9", "alpha": "500e-9", "delta": "500e-9"} | more
-    return make(
-        {"algorithm": algorithm, "gpus": str(gpus), "ports": str(ports), "reconfiguration_delay": str(delay)} | values
-    )
+    asked = {"algorithm": algorithm, "gpus": gpus, "ports": ports, "reconfiguration_delay": delay}
+    return instances.made(**{"message_bytes": 4194304, **asked, **more})
 
 
 def proven(instance: HarvestInstance) -> float:
@@ -63,10 +61,12 @@ def topologies(gpus: int, ports: int) -> list[Any]:
 
 def best_by_enumeration(instance: HarvestInstance) -> tuple[np.ndarray, float]:
     """Cheapest common topology of every interval, shape (steps, steps), and the best completion time."""
-    cost = np.array([
-        [step_time(instance, i, profile(pairs, links, instance.gpus))[0] for i, pairs in enumerate(instance.pairs)]
-        for links in topologies(instance.gpus, instance.ports)
-    ]).T  # fmt: skip
+    cost = np.array(
+        [
+            [step_time(instance, i, profile(pairs, links, instance.gpus))[0] for i, pairs in enumerate(instance.pairs)]
+            for links in topologies(instance.gpus, instance.ports)
+        ]
+    ).T
     steps = len(cost)
     interval = np.full((steps, steps), np.inf)
     for a in range(steps):
@@ -79,7 +79,7 @@ def best_by_enumeration(instance: HarvestInstance) -> tuple[np.ndarray, float]:
 
 
 @st.composite
-def instances(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
+def drawn(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
     """Random patterns (shifts, or partial permutations) with sizes and times of very different weight."""
     steps: list[dict[str, Any]] = []
     size = st.sampled_from([1.0, 1e3, 1e5, 3e6])
@@ -91,15 +91,16 @@ def instances(draw: st.DrawFn, gpus: int, ports: int) -> HarvestInstance:
         if ports > 1 and draw(st.booleans()):
             pairs |= {(u, v) for u, v in enumerate(draw(st.permutations(range(gpus)))) if u != v}
         steps.append({"bytes": draw(size), "pairs": sorted(pairs) or [(0, 1)]})
-    raw = {
-        "family": "harvest", "name": "drawn", "source": "a test", "gpus": gpus, "ports": ports, "port_bandwidth": 1e9,
-        "alpha": draw(st.sampled_from([0.0, 1e-6])), "delta": draw(st.sampled_from([0.0, 1e-6, 1e-4])),
-        "reconfiguration_delay": draw(st.sampled_from([0.0, 1e-6, 1e-4, 1.0])),
-        "latency": draw(st.sampled_from(["on", "off"])), "steps": json.loads(json.dumps(steps)),
-    }  # fmt: skip
-    instance = parse(raw, HarvestInstance, "drawn")
-    assert isinstance(instance, HarvestInstance)
-    return instance
+    return stated(
+        gpus=gpus,
+        ports=ports,
+        port_bandwidth=1e9,
+        alpha=draw(st.sampled_from([0.0, 1e-6])),
+        delta=draw(st.sampled_from([0.0, 1e-6, 1e-4])),
+        reconfiguration_delay=draw(st.sampled_from([0.0, 1e-6, 1e-4, 1.0])),
+        latency=draw(st.sampled_from(["on", "off"])),
+        steps=steps,
+    )
 
 
 def holds_everywhere(instance: HarvestInstance) -> None:
@@ -113,26 +114,26 @@ def holds_everywhere(instance: HarvestInstance) -> None:
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(instances(4, 1))
+@given(drawn(4, 1))
 def test_four_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)
-@given(instances(6, 1))
+@given(drawn(6, 1))
 def test_six_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @settings(max_examples=3, deadline=None, derandomize=True)
-@given(instances(4, 2))
+@given(drawn(4, 2))
 def test_four_gpus_two_ports_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.one_of(instances(4, 1), instances(5, 1), instances(6, 1), instances(4, 2), instances(3, 3)))
+@given(st.one_of(drawn(4, 1), drawn(5, 1), drawn(6, 1), drawn(4, 2), drawn(3, 3)))
 def test_many_random_instances_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
@@ -147,8 +148,8 @@ def test_eight_gpus_one_port_against_all_permutations(algorithm: str) -> None:
 def test_recursive_doubling_with_one_port_is_settled(delay: float) -> None:
     """Trees of 2^k GPUs force distances that sum to 2^k - 1, which a shifted ring attains: candidates are optimal."""
     instance = made("recursive_doubling", 16, 1, delay)
-    plan = candidates.solve(instance, RunOptions()).solution
-    value = check_plan(instance, plan).value
+    schedule = candidates.solve(instance, RunOptions()).solution
+    value = check_schedule(instance, schedule).value
     assert value is not None
     assert proven(instance) == pytest.approx(value, rel=1e-9)
 
@@ -170,14 +171,20 @@ def test_all_reduce_by_exchanges_needs_a_cycle_through_all() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "gpus", "ports", "more"),
     [
-        ("recursive_doubling", 16, 2, {}), ("swing", 8, 2, {}), ("bruck_alltoall", 8, 1, {}),
-        ("bruck_allgather", 12, 1, {}), ("alltoall_direct", 16, 1, {}), ("binomial_broadcast", 16, 2, {}),
-        ("binary_broadcast", 15, 2, {}), ("swing_torus", 16, 4, {"torus": "4x4"}), ("ring", 16, 1, {}),
+        ("recursive_doubling", 16, 2, {}),
+        ("swing", 8, 2, {}),
+        ("bruck_alltoall", 8, 1, {}),
+        ("bruck_allgather", 12, 1, {}),
+        ("alltoall_direct", 16, 1, {}),
+        ("binomial_broadcast", 16, 2, {}),
+        ("binary_broadcast", 15, 2, {}),
+        ("swing_torus", 16, 4, {"torus": "4x4"}),
+        ("ring", 16, 1, {}),
     ],
-)  # fmt: skip
+)
 def test_bound_is_verified_and_below_candidates(algorithm: str, gpus: int, ports: int, more: dict[str, str]) -> None:
     instance = made(algorithm, gpus, ports, 2e-5, **more)
-    value = check_plan(instance, candidates.solve(instance, RunOptions()).solution).value
+    value = check_schedule(instance, candidates.solve(instance, RunOptions()).solution).value
     assert value is not None
     assert 0 < proven(instance) <= value * (1 + 1e-9)
 

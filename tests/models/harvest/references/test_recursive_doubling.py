@@ -11,24 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from models.harvest.instances import made
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, get_family
 from synth.options import RunOptions
-from synth_models.harvest.parts.schedule_dp import front, shortest_schedule
-from synth_models.harvest.programs.candidates import Ratings
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.references import recursive_doubling as closed_form
+from synth_models.harvest.references.algorithm_1 import front
 
 HALVES = {"both": closed_form.WHOLE, "reduce_scatter": closed_form.REDUCE_SCATTER, "allgather": closed_form.ALLGATHER}
 BANDWIDTH = 100e9
 
 
 def make(gpus=8, half="both", message=2.0**20, alpha=5e-7, delta=5e-7, change=1e-5, **more):
-    given = {
-        "algorithm": "recursive_doubling", "gpus": gpus, "ports": 1, "message_bytes": repr(message),
-        "port_bandwidth": BANDWIDTH, "alpha": repr(alpha), "delta": repr(delta), "half": half,
-        "reconfiguration_delay": repr(change), **more,
-    }  # fmt: skip
-    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
+    times = {"alpha": alpha, "delta": delta, "reconfiguration_delay": change}
+    return made(
+        **{"algorithm": "recursive_doubling", "gpus": gpus, "ports": 1, "message_bytes": message, "half": half}
+        | times
+        | more
+    )
 
 
 def exponents(stages, half):
@@ -69,9 +71,13 @@ times = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from([4, 8, 16]), st.sampled_from(sorted(HALVES)), st.floats(1.0, 1e10), times, times,
+    st.sampled_from([4, 8, 16]),
+    st.sampled_from(sorted(HALVES)),
+    st.floats(1.0, 1e10),
+    times,
+    times,
     st.one_of(times, st.floats(1e-8, 1e-2)),
-)  # fmt: skip
+)
 def test_equals_every_partition_and_candidates(gpus, half, message, alpha, delta, change):
     seconds, rings = closed_form.best_rings(
         gpus.bit_length() - 1, HALVES[half], message / BANDWIDTH, alpha, delta, change
@@ -112,9 +118,13 @@ def all_permutations(gpus):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from([4, 8]), st.sampled_from(sorted(HALVES)), st.floats(1.0, 1e10), times, times,
+    st.sampled_from([4, 8]),
+    st.sampled_from(sorted(HALVES)),
+    st.floats(1.0, 1e10),
+    times,
+    times,
     st.one_of(times, st.floats(1e-8, 1e-2)),
-)  # fmt: skip
+)
 def test_observation_4_no_permutation_is_better(gpus, half, message, alpha, delta, change):
     """With one port every topology is a permutation: the closed form is the optimum over all 24 and all 40,320."""
     hops, loads = all_permutations(gpus)

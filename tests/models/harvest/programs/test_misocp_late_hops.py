@@ -9,13 +9,21 @@ from synth.instance import parse
 from synth_models.harvest.instance import HarvestInstance
 
 INSTANCE = {
-    "format": "synth-instance/1", "family": "harvest", "source": "random, found by brute force", "name": "late-hops",
-    "gpus": 5, "ports": 2, "port_bandwidth": 1e11, "alpha": 0, "delta": 3e-6, "reconfiguration_delay": 1e-4,
+    "format": "synth-instance/1",
+    "family": "harvest",
+    "source": "random, found by brute force",
+    "name": "late-hops",
+    "gpus": 5,
+    "ports": 2,
+    "port_bandwidth": 1e11,
+    "alpha": 0,
+    "delta": 3e-6,
+    "reconfiguration_delay": 1e-4,
     "steps": [
         {"bytes": 295373.1, "pairs": [[2, 4], [3, 2], [4, 3]]},
         {"bytes": 1911.0, "pairs": [[0, 1], [0, 2], [1, 0], [1, 4], [2, 1], [2, 3], [3, 2], [3, 4], [4, 0], [4, 3]]},
     ],
-}  # fmt: skip
+}
 
 
 def test_layers_are_added_until_the_gap_closes() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harvest_brute_force import optimum
 
 import synth
+from models.harvest.brute_force import optimum
+from models.harvest.instances import SWITCHES, made, stated
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, load
-from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
-from synth_models.harvest.check.replay import check_plan, step_times
+from synth_models.harvest.check.replay import check_schedule, step_times
 from synth_models.harvest.paper import heatmaps
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
@@ -22,17 +22,11 @@ from synth_models.harvest.programs.misocp import blocks as misocp_blocks
 from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.references import recursive_doubling as closed_form
 
-FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
 ALL_TO_ALL = [[u, v] for u in range(4) for v in range(4) if u != v]
 
 
 def instance_of(ports: int, steps, **changes):
-    raw = {
-        "format": "synth-instance/1", "family": "harvest", "name": "crowded", "source": "test", "gpus": 4,
-        "ports": ports, "port_bandwidth": 1e11, "alpha": 5e-7, "delta": 5e-7, "reconfiguration_delay": 1e-6,
-        "steps": steps,
-    }  # fmt: skip
-    return parse(raw | changes, load(FAMILY.instance), "test")
+    return stated(ports=ports, steps=steps, **{"reconfiguration_delay": 1e-6, **changes})
 
 
 def test_all_to_all_in_one_step_by_hand():
@@ -59,9 +53,9 @@ def test_a_step_without_bytes_costs_its_hops():
         record = synth.solve(instance, method="misocp", time_limit=60)
         assert record.value == pytest.approx(expected)
         assert record["termination"] == "optimal"
-        plan = load(FAMILY.unpack)(instance, record.packed)
-        assert step_times(instance, plan).bandwidth.tolist() == [0.0]
-        assert step_times(instance, plan).hops.tolist() == [hops]
+        schedule = load(FAMILY.unpack)(instance, record.packed)
+        assert step_times(instance, schedule).bandwidth.tolist() == [0.0]
+        assert step_times(instance, schedule).hops.tolist() == [hops]
         bound = synth.solve(instance, method="bound")
         assert bound.bound is not None
         assert expected * (1 - 1e-6) <= bound.bound <= expected
@@ -110,22 +104,24 @@ def test_topologies_keep_the_ports():
 
 @pytest.mark.parametrize(
     "given",
-    [{"algorithm": "binary_broadcast", "gpus": "7", "ports": "1"},
-     {"algorithm": "bruck_alltoall", "gpus": "9", "radix": "3", "sends": "2", "ports": "1"},
-     {"algorithm": "bruck_allgather", "gpus": "8", "radix": "4", "sends": "3", "ports": "2"},
-     {"algorithm": "swing_torus", "torus": "4x4", "gpus": "16", "ports": "2"}],
-)  # fmt: skip
+    [
+        {"algorithm": "binary_broadcast", "gpus": "7", "ports": "1"},
+        {"algorithm": "bruck_alltoall", "gpus": "9", "radix": "3", "sends": "2", "ports": "1"},
+        {"algorithm": "bruck_allgather", "gpus": "8", "radix": "4", "sends": "3", "ports": "2"},
+        {"algorithm": "swing_torus", "torus": "4x4", "gpus": "16", "ports": "2"},
+    ],
+)
 def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
     """Those of several sends a step, on fewer ports; views and stored records too."""
-    instance = synth.make("harvest", **{**FABRIC, "message_bytes": "1e6", **given})
+    instance = made(message_bytes=1e6, **given)
     for method in defaults_for(FAMILY, instance):
         record = synth.solve(instance, method=method, results=tmp_path)
         assert record.ok, (method, record["message"])
         if record.value is not None:
-            plan = load(FAMILY.unpack)(instance, record.packed)
-            assert check_plan(instance, plan).ok
-            assert "theta" in load(FAMILY.describe)(instance, plan)
-            assert len(load(FAMILY.flow_table)(instance, plan)) > 0
+            schedule = load(FAMILY.unpack)(instance, record.packed)
+            assert check_schedule(instance, schedule).ok
+            assert "theta" in load(FAMILY.describe)(instance, schedule)
+            assert len(load(FAMILY.flow_table)(instance, schedule)) > 0
     bound = synth.solve(instance, method="bound").bound
     best = synth.solve(instance, method="candidates").value
     assert bound is not None
@@ -133,37 +129,34 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
     assert bound <= best
 
 
-def test_a_plan_for_a_crowded_step_is_drawn(tmp_path):
+def test_a_schedule_for_a_crowded_step_is_drawn(tmp_path):
     instance = instance_of(1, [{"bytes": 0.0, "pairs": ALL_TO_ALL}, {"bytes": 1e6, "pairs": ALL_TO_ALL}])
-    plan = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
-    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, plan)
-    assert load(FAMILY.frames)(instance, plan) is not None
-    load(FAMILY.plot)(instance, plan, "title").savefig(tmp_path / "a.png")
+    schedule = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
+    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, schedule)
+    assert load(FAMILY.frames)(instance, schedule) is not None
+    load(FAMILY.plot)(instance, schedule, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_the_closed_form_of_no_bytes():
     """The reduce-scatter half of nothing on 8 GPUs: on one ring 1 + 2 + 4 hops; a ring each costs two changes."""
-    given = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_bytes": "0",
-             "half": "reduce_scatter"}  # fmt: skip
+    given = {"algorithm": "recursive_doubling", "gpus": 8, "ports": 1, "message_bytes": 0, "half": "reduce_scatter"}
     for delay, expected in (("1e-3", 3 * 5e-7 + 7 * 5e-7), ("0", 3 * 5e-7 + 3 * 5e-7)):
-        instance = synth.make("harvest", **{**FABRIC, **given, "reconfiguration_delay": delay})
+        instance = made(**given, reconfiguration_delay=delay)
         assert closed_form.applies(instance)
         outcome = closed_form.solve(instance, RunOptions(method={}))
-        assert check_plan(instance, outcome.solution).value == pytest.approx(expected)
+        assert check_schedule(instance, outcome.solution).value == pytest.approx(expected)
 
 
 def test_heatmaps_of_crowded_steps_have_no_bvn():
-    instance = synth.make("harvest", **{**FABRIC, "algorithm": "binary_broadcast", "gpus": "7", "ports": "1",
-                            "message_bytes": "1e6"})  # fmt: skip
+    instance = made(algorithm="binary_broadcast", gpus=7, ports=1, message_bytes=1e6)
     rated = heatmaps.rates(instance, candidates(instance))
     found = heatmaps.grid(rated, np.array([1e6]), np.array([1e-5]), [0])
     assert rated.own.tolist() == [-1, -1]
     assert np.isinf(found.bvn).all()
     assert found.best[0, 0] == pytest.approx(synth.solve(instance, method="candidates").value)
     with pytest.raises(ValueError, match="not stated or 0"):
-        heatmaps.message_bytes(synth.make("harvest", **{**FABRIC, "algorithm": "ring", "gpus": "4", "ports": "1",
-                                            "message_bytes": "0"}))  # fmt: skip
+        heatmaps.message_bytes(made(algorithm="ring", gpus=4, ports=1, message_bytes=0))
 
 
 def test_more_than_63_different_patterns_have_relabellings():
@@ -204,8 +197,7 @@ def test_layered_routes_to_several_destinations_are_simple(seed):
 def test_misocp_hands_over_the_counting_bound_where_that_binds():
     """Steps that are their own best: each on its direct topology costs what counting says."""
     instance = instance_of(1, [{"bytes": 1e6, "shift": 1}, {"bytes": 1e6, "shift": 2}], reconfiguration_delay=0.0)
-    options = RunOptions(time_limit_s=60, solver="highs", method={"symmetry": True, "strengthening": True,
-                                                                 "cone": "auto"})  # fmt: skip
+    options = RunOptions(time_limit_s=60, solver="highs", method=SWITCHES)
     outcome = misocp.solve(instance, options)
     assert outcome.certificate is not None
     assert outcome.bound == pytest.approx(22e-6, rel=1e-9)
@@ -221,9 +213,8 @@ def test_misocp_hands_over_the_counting_bound_where_that_binds():
 @pytest.mark.parametrize("name", sorted(FAMILY.methods))
 def test_a_bound_without_a_solver_has_a_certificate(name):
     method = FAMILY.method(name)
-    instance = synth.make("harvest", **{**FABRIC, "algorithm": "recursive_doubling", "gpus": "4", "ports": "1",
-                            "message_bytes": "1e6"})  # fmt: skip
-    switches = {"symmetry": True, "strengthening": True, "cone": "auto"} if name == "misocp" else {}
+    instance = made(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=1e6)
+    switches = SWITCHES if name == "misocp" else {}
     try:
         outcome = method.load()(instance, RunOptions(solver=(*method.solvers, None)[0], method=switches))
     except UnsupportedError:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import exhaustive
 import numpy as np
 import pytest
 
-from synth_models.harvest.making import make
+import synth
+from models.harvest import exhaustive
 
 FABRIC = {"port_bandwidth": "1e9", "alpha": "1", "delta": "0.25", "message_bytes": "8e9"}
 
 
 def _made(**changes: str):
-    return make({**FABRIC, "gpus": "4", "ports": "1", "reconfiguration_delay": "100", **changes})
+    return synth.make("harvest", **{**FABRIC, "gpus": "4", "ports": "1", "reconfiguration_delay": "100", **changes})
 
 
 def test_one_port_by_hand():
@@ -20,8 +20,9 @@ def test_one_port_by_hand():
     two pairs a link, 1 + 0.5 + 4; a change for 0.1 s makes the second 1 + 0.25 + 2."""
     ring = _made(algorithm="recursive_doubling", half="reduce_scatter")
     assert exhaustive.optimum(ring) == pytest.approx(5.25 + 5.5)
-    assert exhaustive.optimum(_made(algorithm="recursive_doubling", half="reduce_scatter",
-                                    reconfiguration_delay="0.1")) == pytest.approx(5.25 + 3.25 + 0.1)  # fmt: skip
+    assert exhaustive.optimum(
+        _made(algorithm="recursive_doubling", half="reduce_scatter", reconfiguration_delay="0.1")
+    ) == pytest.approx(5.25 + 3.25 + 0.1)
 
 
 def test_one_port_two_hops():

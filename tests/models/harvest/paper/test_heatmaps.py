@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import synth
-from synth.family import get_family
+from models.harvest.instances import made
+from synth.family import get_family, load
 from synth.reproduction.collect import Reproduction, plain_figures
 from synth_models.harvest.paper import heatmaps
 from synth_models.harvest.paper import workloads as published_workloads
@@ -20,11 +21,8 @@ SIZES, DELAYS = heatmaps.ticks(2**10, 2**28, 4), heatmaps.ticks(1e-8, 1e-2, 5)
 
 
 def make(algorithm, gpus=8, ports=1, size=2.0**20, delay=1e-5, **more):
-    given = {
-        "algorithm": algorithm, "gpus": gpus, "ports": ports, "message_bytes": repr(size), "port_bandwidth": 100e9,
-        "alpha": 5e-7, "delta": 5e-7, "reconfiguration_delay": repr(delay), **more,
-    }  # fmt: skip
-    return synth.make("harvest", **{key: str(value) for key, value in given.items()})
+    size_and_delay = {"message_bytes": size, "reconfiguration_delay": delay}
+    return made(algorithm=algorithm, gpus=gpus, ports=ports, **size_and_delay, **more)
 
 
 def rings(instance):
@@ -136,7 +134,7 @@ def test_errata_are_computed(tmp_path):
 def test_the_quick_page(tmp_path):
     page = Reproduction(tmp_path / "harvest", quick=True)
     with plain_figures():
-        get_family("harvest").reproduce(page)
+        load(get_family("harvest").paper)(page)
     by_name = {(item.where, item.what): item for item in page.comparisons}
     large = [item for (where, _), item in by_name.items() if where.startswith("6.2, over static, 1 GB")]
     assert len(large) == 3

@@ -1,0 +1,106 @@
+"""Method ``dp_k``: Harvest's Algorithm 1 (Rahman et al.) over the candidate topologies.
+
+===============  =========================  ================================================  =======
+paper            code                       meaning                                           unit
+===============  =========================  ================================================  =======
+t_c(a, b) (6)    ``interval_times``         steps a … b on the one topology best for them     s
+k                index of ``Front.time``    reconfigurations                                  –
+DP[a][t] (7)     ``table[t, a]``            steps a … s with t of them, without their delays  s
+next[a][t]       ``following[t, a]``        step before which the first of them is            –
+topo[a][t]       ``topology[a, b]``         topology of steps a … b                           –
+alpha_r          ``reconfiguration_delay``  time of one reconfiguration                       s
+===============  =========================  ================================================  =======
+
+Deviations: CompletionTime is over a set of candidates; steps are counted from 0 and intervals end before ``b``.
+Intervals that follow each other may have the same topology, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.solution import FloatArray, IntArray
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """Algorithm 1 over the candidates: the least time for every number of reconfigurations, and the best.
+
+    The message lists the Pareto front as ``k: seconds without the reconfigurations``. Complexity: O(steps^2 *
+    candidates + steps^3) per pass. The value is that of ``candidates``.
+    """
+    ratings = Ratings(instance, options)
+    found = ratings.settle(lambda cost: ((table := front(cost)), table.used()))
+    k = found.best(instance.reconfiguration_delay)
+    wanted = options.method.get("reconfigurations")
+    if wanted is not None:
+        k = min(int(wanted), len(found.time) - 1)
+    points = ", ".join(f"{j}: {found.time[j]:.6g}" for j in found.pareto())
+    word = "best k" if wanted is None else "k as asked"
+    message = f"{word} = {k}; Pareto front (reconfigurations: seconds without their delays) {points}"
+    return Outcome("finished", ratings.schedule(found.topology[k]), message=f"{message}; {ratings.tried()}")
+
+
+@dataclass(frozen=True)
+class Front:
+    """The table of Algorithm 1: for k = 0, 1, … changes, ``time[k]`` without their delays, and ``topology[k]``, the
+    topology of every step, shape (k values, steps)."""
+
+    time: FloatArray
+    topology: IntArray
+
+    def best(self, reconfiguration_delay: float) -> int:
+        """The k of least total time, the smallest of those that tie."""
+        return int((self.time + reconfiguration_delay * np.arange(len(self.time))).argmin())
+
+    def used(self) -> set[tuple[int, int]]:
+        """Every (step, topology) of the table."""
+        return {(step, int(number)) for row in self.topology for step, number in enumerate(row)}
+
+    def pareto(self) -> list[int]:
+        """The k whose time is below that of every smaller k."""
+        least = np.minimum.accumulate(np.concatenate([[np.inf], self.time[:-1]]))
+        return np.flatnonzero(self.time < least * (1 - 1e-12)).tolist()
+
+
+def interval_times(cost: FloatArray) -> tuple[FloatArray, IntArray]:
+    """(5), (6): ``time[a, b]`` of steps a … b-1 on the topology best for them, ``topology[a, b]``; infinite for b <= a.
+
+    O(steps^2 * topologies); the paper's CompletionTime.
+    """
+    steps, topologies = cost.shape
+    time, topology = np.full((steps + 1, steps + 1), np.inf), np.zeros((steps + 1, steps + 1), dtype=np.int64)
+    for a in range(steps):
+        total = np.zeros(topologies)
+        for b in range(a + 1, steps + 1):
+            total = total + cost[b - 1]
+            topology[a, b] = total.argmin()
+            time[a, b] = total[topology[a, b]]
+    return time, topology
+
+
+def front(cost: FloatArray, most: int | None = None) -> Front:
+    """Harvest's Algorithm 1 for k = 0 … ``most`` (default: a change before every step); O(most * steps^2) after
+    :func:`interval_times`."""
+    steps = len(cost)
+    most = steps - 1 if most is None else min(most, steps - 1)
+    time, topology = interval_times(cost)
+    table, following = np.full((most + 1, steps + 1), np.inf), np.full((most + 1, steps + 1), steps, dtype=np.int64)
+    table[0, :steps] = time[:steps, steps]
+    for t in range(1, most + 1):  # (7), Lemma 1; the next interval is not empty
+        totals = time + table[t - 1][None, :]
+        following[t] = totals.argmin(axis=1)
+        table[t] = totals.min(axis=1)
+    chosen = np.zeros((most + 1, steps), dtype=np.int64)
+    for k in range(most + 1):
+        a = 0
+        for t in range(k, -1, -1):
+            b = int(following[t, a]) if t else steps
+            chosen[k, a:b] = topology[a, b]
+            a = b
+    return Front(table[:, 0], chosen)

@@ -1,0 +1,32 @@
+"""Method ``greedy`` (ours): reconfigure when the step alone gains more than the delay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.solution import FloatArray, IntArray
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """Begin on the best candidate for the first step; reconfigure to the best one for a step when that step alone
+    gains more than the reconfiguration delay. One pass, no guarantee."""
+    ratings = Ratings(instance, options)
+
+    def search(cost: FloatArray) -> tuple[IntArray, Iterable[tuple[int, int]]]:
+        best = cost.argmin(axis=1)
+        chosen, now, used = np.zeros(len(cost), dtype=np.int64), int(best[0]), []
+        for i in range(len(cost)):
+            used += [(i, now), (i, int(best[i]))]
+            if cost[i, now] - cost[i, best[i]] > instance.reconfiguration_delay:
+                now = int(best[i])
+            chosen[i] = now
+        return chosen, used
+
+    chosen = ratings.settle(search)
+    return Outcome("finished", ratings.schedule(chosen), message=ratings.tried())
