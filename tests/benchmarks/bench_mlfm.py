@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import synth
-from models.mlfm.mlfm_slow_replay import replay
+from models.mlfm.slow_replay import replay
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.check.replay import check_phases
