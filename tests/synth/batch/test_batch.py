@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from command import SYNTH, alive
 from faulty.files import record, start, synth, terminations, traced, write
+
 from synth.batch import plan, slurm
 from synth.batch.plan import Batch, Entry, Resources, Task
 from synth.batch.task import Events, identity, lives

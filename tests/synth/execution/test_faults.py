@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 import pytest
-
 from command import alive
 from faulty.files import record, start, synth, terminations, traced, write
+
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
