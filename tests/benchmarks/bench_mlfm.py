@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from models.mlfm.slow_replay import replay
 
 import synth
-from models.mlfm.slow_replay import replay
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.check.replay import check_phases

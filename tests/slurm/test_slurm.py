@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from command import alive
 from faulty.files import record, synth, terminations, traced, write
 

@@ -132,7 +132,7 @@ def test_the_child_keeps_the_certificate(
     patched = replace(family, methods={**family.methods, "pull": made_up("certified", count=count)})
     monkeypatch.setattr("synth.family.get_family", lambda name: patched)
     task = Task(
-        str(ring.file), ring.sha256, "xtree", "pull", RunOptions(), str(tmp_path / "out" / "pull.json"),
+        str(ring.file), ring.sha256, "pull", RunOptions(), str(tmp_path / "out" / "pull.json"),
         memory_mb=None, grace_s=60.0, share=1.0,
     )  # fmt: skip
     assert child.execute(task) == 0

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from models.harvest import brute_force
 from models.harvest.brute_force import optimum, random_demand
 from models.harvest.instances import SWITCHES, stated
+
 from synth.family import defaults_for, load
 from synth.options import RunOptions
 from synth.solvers.catalogue import SOLVERS

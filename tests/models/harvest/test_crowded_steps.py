@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import synth
 from models.harvest.brute_force import optimum
 from models.harvest.instances import SWITCHES, made, stated
+
+import synth
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, load
 from synth.options import RunOptions

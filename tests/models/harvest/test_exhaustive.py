@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from models.harvest import exhaustive
 
 import synth
-from models.harvest import exhaustive
 
 FABRIC = {"port_bandwidth": "1e9", "alpha": "1", "delta": "0.25", "message_bytes": "8e9"}
 

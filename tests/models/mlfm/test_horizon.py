@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models.mlfm.slow_replay import least_phases
 
 import synth
-from models.mlfm.slow_replay import least_phases
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.instance import parse

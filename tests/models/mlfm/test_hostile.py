@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.mlfm.slow_replay import proves, replay, value
 
 import synth
-from models.mlfm.slow_replay import proves, replay, value
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY

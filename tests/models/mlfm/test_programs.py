@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from models.mlfm.slow_replay import least_phases, replay, routes
 
 import synth
-from models.mlfm.slow_replay import least_phases, replay, routes
 from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.record import Record

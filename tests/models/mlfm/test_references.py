@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models.mlfm.slow_replay import replay
 
 import synth
-from models.mlfm.slow_replay import replay
 from synth.family import load
 from synth.instance import parse
 from synth_models.mlfm import FAMILY

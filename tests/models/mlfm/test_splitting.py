@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
 from models.mlfm.slow_replay import colours, least_phases, replay, routes, value
+
 from synth.instance import parse
 from synth_models.mlfm.check import splitting
 from synth_models.mlfm.check.replay import check_phases

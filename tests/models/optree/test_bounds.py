@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
-import synth
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import SHIPPED, limited, options, ring
+
+import synth
 from synth_models.optree.bounds.steps import lower_bound, receive_bound
 from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.replay import check_solution

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.optree.cases import options, ring
 
 import synth
-from models.optree.cases import options, ring
 from synth.errors import UnsupportedError
 from synth_models.optree.check.certificates import _least_cost
 from synth_models.optree.check.counts import count_steps

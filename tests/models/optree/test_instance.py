@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
+from models.optree.cases import limited, ring
 from typer.testing import CliRunner
 
 import synth
-from models.optree.cases import limited, ring
 from synth.errors import InputError
 from synth_models.optree import FAMILY
 from synth_models.optree.check.replay import check_solution

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.optree.cases import limited, options, ring
 
 import synth
-from models.optree.cases import limited, options, ring
 from synth.errors import UnsupportedError
 from synth_models.optree import FAMILY
 from synth_models.optree.check.counts import count_steps

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from models.optree.cases import options, ring
 
 import synth
-from models.optree.cases import options, ring
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
 from synth_models.optree.programs.rwa.method import decide, fewest

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import limited, options, ring
+
 from synth.family import load
 from synth_models.optree import FAMILY
 from synth_models.optree.check.certificates import check_bound

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from models.optree.cases import SHIPPED, options, ring
 
 import synth
-from models.optree.cases import SHIPPED, options, ring
 from synth.errors import InputError
 from synth.family import load
 from synth_models.optree import FAMILY

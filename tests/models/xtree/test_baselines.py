@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-
 from models.xtree.cases import instance_of
+
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network, builders

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from models.xtree import brute_force
+
 from synth.network import Network, builders
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY

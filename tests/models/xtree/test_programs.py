@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import synth
 from models.xtree import brute_force
 from models.xtree.cases import make
+
+import synth
 from synth.api import check
 from synth.family import load
 from synth.options import RunOptions

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-
 from models.xtree.cases import instance_of
+
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.xtree.bounds.counting import lower_bound

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from models.xtree.cases import make
 
 import synth
-from models.xtree.cases import make
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.xtree.bounds import relaxation

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from models.xtree.cases import make
 
 import synth
-from models.xtree.cases import make
 from synth.family import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound

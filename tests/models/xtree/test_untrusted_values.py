@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from models.xtree import brute_force
 from models.xtree.cases import make
+
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY

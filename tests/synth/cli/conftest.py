@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from command import run, write_ring
 
 

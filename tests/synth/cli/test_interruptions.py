@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from command import BOUND, RECORD, SYNTH, alive, flat, run, write_ring
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from command import flat, run
+
 from synth.cli import main
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"

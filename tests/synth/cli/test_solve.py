@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from command import RECORD, flat, run, write_ring
+
 from synth.cli import main
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"

@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 import pytest
-
 from command import alive
 from faulty.files import record, start, synth, terminations, traced, write
+
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
@@ -321,9 +321,9 @@ def test_a_warm_guard_changes_no_result(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in "abcd":
         (tmp_path / "in" / f"{name}.json").write_text(json.dumps({**ring, "name": name}))
-    words = ("solve", "in", "-m", "pull", "--seed", 3, "-O", "restarts=1", "-j", 1, "--json")
-    lines = synth(*words, cwd=tmp_path).stdout.splitlines()
-    lines += synth(*words, "--threads", 2, cwd=tmp_path).stdout.splitlines()[:1]
+    words = ("-m", "pull", "--seed", 3, "-O", "restarts=1", "-j", 1, "--json")
+    lines = synth("solve", "in", *words, cwd=tmp_path).stdout.splitlines()
+    lines += synth("solve", "in/a.json", *words, "--threads", 2, cwd=tmp_path).stdout.splitlines()
     solutions = [json.loads(line)["solution"] for line in lines]
     assert len(solutions) == 5
     assert all(solution == solutions[0] for solution in solutions)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from solver_programs import COVER, Program, dense, market_split, pyomo_model, solve
+
 from synth.errors import SizeLimitError, SolverMissingError
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from models.harvest import instances
 from models.harvest.instances import stated
+
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.check.certificates import check_bound

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from models.harvest.instances import made
+
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from models.harvest.instances import made, stated
+
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY

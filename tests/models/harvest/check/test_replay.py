@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from models.harvest.instances import made
 
 import synth
-from models.harvest.instances import made
 from synth.family import load
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule, step_times

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from models.harvest.instances import made
 
 import synth
-from models.harvest.instances import made
 from synth.family import get_family, load
 from synth.reproduction.collect import Reproduction, plain_figures
 from synth_models.harvest.paper import heatmaps

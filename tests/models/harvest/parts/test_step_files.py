@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from models.harvest.instances import stated
+
 from synth.errors import InputError
 from synth_models.harvest.parts.step_files import birkhoff_von_neumann, read_matrix, read_steps
 

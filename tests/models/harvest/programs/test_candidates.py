@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.harvest.instances import made
 
 import synth
-from models.harvest.instances import made
 from synth.family import defaults_for, load
 from synth.instance import parse
 from synth.options import RunOptions

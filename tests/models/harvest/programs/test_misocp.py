@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import synth
 from models.harvest import exhaustive
 from models.harvest.instances import SWITCHES, made, stated
+
+import synth
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.harvest.instances import made
 
 import synth
-from models.harvest.instances import made
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, get_family
 from synth.options import RunOptions
