@@ -16,6 +16,7 @@ from synth.batch import plan
 from synth.execution.pool import run_all
 from synth.execution.runs import Run, has_failed
 from synth.record import Record
+from synth.results import written_at
 
 
 class TaskInterruptedError(Exception):
@@ -94,7 +95,7 @@ def tried(run: Run, since: float) -> bool:
     record = run.stored_record()
     if record is None or record["termination"] == "killed":
         return False
-    return not has_failed(record) or run.path.stat().st_mtime >= since
+    return not has_failed(record) or written_at(run.path) >= since
 
 
 class Events:

@@ -79,18 +79,12 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
 
 def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:
     """What is proven per instance (family and hash of its file), by these runs and earlier records of the same file."""
-    from synth import record as records
-    from synth.errors import InputError
+    from synth.results import beside
     from synth.standing import by_instance, standing
 
-    held = {run.path.resolve(): record for run, record in done}
-    for folder in {run.path.parent.resolve() for run, _ in done}:
-        for path in sorted(folder.glob("*.json")):
-            if path not in held:
-                try:
-                    held[path] = records.read(path)
-                except InputError:
-                    continue
+    held = {run.path: record for run, record in done}
+    for folder in {run.path.parent for run, _ in done}:
+        held = {record.path: record for record in beside(folder) if record.path is not None} | held
     groups = by_instance(held.values())
     keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
     return {key: standing(groups.get(key, ())) for key in keys}

@@ -52,8 +52,6 @@ class Run:
 
     def stored_record(self) -> Record | None:
         """The record of an earlier run with the same instance, method, solver and options, however it ended."""
-        if not self.path.is_file():
-            return None
         try:
             record = records.read(self.path)
         except InputError:
@@ -206,14 +204,14 @@ def name_clashes(instances: Iterable[Instance]) -> list[Fault]:
     return [Fault("", words.format(key[1], " and ".join(where))) for key, where in files.items() if len(where) > 1]
 
 
-def expand_paths(paths: Iterable[Path], what: str = "instance files") -> list[Path]:
+def expand_paths(paths: Iterable[Path]) -> list[Path]:
     """Files as they are, folders as all ``*.json`` below them in name order. Raises :class:`InputError`."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
             found = sorted(path.rglob("*.json"))
             if not found:
-                raise InputError(f"no {what} (*.json) below this folder", str(path))
+                raise InputError("no instance files (*.json) below this folder", str(path))
             files += found
         elif path.exists():
             files.append(path)

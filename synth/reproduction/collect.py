@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from synth import record as records
 from synth.errors import InputError
 from synth.record import Record
+from synth.results import pack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,7 @@ class Reproduction:
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     proofs: dict[Path, str] = field(default_factory=dict)
+    parts: set[str] = field(default_factory=lambda: {""})
 
     @property
     def results(self) -> Path:
@@ -143,6 +145,12 @@ class Reproduction:
             path.write_text(text)
         return read(path)
 
+    def pack(self) -> None:
+        """Put the page's records into one file per part and one for the others, and its instances into them."""
+        for part in sorted(self.parts, reverse=True):
+            if (self.folder / part).is_dir():
+                pack(self.folder / part)
+
     def grades(self) -> str:
         """What the bounds of this page's records rest on, in words; empty where there are none."""
         count = Counter(self.proofs.values())
@@ -169,6 +177,7 @@ class Reproduction:
 
         runs: list[Run] = []
         results = self.folder / part if part else self.results
+        self.parts.add(part)
         for instance in instances:
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from synth import record as records
-from synth.errors import InputError
+from synth.errors import Fault, InputError
 from synth.record import Record, exceeds, gap
+from synth.results import read_all
 from synth.standing import Standing, alarm_words, by_instance, disproof_words, standing
 
 COLUMNS: dict[str, str] = {
@@ -69,17 +68,13 @@ VERSION = "@"  # between a name and its file's hash; no name holds one
 
 def read_records(folder: Path) -> list[Record]:
     """All records below ``folder/records`` in path order. Raises :class:`InputError` naming damaged ones."""
-    faults = []
-    found = []
-    for path in sorted((folder / "records").rglob("*.json")):
-        try:
-            found.append(records.read(path))
-        except InputError as error:
-            where = path.relative_to(folder).as_posix()
-            faults += [replace(fault, path=f"{where} {fault.path}".strip()) for fault in error.faults]
+    if not any((folder / "records").rglob("*.json*")):
+        return []
+    found = list(read_all([folder / "records"]))
+    faults = [Fault("", line) for error in found if isinstance(error, InputError) for line in str(error).splitlines()]
     if faults:
-        raise InputError(faults, str(folder))
-    return found
+        raise InputError(faults)
+    return [record for record in found if isinstance(record, Record)]
 
 
 def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
