@@ -18,7 +18,7 @@ from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance, from_bytes, read
 from synth.options import RunOptions, read_parameters
-from synth.record import Grade, Record
+from synth.record import Record
 from synth.verification import against_value, certify, compare, replay
 
 
@@ -119,7 +119,7 @@ def _verify(
     is a mere count below a bound."""
     verdict = replay(family, instance, outcome.solution)
     held = verdict.value if verdict.ok else None
-    grade = _grade(options, outcome)
+    grade = records.grade_of(outcome.bound, outcome.certificate, options.solver)
     certified = certify(family, instance, outcome.bound, outcome.certificate)
     if grade == "certified" and not certified:
         verdict.facts["certificate"] = "verified"
@@ -130,14 +130,6 @@ def _verify(
     if method.kind == "bound" and outcome.bound is not None and grade is None:
         verdict.faults.append(f"the method states the bound {outcome.bound:g} without a certificate")
     return verdict, held
-
-
-def _grade(options: RunOptions, outcome: Outcome) -> Grade | None:
-    if outcome.bound is None:
-        return None
-    if outcome.certificate is not None:
-        return "certified"
-    return "solver" if options.solver else None
 
 
 def _record_data(
@@ -163,7 +155,7 @@ def _record_data(
             "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise", "value": held,
         },
         "bound": outcome.bound,
-        "bound_grade": _grade(options, outcome),
+        "bound_grade": records.grade_of(outcome.bound, outcome.certificate, options.solver),
         "bound_proof": outcome.bound_proof if outcome.bound is not None else None,
         "certificate": outcome.certificate if beside else None,
         "progress": [],

@@ -31,6 +31,7 @@ NAME = "records.jsonl"
 PATH = "record_path"
 MOST_BYTES = 2**31  # of one record's arrays: more is no schedule of ours, and would fill the memory
 Arrays = Mapping[str, Any]
+Entry = tuple[str, Mapping[str, Any], Arrays]  # place, record without its arrays, arrays
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,8 @@ def read_arrays(file: Path, prefix: str = "") -> dict[str, Any]:
         return {name.removeprefix(prefix): stored[name] for name in names}
 
 
-def write(
-    file: Path, entries: Iterable[tuple[str, Mapping[str, Any], Arrays]],
-    write_atomically: Callable[[Path, bytes], None],
-) -> None:  # fmt: skip
-    """Write a collection of (place, record, arrays): the arrays first, under a name that carries their hash, then the
+def write(file: Path, entries: Iterable[Entry], write_atomically: Callable[[Path, bytes], None]) -> None:
+    """Write a collection: the arrays first, under a name that carries their hash, then the
     lines that name it, then older arrays go. Raises ``OSError``; what was there is there then."""
     entries = sorted(entries, key=lambda entry: entry[0])
     arrays = {f"{place}/{key}": values for place, _, held in entries for key, values in held.items()}

@@ -25,7 +25,8 @@ from synth.solvers.catalogue import SOLVERS
 
 FORMAT = "synth-record/1"
 CERTIFICATE = "certificate/"  # before the names of a certificate's arrays in the solution file
-DIED = ("error", "killed", "out_of_memory")  # terminations without a result
+REPEATED = ("error", "killed")  # terminations after which a resumed run is run again
+DIED = (*REPEATED, "out_of_memory")  # terminations without a result
 Grade = Literal["certified", "solver"]
 Evidence = Literal["replayed", "counted"]
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
@@ -117,13 +118,9 @@ class Record:
 
     @property
     def grade(self) -> Grade | None:
-        """What stands behind the stated bound: its certificate, the solver's word, or nothing. It follows from what the
-        record holds, so it is right for records that were written before it was stored."""
-        if self.stated_bound is None:
-            return None
-        if self.certificate is not None:
-            return "certified"
-        return "solver" if self.data["solver"] else None
+        """What stands behind the stated bound. It follows from what the record holds, so it is right for records that
+        were written before it was stored."""
+        return grade_of(self.stated_bound, self.certificate, self.data["solver"])
 
     @property
     def proof(self) -> str:
@@ -171,10 +168,48 @@ class Record:
         return not self.ok or self.data["termination"] in DIED
 
     @property
+    def empty(self) -> bool:
+        """Whether it holds neither a value nor a proven bound."""
+        return self.value is None and self.bound is None
+
+    @property
+    def fruitless(self) -> bool:
+        """Whether there is no result: it failed, or its time ended with nothing in hand."""
+        return self.failed or (self.data["termination"] == "time_limit" and self.empty)
+
+    def is_done(self, retry_failed: bool = False) -> bool:
+        """Whether a resumed run takes it as it is: it passed its check and did not end by ``error`` or ``killed``; with
+        ``retry_failed`` it must also have a result."""
+        return self.ok and self.data["termination"] not in REPEATED and not (retry_failed and self.fruitless)
+
+    @property
     def label(self) -> str:
-        """Method and solver, where the two differ in name."""
+        """Method and solver, where the two differ in name: ``ilp-highs``."""
         method, solver = self.data["method"], self.data["solver"]
         return f"{method}-{solver}" if solver and solver != method else str(method)
+
+    @property
+    def title(self) -> str:
+        """The label for a person: ``ilp (highs)``."""
+        method, solver = self.data["method"], self.data["solver"]
+        return f"{method} ({solver})" if solver and solver != method else str(method)
+
+    @property
+    def words_of_check(self) -> str:
+        """What the check said of it, for tables: ``yes``, ``counted`` (no schedule was replayed), ``FAILED``,
+        ``bound FALSE`` (its value stands), or a dash where there was nothing to check."""
+        if self.bound_disproved:
+            return "bound FALSE"
+        if not self.ok:
+            return "FAILED"
+        if self.value is None and "certificate" not in self.data["verified"]["facts"]:
+            return "–"
+        return "counted" if self.evidence == "counted" else "yes"
+
+    @property
+    def run_s(self) -> float:
+        """Seconds of building and solving."""
+        return float(self.data["seconds"]["build"] + self.data["seconds"]["solve"])
 
     def instance_paths(self) -> list[Path]:
         """Where its instance file may be: from the working directory, then from every folder above the record."""
@@ -184,6 +219,15 @@ class Record:
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
+
+
+def grade_of(bound: float | None, certificate: object, solver: str | None) -> Grade | None:
+    """What stands behind a stated bound: its certificate, the solver's word, or nothing."""
+    if bound is None:
+        return None
+    if certificate is not None:
+        return "certified"
+    return "solver" if solver else None
 
 
 def record_path(results: Path, family: str, instance: str, method: str, solver: str | None) -> Path:

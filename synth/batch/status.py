@@ -15,7 +15,6 @@ from typing import Any, Literal
 from synth.batch import slurm
 from synth.batch.plan import Batch, Submission, Task
 from synth.batch.task import Events, lives
-from synth.execution.runs import has_failed
 from synth.record import Record
 from synth.results import written_at
 
@@ -144,7 +143,7 @@ class _TaskView:
 def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: Mapping[str, _TaskView]) -> RunStatus:
     run = batch.entries[index].run(batch.folder)
     record = run.stored_record()
-    if record is not None and not has_failed(record):
+    if record is not None and not record.fruitless:
         return RunStatus(index, "done", record["termination"], "", record)
     if sent is None:
         return RunStatus(index, "lost", "not sent", "was never submitted", record)

@@ -190,14 +190,15 @@ class Reproduction:
         """Run the study file ``<instances>/studies/<name>.toml`` as :meth:`solve` does. Its records go below
         :attr:`results` without a folder per variant, so it may hold one variant of each run only. Raises
         :class:`InputError` where the file is missing or wrong."""
-        from synth.study.plan import load
+        from synth.study import load
 
         study = load(self.instances / "studies" / f"{name}.toml")
-        runs = [replace(run, results=self.results) for run in study.runs(self.folder / "studies")]
+        prepared = study.prepare(self.folder / "studies")
+        runs = [replace(run, results=self.results) for run in prepared.runs]
         twice = {run.path for run in runs if sum(other.path == run.path for other in runs) > 1}
         if twice:
             raise InputError(f"several variants of one run: {', '.join(map(str, sorted(twice)))}", str(study.source))
-        for text in study.skipped:
+        for text in prepared.left_out:
             self.skip(f"study {name}: {text}")
         yield from self._run(runs)
 

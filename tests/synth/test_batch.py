@@ -152,7 +152,7 @@ def test_local_from_submission_to_collection(tmp_path: Path) -> None:
     assert "nothing to send" in synth("batch", "resubmit", "b", cwd=tmp_path).stdout
     assert "good3" in synth("batch", "collect", "b", cwd=tmp_path).stdout
     rows = (tmp_path / "b/table.csv").read_text().splitlines()
-    assert rows[0] == "instance,method,solver,value,bound,gap,seconds,verified,ended"
+    assert rows[0] == "instance,method,solver,value,bound,gap,proof,seconds,verified,ended"
     assert len(rows) == 7
     assert "there is a batch already" in synth(*LOCAL, cwd=tmp_path, code=2).stderr
 

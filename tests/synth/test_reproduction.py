@@ -16,8 +16,8 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
-from synth.reproduction.collect import Comparison, Reproduction
 from synth.record import Record
+from synth.reproduction.collect import Comparison, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
 from synth.results import read_all
 

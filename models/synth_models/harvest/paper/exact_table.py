@@ -26,10 +26,9 @@ def table(folder: Path) -> str:
         value, bound = record.value, record.bound
         gap = f"{100 * (value - bound) / value:.4f} %" if value is not None and bound is not None else "-"
         shown = ["-" if number is None else f"{number * 1e6:.4f}" for number in (value, bound)]
-        seconds = sum(record["seconds"][part] or 0.0 for part in ("build", "solve"))
         lines.append(
             f"| {record['instance']} | {record['solver']} | {shown[0]} | {shown[1]} | {gap} | {record['termination']} "
-            f"| {seconds:.1f} |"
+            f"| {record.run_s:.1f} |"
         )
     return "\n".join(lines)
 

@@ -30,7 +30,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -68,8 +68,8 @@ class Generate(_Part):
             yield {key: _text(value) for key, value in zip(self.parameters, values, strict=True)}
 
 
-class RunPlan(_Part):
-    """Methods x solvers x seeds x limits."""
+class RunGrid(_Part):
+    """One ``[[run]]``: methods x solvers x seeds x limits."""
 
     methods: list[str] | None = None
     only: list[str] | None = None
@@ -93,24 +93,23 @@ class _File(_Part):
     title: str = ""
     instances: list[str] = []
     generate: list[Generate] = []
-    run: list[RunPlan] = []
+    run: list[RunGrid] = []
     baselines: list[str] = []
     figures: list[FigureName] = list(FIGURES)
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study: what to run, and what to show of it. ``skipped`` fills with what :meth:`runs` left out, and why."""
+    """A study as defined: what to run, and what to show of it. :meth:`prepare` makes runs of it."""
 
     name: str
     title: str
     paths: tuple[Path, ...]
     generate: tuple[Generate, ...] = ()
-    plans: tuple[RunPlan, ...] = (RunPlan(),)
+    grids: tuple[RunGrid, ...] = (RunGrid(),)
     baselines: tuple[str, ...] = ()
     figures: tuple[str, ...] = FIGURES
     source: Path | None = None
-    skipped: list[str] = field(default_factory=list, compare=False)
 
     def with_options(self, time_limit: str | None = None, seed: int | None = None, threads: int | None = None) -> Study:
         """The same study with one time limit, seed or number of threads in place of its own."""
@@ -121,11 +120,9 @@ class Study:
             changes["seeds"] = [seed]
         if threads is not None:
             changes["threads"] = threads
-        return replace(
-            self, plans=tuple(RunPlan.model_validate(plan.model_dump() | changes) for plan in self.plans), skipped=[]
-        )
+        return replace(self, grids=tuple(RunGrid.model_validate(grid.model_dump() | changes) for grid in self.grids))
 
-    def instances(self, folder: Path) -> list[Instance]:
+    def _instances(self, folder: Path) -> list[Instance]:
         """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
         found, faults = read_all(self.paths)
         for part in self.generate:
@@ -146,17 +143,16 @@ class Study:
             raise InputError("the study has no instances", self._where)
         return found
 
-    def runs(self, folder: Path) -> list[Run]:
-        """Every run, its record going below ``folder/records/<variant>``. A variant is what the contract's record path
-        has no room for: seed, limit, gap, threads and method parameters. Combinations that a method cannot take and
-        solvers that are not installed are left out and named in ``skipped``. Raises :class:`InputError`."""
-        self.skipped.clear()
+    def prepare(self, folder: Path) -> PreparedStudy:
+        """Read every instance and expand every run, its record going below ``folder/records/<variant>``. A variant is
+        what the contract's record path has no room for: seed, limit, gap, threads and method parameters. Combinations
+        that a method cannot take and solvers that are not installed are left out. Raises :class:`InputError`."""
         faults: list[Fault] = []
-        instances = self.instances(folder)
+        instances = self._instances(folder)
         families = {instance.family: get_family(instance.family) for instance in instances}
-        for plan in self.plans:
-            faults += _plan_faults(plan, families.values())
-            for pattern in plan.only or ():
+        for grid in self.grids:
+            faults += _grid_faults(grid, families.values())
+            for pattern in grid.only or ():
                 if not any(fnmatchcase(instance.name, pattern) for instance in instances):
                     faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
         known = {name for family in families.values() for name in family.methods}
@@ -168,18 +164,30 @@ class Study:
         if faults:
             raise InputError(list(dict.fromkeys(faults)), self._where)
         runs: dict[Path, Run] = {}
-        for plan in self.plans:
-            patterns = ["*"] if plan.only is None else plan.only
+        left_out: dict[str, None] = {}
+        for grid in self.grids:
+            patterns = ["*"] if grid.only is None else grid.only
             chosen = [one for one in instances if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
-            made = expand(chosen, plan.request(), folder / "records")
+            made = expand(chosen, grid.request(), folder / "records")
             for run in made.runs(self._where):
                 runs.setdefault(run.path, run)
-            self.skipped.extend(what for what in made.left_out if what not in self.skipped)
-        return list(runs.values())
+            left_out |= dict.fromkeys(made.left_out)
+        return PreparedStudy(self, folder, tuple(instances), tuple(runs.values()), tuple(left_out))
 
     @property
     def _where(self) -> str:
         return str(self.source) if self.source else f"study {self.name}"
+
+
+@dataclass(frozen=True)
+class PreparedStudy:
+    """A study in its folder: its instances, its runs, and what was ``left_out`` of them and why."""
+
+    study: Study
+    folder: Path
+    instances: tuple[Instance, ...]
+    runs: tuple[Run, ...]
+    left_out: tuple[str, ...]
 
 
 def load(target: str | Path) -> Study:
@@ -212,15 +220,15 @@ def load(target: str | Path) -> Study:
             paths += expand_paths([Path(item) for item in found])
         except InputError as error:
             faults.append(Fault(f"instances[{index}]", error.faults[0].message, pattern, True))
-    for index, plan in enumerate(file.run):
-        faults += _limit_faults(plan, f"run[{index}]")
+    for index, grid in enumerate(file.run):
+        faults += _limit_faults(grid, f"run[{index}]")
     if not file.instances and not file.generate:
         faults.append(Fault("instances", "is missing: a study needs instances or [[generate]]"))
     if faults:
         raise InputError(faults, str(path))
     return Study(
         file.name, file.title or file.name, tuple(dict.fromkeys(paths)), tuple(file.generate),
-        tuple(file.run) or (RunPlan(),), tuple(file.baselines), tuple(file.figures), path,
+        tuple(file.run) or (RunGrid(),), tuple(file.baselines), tuple(file.figures), path,
     )  # fmt: skip
 
 
@@ -231,20 +239,20 @@ def _family_study(name: str) -> Study:
     return Study(name, get_family(name).title, tuple(expand_paths([folder])))
 
 
-def _plan_faults(plan: RunPlan, families: Iterable[Family]) -> Iterator[Fault]:
+def _grid_faults(grid: RunGrid, families: Iterable[Family]) -> Iterator[Fault]:
     from synth.solvers.catalogue import SOLVERS
 
     families = list(families)
     methods = {name: method for family in families for name, method in family.methods.items()}
-    for name in plan.methods or ():
+    for name in grid.methods or ():
         if name not in methods:
             yield Fault("run.methods", f"no family of this study has it; one of {', '.join(methods)}", name, True)
-    for solver in plan.solvers or ():
+    for solver in grid.solvers or ():
         if solver not in SOLVERS:
             yield Fault("run.solvers", f"unknown solver; one of {', '.join(SOLVERS)}", solver, True)
-    used = [methods[name] for name in plan.methods or methods if name in methods]
+    used = [methods[name] for name in grid.methods or methods if name in methods]
     parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
-    for key, value in plan.options.items():
+    for key, value in grid.options.items():
         if key not in parameters:
             yield Fault("run.options", "no method of this run takes this parameter", key, True)
             continue
@@ -252,11 +260,11 @@ def _plan_faults(plan: RunPlan, families: Iterable[Family]) -> Iterator[Fault]:
             parameters[key].read(_text(value))
         except ValueError as error:
             yield Fault(f"run.options.{key}", str(error), value, True)
-    yield from _limit_faults(plan, "run")
+    yield from _limit_faults(grid, "run")
 
 
-def _limit_faults(plan: RunPlan, where: str) -> Iterator[Fault]:
-    for limit in plan.time_limits:
+def _limit_faults(grid: RunGrid, where: str) -> Iterator[Fault]:
+    for limit in grid.time_limits:
         try:
             read_limit(limit)
         except ValueError as error:
