@@ -16,9 +16,9 @@ from synth import making
 from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
-from synth.instance import Instance, read
+from synth.instance import Instance, from_bytes, read
 from synth.options import RunOptions, read_parameters
-from synth.record import Grade, Record
+from synth.record import Record
 from synth.verification import against_value, certify, compare, replay
 
 
@@ -119,7 +119,7 @@ def _verify(
     is a mere count below a bound."""
     verdict = replay(family, instance, outcome.solution)
     held = verdict.value if verdict.ok else None
-    grade = _grade(options, outcome)
+    grade = records.grade_of(outcome.bound, outcome.certificate, options.solver)
     certified = certify(family, instance, outcome.bound, outcome.certificate)
     if grade == "certified" and not certified:
         verdict.facts["certificate"] = "verified"
@@ -130,14 +130,6 @@ def _verify(
     if method.kind == "bound" and outcome.bound is not None and grade is None:
         verdict.faults.append(f"the method states the bound {outcome.bound:g} without a certificate")
     return verdict, held
-
-
-def _grade(options: RunOptions, outcome: Outcome) -> Grade | None:
-    if outcome.bound is None:
-        return None
-    if outcome.certificate is not None:
-        return "certified"
-    return "solver" if options.solver else None
 
 
 def _record_data(
@@ -163,7 +155,7 @@ def _record_data(
             "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise", "value": held,
         },
         "bound": outcome.bound,
-        "bound_grade": _grade(options, outcome),
+        "bound_grade": records.grade_of(outcome.bound, outcome.certificate, options.solver),
         "bound_proof": outcome.bound_proof if outcome.bound is not None else None,
         "certificate": outcome.certificate if beside else None,
         "progress": [],
@@ -209,16 +201,20 @@ def relative(path: Path | None) -> str | None:
 
 
 def find_instance(record: Record) -> Instance:
-    """The instance a record belongs to: its file is looked for from the working directory, then from every folder
-    above the record, and must have the record's hash. Raises :class:`InputError` when there is none."""
-    name = record["instance_file"]
+    """The instance a record belongs to: the text in the record, or else its file, looked for from the working
+    directory, then from every folder above the record; it must have the record's hash. Raises :class:`InputError` when
+    there is none."""
+    name, text = record["instance_file"], record.data.get("instance_text")
     source = str(record.path) if record.path else None
+    if text is not None:
+        instance = from_bytes(text.encode(errors="replace"), f"{source or 'record'}: instance_text")
+        if instance.sha256 != record["instance_sha256"]:
+            raise InputError("instance_text is not the instance of the run (its hash differs)", source)
+        return instance
     if name is None:
         raise InputError("the record's instance was never in a file; pass the instance itself", source)
-    folders = [Path.cwd(), *(record.path.resolve().parents if record.path else ())]
     seen_other = False
-    for folder in folders:
-        candidate = folder / name
+    for candidate in record.instance_paths():
         if candidate.is_file():
             instance = read(candidate)
             if instance.sha256 == record["instance_sha256"]:

@@ -142,19 +142,27 @@ def _locate(location: Sequence[int | str], raw: Any) -> tuple[str, Any, bool]:
 
 def read_json(path: Path) -> tuple[Any, bytes]:
     """The file's data and bytes. Raises :class:`InputError` when it cannot be read or is not JSON."""
+    data = _bytes(path)
+    return parse_json(data, str(path)), data
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
+    """The data of a JSON text, or of one ``line`` of a file of such. Raises :class:`InputError`."""
     try:
-        return json.loads(decode(data), object_pairs_hook=_no_repeated_keys), data
+        return json.loads(decode(data), object_pairs_hook=_no_repeated_keys)
     except json.JSONDecodeError as error:
-        message = f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        raise InputError(message, str(path)) from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not valid JSON: {error}", str(path)) from None
-    except ValueError as error:
-        raise InputError(f"not valid JSON: {error}", str(path)) from None
+        message = f"not valid JSON: line {line or error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(message, source) from None
+    except (ValueError, RecursionError) as error:
+        where = "" if line is None else f"line {line}: "
+        raise InputError(f"not valid JSON: {where}{error}", source) from None
 
 
 def _no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -170,21 +178,27 @@ def read(path: str | Path) -> Instance:
 
     Raises :class:`InputError` naming the file and every fault in it.
     """
+    path = Path(path)
+    instance = from_bytes(_bytes(path), str(path))
+    instance._file = path
+    return instance
+
+
+def from_bytes(data: bytes, source: str) -> Instance:
+    """The instance whose file holds these bytes; ``source`` is what messages name. Raises :class:`InputError`."""
     from synth.family import get_family, load
 
-    path = Path(path)
-    raw, data = read_json(path)
+    raw = parse_json(data, source)
     if not isinstance(raw, dict):
-        raise InputError("an instance file holds one JSON object", str(path))
+        raise InputError("an instance file holds one JSON object", source)
     if raw.get("format") != FORMAT:
-        raise InputError([Fault("format", f"must be {FORMAT!r}", raw.get("format"), "format" in raw)], str(path))
+        raise InputError([Fault("format", f"must be {FORMAT!r}", raw.get("format"), "format" in raw)], source)
     if not isinstance(raw.get("family"), str):
-        raise InputError([Fault("family", "is missing or not a text")], str(path))
+        raise InputError([Fault("family", "is missing or not a text")], source)
     try:
         family = get_family(raw["family"])
     except InputError as error:
-        raise InputError([Fault("family", error.faults[0].message, raw["family"], True)], str(path)) from None
-    instance: Instance = parse(raw, load(family.instance), str(path))
-    instance._file = path
+        raise InputError([Fault("family", error.faults[0].message, raw["family"], True)], source) from None
+    instance: Instance = parse(raw, load(family.instance), source)
     instance._sha256 = hashlib.sha256(data).hexdigest()
     return instance

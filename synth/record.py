@@ -18,13 +18,15 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from synth import collection
 from synth.errors import InputError
 from synth.instance import faults_of, read_json
 from synth.solvers.catalogue import SOLVERS
 
 FORMAT = "synth-record/1"
 CERTIFICATE = "certificate/"  # before the names of a certificate's arrays in the solution file
-DIED = ("error", "killed", "out_of_memory")  # terminations without a result
+REPEATED = ("error", "killed")  # terminations after which a resumed run is run again
+DIED = (*REPEATED, "out_of_memory")  # terminations without a result
 Grade = Literal["certified", "solver"]
 Evidence = Literal["replayed", "counted"]
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
@@ -75,6 +77,7 @@ class _Contents(_Stored):
     message: str | None
     certificate: dict[str, Any] | None = None
     bound_grade: Literal["certified", "solver"] | None = None
+    instance_text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,9 @@ class Record:
 
     @property
     def grade(self) -> Grade | None:
-        """What stands behind the stated bound: its certificate, the solver's word, or nothing. It follows from what the
-        record holds, so it is right for records that were written before it was stored."""
-        if self.stated_bound is None:
-            return None
-        if self.certificate is not None:
-            return "certified"
-        return "solver" if self.data["solver"] else None
+        """What stands behind the stated bound. It follows from what the record holds, so it is right for records that
+        were written before it was stored."""
+        return grade_of(self.stated_bound, self.certificate, self.data["solver"])
 
     @property
     def proof(self) -> str:
@@ -169,13 +168,66 @@ class Record:
         return not self.ok or self.data["termination"] in DIED
 
     @property
+    def empty(self) -> bool:
+        """Whether it holds neither a value nor a proven bound."""
+        return self.value is None and self.bound is None
+
+    @property
+    def fruitless(self) -> bool:
+        """Whether there is no result: it failed, or its time ended with nothing in hand."""
+        return self.failed or (self.data["termination"] == "time_limit" and self.empty)
+
+    def is_done(self, retry_failed: bool = False) -> bool:
+        """Whether a resumed run takes it as it is: it passed its check and did not end by ``error`` or ``killed``; with
+        ``retry_failed`` it must also have a result."""
+        return self.ok and self.data["termination"] not in REPEATED and not (retry_failed and self.fruitless)
+
+    @property
     def label(self) -> str:
-        """Method and solver, where the two differ in name."""
+        """Method and solver, where the two differ in name: ``ilp-highs``."""
         method, solver = self.data["method"], self.data["solver"]
         return f"{method}-{solver}" if solver and solver != method else str(method)
 
+    @property
+    def title(self) -> str:
+        """The label for a person: ``ilp (highs)``."""
+        method, solver = self.data["method"], self.data["solver"]
+        return f"{method} ({solver})" if solver and solver != method else str(method)
+
+    @property
+    def words_of_check(self) -> str:
+        """What the check said of it, for tables: ``yes``, ``counted`` (no schedule was replayed), ``FAILED``,
+        ``bound FALSE`` (its value stands), or a dash where there was nothing to check."""
+        if self.bound_disproved:
+            return "bound FALSE"
+        if not self.ok:
+            return "FAILED"
+        if self.value is None and "certificate" not in self.data["verified"]["facts"]:
+            return "–"
+        return "counted" if self.evidence == "counted" else "yes"
+
+    @property
+    def run_s(self) -> float:
+        """Seconds of building and solving."""
+        return float(self.data["seconds"]["build"] + self.data["seconds"]["solve"])
+
+    def instance_paths(self) -> list[Path]:
+        """Where its instance file may be: from the working directory, then from every folder above the record."""
+        name = self.data["instance_file"]
+        folders = [Path.cwd(), *(self.path.resolve().parents if self.path else ())]
+        return [] if name is None else [folder / name for folder in folders]
+
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
+
+
+def grade_of(bound: float | None, certificate: object, solver: str | None) -> Grade | None:
+    """What stands behind a stated bound: its certificate, the solver's word, or nothing."""
+    if bound is None:
+        return None
+    if certificate is not None:
+        return "certified"
+    return "solver" if solver else None
 
 
 def record_path(results: Path, family: str, instance: str, method: str, solver: str | None) -> Path:
@@ -202,27 +254,20 @@ def gap(value: float | None, bound: float | None) -> float | None:
 def write(record: Record, path: Path) -> Record:
     """Write the record, arrays beside it if they are large. Either the old record or the new one is on disk at any
     moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making."""
-    data = dict(record.data)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside, is_new = path, False
-    arrays = {k: v for k, v in (record.packed or {}).items() if isinstance(v, np.ndarray)}
-    certificate = data.get("certificate")
-    if isinstance(certificate, Mapping):
-        arrays |= {CERTIFICATE + k: v for k, v in certificate.items() if isinstance(v, np.ndarray)}
-    if sum(array.size for array in arrays.values()) > INLINE_LIMIT:
+    arrays = split_arrays(record)
+    large = sum(array.size for array in arrays.values()) > INLINE_LIMIT
+    data = plain_data(record, {} if large else arrays)
+    if large:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **{k: _narrow(v) for k, v in arrays.items()})
+        np.savez_compressed(buffer, **arrays)
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
         beside = path.with_name(data["solution_file"])
         is_new = not beside.exists()
         write_atomically(beside, blob)
-        arrays = {}
-    if record.packed is not None:
-        data["solution"] = _inline(record.packed, arrays, "")
-    if isinstance(certificate, Mapping):
-        data["certificate"] = _inline(certificate, arrays, CERTIFICATE)
     try:
         write_atomically(path, (dumps(data) + "\n").encode())
     except BaseException:
@@ -232,13 +277,32 @@ def write(record: Record, path: Path) -> Record:
     for old in path.parent.glob(f"{path.stem}.*.npz"):
         if old.name != data["solution_file"]:
             old.unlink(missing_ok=True)
-    return Record(data if certificate is None else data | {"certificate": certificate}, record.packed, path)
+    if "certificate" in record.data:
+        data["certificate"] = record["certificate"]
+    return Record(data, record.packed, path)
 
 
-def _inline(values: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """What of ``values`` stands in the JSON file: all that is no array, and the arrays that are not beside it."""
-    kept = {k: v for k, v in values.items() if not isinstance(v, np.ndarray)}
-    return kept | {k: arrays[prefix + k].tolist() for k in values if prefix + k in arrays}
+def split_arrays(record: Record) -> dict[str, Any]:
+    """The arrays of its solution and of its certificate, under the names they have in a solution file."""
+    parts = ("", record.packed), (CERTIFICATE, record.data.get("certificate"))
+    return {
+        prefix + key: _narrow(value)
+        for prefix, values in parts
+        if isinstance(values, Mapping)
+        for key, value in values.items()
+        if isinstance(value, np.ndarray)
+    }
+
+
+def plain_data(record: Record, inline: Mapping[str, Any]) -> dict[str, Any]:
+    """The record's JSON object. Of the arrays only those in ``inline`` stand in it."""
+    data = {**record.data, "solution_file": None}
+    parts = ("", "solution", record.packed), (CERTIFICATE, "certificate", record.data.get("certificate"))
+    for prefix, key, values in parts:
+        if isinstance(values, Mapping):
+            kept = {k: v for k, v in values.items() if not isinstance(v, np.ndarray)}
+            data[key] = kept | {k: inline[prefix + k].tolist() for k in values if prefix + k in inline}
+    return data
 
 
 def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
@@ -299,11 +363,22 @@ def remove_leftovers(path: Path) -> None:
 
 
 def read(path: str | Path) -> Record:
-    """Read a record and its arrays. Raises :class:`InputError` when the file is no (complete) record."""
-    path = Path(path)
-    data, _ = read_json(path)
+    """The record at this address and its arrays: a file, or packed in a collection above it (see
+    :mod:`synth.collection`). Raises :class:`InputError` when there is no (complete) record."""
+    path = collection.plain(Path(path))
+    found = None if path.is_file() else collection.holding(path)
+    if found is None:
+        return _record(read_json(path)[0], path, path)
+    held, place = found
+    return _record(held.data(place), path, held.file, place + "/")
+
+
+def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
+    """The record of this data. Its ``file`` is the one beside which its arrays are, their names beginning with
+    ``prefix``."""
+    source = str(file / prefix) if prefix else str(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"not a record ({FORMAT})", str(path))
+        raise InputError(f"not a record ({FORMAT})", source)
     try:
         _Contents.model_validate(data)
     except ValidationError as error:
@@ -311,18 +386,17 @@ def read(path: str | Path) -> Record:
             str(item["loc"][0]) for item in error.errors() if item["type"] == "missing" and len(item["loc"]) == 1
         ]
         if missing:
-            raise InputError(f"incomplete record, missing: {', '.join(missing)}", str(path)) from None
-        raise InputError(list(faults_of(error, data)), str(path)) from None
+            raise InputError(f"incomplete record, missing: {', '.join(missing)}", source) from None
+        raise InputError(list(faults_of(error, data)), source) from None
     packed = data["solution"]
     if data["solution_file"] is not None:
         name = str(data["solution_file"])
         if Path(name).name != name:
-            raise InputError(f"solution_file = {name!r}: must be a plain file name", str(path))
+            raise InputError(f"solution_file = {name!r}: must be a plain file name", source)
         try:
-            with np.load(path.with_name(name), allow_pickle=False) as stored:
-                arrays = {key: stored[key] for key in stored.files}
+            arrays = collection.read_arrays(file.with_name(name), prefix)
         except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
-            raise InputError(f"solution file {name} cannot be read: {error}", str(path)) from None
+            raise InputError(f"solution file {name} cannot be read: {error}", source) from None
         proving = {
             key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)
         }

@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from synth.record import DIED, Record, exceeds
 
 MEETS = 1e-9  # relative difference up to which two numbers are the same
+Status = Literal["ok", "failed", "bound disproved", "disproved", "alarm", "none"]  # of a record among the others
 Key = tuple[str, str]  # family and hash of the instance file: a name may have had other contents
 
 
@@ -36,6 +38,18 @@ class Standing:
     def proof(self) -> str:
         """By what, for tables: ``certified``, the solver's name, or a dash."""
         return "–" if self.best is None else self.best.proof
+
+    def status(self, record: Record) -> tuple[Status, str]:
+        """What became of one of the records, and in words what contradicts it."""
+        alarms = [alarm_words(value, bound) for value, bound in self.alarms if value is record]
+        disproofs = [disproof_words(bound, value) for bound, value in self.disproved if bound is record]
+        if alarms or disproofs:
+            return "alarm" if alarms else "bound disproved", "; ".join(disproofs + alarms)
+        if record.failed:
+            return "failed", ""
+        if record.evidence == "counted" and exceeds(self.bound, record.value):
+            return "disproved", f"the counted value {record.value:g} lies below the proven bound {self.bound:g}"
+        return "none" if record.empty else "ok", ""
 
     def messages(self) -> list[str]:
         """The contradictions in words, alarms first."""

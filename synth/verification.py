@@ -6,6 +6,7 @@ bound, why a run stopped, times, versions) is listed as not verified, never pass
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ THE_RUNS_WORD = {  # keys nobody can compute again; Verdict.unverified names the
 COMPARED = {
     "format", "family", "instance", "instance_file", "instance_sha256", "method", "kind", "solver", "options",
     "termination", "objective", "bound", "bound_grade", "certificate", "progress", "verified", "solution",
-    "solution_file",
+    "solution_file", "instance_text",
 }  # fmt: skip
 RUNS_WORD = "options, times, versions, host, date and messages are the run's own word"
 
@@ -154,6 +155,9 @@ class _Comparison:
 
     def _names(self) -> None:
         self._states("instance", self.record["instance"], self.instance.name)
+        text = self.record.data.get("instance_text")
+        if text is not None and hashlib.sha256(text.encode()).hexdigest() != self.instance.sha256:
+            self.faults.append("instance_text is not the instance of the run (its hash differs)")
         name, solver = self.record["method"], self.record["solver"]
         method = self.family.methods.get(name)
         if method is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 
 import synth
 from synth import record as records
-from synth.record import gap
+from synth.record import Record, gap
+from synth.results import read_all
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "results" / "published"
@@ -21,24 +23,42 @@ HEADER = (
 )
 
 
+@cache
+def published() -> tuple[Record, ...]:
+    """All published records, by path."""
+    found = list(read_all([PUBLISHED]))
+    assert all(isinstance(record, Record) for record in found), found
+    return tuple(record for record in found if isinstance(record, Record))
+
+
+def held_for(family: str, instance: str | None = None) -> dict[str, dict[str, Record]]:
+    """The records of a family's shipped instances: by instance, then by the file's stem."""
+    found: dict[str, dict[str, Record]] = {}
+    for record in published():
+        assert record.path is not None
+        if record.path.parents[1] == PUBLISHED / family and instance in (None, record.path.parent.name):
+            found.setdefault(record.path.parent.name, {})[record.path.stem] = record
+    return found
+
+
 def published_table(family: str = "xtree") -> str:
     """One line per published instance: values per method, the best bound, and the gap between best value and bound."""
     lines = []
-    for folder in sorted((path.parent for path in (PUBLISHED / family).glob("*/bound.json")), key=_natural):
-        held = {path.stem: records.read(path) for path in folder.glob("*.json")}
+    found = {name: held for name, held in held_for(family).items() if "bound" in held}
+    for instance, held in sorted(found.items(), key=_natural):
         bound = max(record.bound for record in held.values() if record.bound is not None)
         value = {name: held[name].value for name in COLUMNS if name in held}
         best = min(v for v in (record.value for record in held.values()) if v is not None)
         shown = {name: "–" if v is None else f"{v:g}" for name, v in value.items()}
         greedy = shown.get("xtree", "–") if shown.get("xtree", "–") != "–" else shown.get("mirror_xtree", "–")
         left = gap(best, bound)
-        cells = [folder.name, f"{bound:g}", greedy, *(shown.get(name, "–") for name in COLUMNS[2:])]
+        cells = [instance, f"{bound:g}", greedy, *(shown.get(name, "–") for name in COLUMNS[2:])]
         lines.append("| " + " | ".join([*cells, "0" if left == 0 else f"{100 * left:.1f} %"]) + " |\n")
     return HEADER + "".join(lines)
 
 
-def _natural(path: Path) -> list[object]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
+def _natural(item: tuple[str, object]) -> list[object]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", item[0])]
 
 
 def readme() -> str:
@@ -51,11 +71,21 @@ def test_the_table_is_that_of_the_published_records():
 
 
 def test_every_published_record_passes_the_check():
-    files = sorted(PUBLISHED.rglob("*.json"))
-    assert files
+    assert len(published()) > 1000
+    for record in published():
+        verdict = synth.check(record)
+        assert verdict.ok, (record.path, verdict.faults)
+
+
+def test_what_is_published_stays_small():
+    """Records stand in collections; what is larger than a megabyte is named in the folder's README, with its reason."""
+    files = [path for path in PUBLISHED.rglob("*") if path.is_file()]
+    assert len(files) < 200
+    assert not [path for path in files if path.suffix in (".json", ".instance")]
+    said = (PUBLISHED / "README.md").read_text()
     for path in files:
-        verdict = synth.check(path)
-        assert verdict.ok, (path, verdict.faults)
+        named = path.relative_to(PUBLISHED).parent / path.name.replace(path.stem.removeprefix("records"), "*")
+        assert path.stat().st_size <= 2**20 or f"`{named.as_posix()}`" in said, path
 
 
 @pytest.mark.parametrize(
@@ -68,7 +98,7 @@ def test_every_published_record_passes_the_check():
     ],
 )  # fmt: skip
 def test_settled_instances_have_a_record_with_gap_0(instance, value):
-    held = [records.read(path) for path in (PUBLISHED / "xtree" / instance).glob("*.json")]
+    held = held_for("xtree", instance)[instance].values()
     assert min(record.value for record in held if record.value is not None) == value
     assert max(record.bound for record in held if record.bound is not None) == value
 
@@ -191,10 +221,10 @@ def test_numbers_of_the_harvest_paragraph():
     for what in ("Swing on 8x8, 4 ports", "Swing on 4x4x4, 6 ports"):
         assert ours("harvest", "6.2, Figure 8, over static and over BvN", what) == pytest.approx(1)
     left = []
-    for path in (PUBLISHED / "harvest").glob("*/bound.json"):
-        held = [records.read(file) for file in path.parent.glob("*.json")]
-        bounds = [record.bound for record in held if record.bound is not None]
-        left.append(gap(min(record.value for record in held if record.value is not None), max(bounds)))
+    for held in held_for("harvest").values():
+        if "bound" in held:
+            bounds = [record.bound for record in held.values() if record.bound is not None]
+            left.append(gap(min(record.value for record in held.values() if record.value is not None), max(bounds)))
     assert (len(left), left.count(0.0)) == (12, 9)
     assert "on nine of twelve published instances of 16 to 64 GPUs it equals the schedule of `candidates`" in text
     open_gaps = [f"{100 * value:.1f} %" for value in sorted(left) if value]
@@ -229,7 +259,7 @@ def test_counts_of_instances_solved_to_optimality(family):
     files = sorted((ROOT / "instances" / family).glob("*.json"))
     closed = certified = 0
     for file in files:
-        held = [records.read(path) for path in (PUBLISHED / family / file.stem).glob("*.json")]
+        held = held_for(family).get(file.stem, {}).values()
         values = [record.value for record in held if record.value is not None]
         bounds = [record.bound for record in held if record.bound is not None]
         left = gap(min(values), max(bounds)) if values and bounds else None
@@ -243,7 +273,7 @@ def test_counts_of_instances_solved_to_optimality(family):
 
 def test_every_page_of_a_paper_is_linked():
     for path in PUBLISHED.glob("*.md"):
-        if path.stem != "benchmarks":
+        if path.stem not in ("benchmarks", "README"):
             assert f"(results/published/{path.name})" in readme()
 
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from synth.batch import slurm
 from synth.batch.plan import Batch, Submission, Task
 from synth.batch.task import Events, lives
-from synth.execution.runs import has_failed
 from synth.record import Record
+from synth.results import written_at
 
 State = Literal["done", "running", "queued", "failed", "lost"]
 TaskState = Literal["queued", "running", "over"]
@@ -143,7 +143,7 @@ class _TaskView:
 def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: Mapping[str, _TaskView]) -> RunStatus:
     run = batch.entries[index].run(batch.folder)
     record = run.stored_record()
-    if record is not None and not has_failed(record):
+    if record is not None and not record.fruitless:
         return RunStatus(index, "done", record["termination"], "", record)
     if sent is None:
         return RunStatus(index, "lost", "not sent", "was never submitted", record)
@@ -151,7 +151,7 @@ def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: 
     view = tasks[task.name]
     if index in view.running and view.state == "running":
         return RunStatus(index, "running", "running", "", record)
-    tried = record is not None and run.path.stat().st_mtime >= submission.created
+    tried = record is not None and written_at(run.path) >= submission.created
     if record is not None and (tried or view.state == "over"):
         kind = record["termination"] if record.ok else "check failed"
         why = record["message"] or "; ".join(record["verified"]["faults"])

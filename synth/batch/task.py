@@ -14,8 +14,9 @@ from typing import Any
 
 from synth.batch import plan
 from synth.execution.pool import run_all
-from synth.execution.runs import Run, has_failed
+from synth.execution.runs import Run
 from synth.record import Record
+from synth.results import written_at
 
 
 class TaskInterruptedError(Exception):
@@ -76,7 +77,7 @@ def run_task(
                 grace_s=submission.resources.grace_s,
             ):
                 counts["runs"] += 1
-                counts["failed"] += has_failed(record)
+                counts["failed"] += record.fruitless
                 log.add("end", run=todo[id(run)][0], termination=record["termination"])
                 if on_end:
                     on_end(run, record)
@@ -94,7 +95,7 @@ def tried(run: Run, since: float) -> bool:
     record = run.stored_record()
     if record is None or record["termination"] == "killed":
         return False
-    return not has_failed(record) or run.path.stat().st_mtime >= since
+    return not record.fruitless or written_at(run.path) >= since
 
 
 class Events:

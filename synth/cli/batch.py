@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synth.batch.status import BatchStatus
     from synth.execution.runs import Run
     from synth.record import Record
-    from synth.study.plan import Study
+    from synth.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
 LISTED = 20  # failed and lost runs that status names
@@ -55,8 +55,9 @@ def submit(
         if asked.methods or asked.solver or asked.options:
             raise bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
-        runs = study.runs(folder)
-        for text in study.skipped:
+        prepared = study.prepare(folder)
+        runs = list(prepared.runs)
+        for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
     if (folder / plan.FILE).exists():
         raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
@@ -155,7 +156,7 @@ def collect(folder: Path = FOLDER) -> None:
 def _study(targets: Sequence[str]) -> Study | None:
     """The study named (a file, or a family's), or None when the targets are instance files."""
     from synth.family import family_names
-    from synth.study.plan import load
+    from synth.study import load
 
     families = family_names()
     if not any(t.endswith(".toml") or (t in families and not Path(t).exists()) for t in targets):
@@ -168,12 +169,12 @@ def _study(targets: Sequence[str]) -> Study | None:
 def _collect_study(batch: Batch, target: str) -> None:
     from contextlib import chdir
 
+    from synth.study import load
     from synth.study.collect import collect
-    from synth.study.plan import load
 
     folder = batch.folder.resolve()
     with chdir(batch.directory):
-        made = collect(load(target), folder)
+        made = collect(load(target).prepare(folder))
     for path in made.files:
         console.print(f"{batch.folder / path.relative_to(folder)} written", markup=False, soft_wrap=True)
 

@@ -19,20 +19,20 @@ LONGEST = 200  # characters of one value of a certificate that are shown
 
 
 def check(
-    paths: list[Path] = typer.Argument(..., metavar="RECORD…", help="Record files or folders of them."),
+    paths: list[Path] = typer.Argument(..., metavar="RECORD…", help="Records, collections (records.jsonl), folders."),
 ) -> None:
     """Compare all that records state with what can be computed again: replay their solutions from the instance files
     alone, verify their bounds' certificates. Says what could not be verified. Exit code 1 if a record states what is
     false."""
-    from synth import record as records
     from synth.api import check as check_record
     from synth.errors import InputError
-    from synth.execution.runs import expand_paths
+    from synth.results import read_all
 
     count: Counter[str] = Counter()
-    for path in expand_paths(paths, "records"):
+    for record in read_all(paths):
         try:
-            record = records.read(path)
+            if isinstance(record, InputError):
+                raise record
             verdict = check_record(record)
         except InputError as error:
             count["unreadable"] += 1
@@ -41,14 +41,14 @@ def check(
             continue
         if verdict.faults:
             count["failed"] += 1
-            console.print(f"FAILED {path}", markup=False, soft_wrap=True)
+            console.print(f"FAILED {record.path}", markup=False, soft_wrap=True)
             for fault in verdict.faults:
                 console.print(f"  {fault}", markup=False, soft_wrap=True)
             continue
         count["good"] += 1
         count[record.evidence or "no value"] += 1
         count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
-        console.print(f"ok     {path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
+        console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
     console.print(_count_in_words(count), markup=False, soft_wrap=True)
     if count["failed"] or count["unreadable"]:
         raise typer.Exit(1 if count["failed"] else 2)
@@ -82,8 +82,24 @@ def _count_in_words(count: Counter[str]) -> str:
     return f"{words}. Not verified in any: {RUNS_WORD}."
 
 
+def pack(
+    folders: list[Path] = typer.Argument(..., metavar="FOLDER…", help="Folders of records."),
+) -> None:
+    """Put the records below a folder into one file (records.jsonl), their arrays beside it. They keep their addresses:
+    check, show, study and --resume find them as before."""
+    from synth.results import pack as pack_records
+
+    for folder in folders:
+        try:
+            count = pack_records(folder)
+        except OSError as error:
+            errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red", markup=False)
+            raise typer.Exit(1) from None
+        console.print(f"{folder}: {count} records packed", markup=False, soft_wrap=True)
+
+
 def show(
-    path: Path = typer.Argument(..., metavar="RECORD", help="A record file."),
+    path: Path = typer.Argument(..., metavar="RECORD", help="A record."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
     csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),

@@ -41,10 +41,9 @@ class Progress:
 
     def done(self, run: Run, record: Record) -> None:
         """A run has ended or was done before."""
-        from synth.execution.runs import has_failed
 
         self._running = [other for other in self._running if other is not run]
-        self._failed += has_failed(record)
+        self._failed += record.fruitless
         self._bar.advance(self._task)
         self._show()
 

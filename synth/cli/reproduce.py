@@ -53,6 +53,7 @@ def reproduce(
             with plain_figures():
                 load(family.paper)(page)
             write_page(page, family, path)
+            page.pack()
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
             errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None

@@ -23,21 +23,13 @@ def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[st
     rows: list[Sequence[str]] = []
     for run, record in done:
         best = found[run.instance.family, run.instance.sha256]
-        bound = best.bound
-        solver = run.options.solver
-        method = run.method.name + (f" ({solver})" if solver and solver != run.method.name else "")
-        something = record.value is not None or "certificate" in record["verified"]["facts"]
-        done_how = "counted" if record.evidence == "counted" else "yes"
-        verified = "FAILED" if not record.ok else done_how if something else "–"
         ended = record["termination"]
         value = number(record.value) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {number(record.bound)})"
-        elif record.bound_disproved:
-            verified = "bound FALSE"
-        seconds = f"{record['seconds']['build'] + record['seconds']['solve']:.2f}"
-        shown_gap = percent(gap(record.value, bound))
-        rows.append((run.instance.name, method, value, number(bound), shown_gap, best.proof, seconds, verified, ended))
+        left, seconds = percent(gap(record.value, best.bound)), f"{record.run_s:.2f}"
+        judged = number(best.bound), left, best.proof, seconds, record.words_of_check, ended
+        rows.append((run.instance.name, record.title, value, *judged))
     return rows
 
 
@@ -69,26 +61,19 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
         writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
         for run, record in done:
             best = found[run.instance.family, run.instance.sha256]
-            seconds = record["seconds"]["build"] + record["seconds"]["solve"]
             proven = best.bound, gap(record.value, best.bound), best.proof if best.best else None
             what = run.instance.name, run.method.name, run.options.solver
-            writer.writerow((*what, record.value, *proven, seconds, record.ok, record["termination"]))
+            writer.writerow((*what, record.value, *proven, record.run_s, record.ok, record["termination"]))
 
 
 def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:
     """What is proven per instance (family and hash of its file), by these runs and earlier records of the same file."""
-    from synth import record as records
-    from synth.errors import InputError
+    from synth.results import beside
     from synth.standing import by_instance, standing
 
-    held = {run.path.resolve(): record for run, record in done}
-    for folder in {run.path.parent.resolve() for run, _ in done}:
-        for path in sorted(folder.glob("*.json")):
-            if path not in held:
-                try:
-                    held[path] = records.read(path)
-                except InputError:
-                    continue
+    held = {run.path: record for run, record in done}
+    for folder in {run.path.parent for run, _ in done}:
+        held = {record.path: record for record in beside(folder) if record.path is not None} | held
     groups = by_instance(held.values())
     keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
     return {key: standing(groups.get(key, ())) for key in keys}
@@ -96,12 +81,12 @@ def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tup
 
 def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
     """What a person must know and the table does not say, on standard error."""
-    from synth.execution.runs import FAILED
+    from synth.record import DIED
 
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"
         if (
-            record["termination"] in (*FAILED, "size_limit", "unsupported", "infeasible", "time_limit")
+            record["termination"] in (*DIED, "size_limit", "unsupported", "infeasible", "time_limit")
             and record["message"]
         ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):

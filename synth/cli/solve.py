@@ -71,9 +71,7 @@ def solve(
 
 def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
     """The command's exit code for these runs (see the README)."""
-    from synth.execution.runs import FAILED
-
-    if any(record["termination"] in FAILED or not record.ok for _, record in done):
+    if any(record.failed for _, record in done):
         return common.EXIT_FAILED
     if all(record["termination"] in ("size_limit", "unsupported") for _, record in done):
         return common.EXIT_INPUT

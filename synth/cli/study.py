@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from synth.execution.runs import Run
     from synth.record import Record
-    from synth.study.plan import Study
+    from synth.study import PreparedStudy
 
 LISTED = 30  # regressions that are printed
 
@@ -51,27 +51,25 @@ def study(
     retry_failed = retries_failed(retry, resume)
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
-    plans = [(one, results / one.name, one.runs(results / one.name)) for one in studies]  # every fault before any run
+    prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
     failed = 0
-    for one, folder, runs in plans:
+    for one in prepared:
         if not collect_only:
-            _run(one, folder, runs, jobs, resume, retry_failed, memory_mb)
-        failed += _collect(one, folder)
+            _run(one, jobs, resume, retry_failed, memory_mb)
+        failed += _collect(one)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _run(
-    one: Study, folder: Path, runs: Sequence[Run], jobs: int | None, resume: bool, retry_failed: bool,
-    memory_mb: float | None,
-) -> None:  # fmt: skip
+def _run(one: PreparedStudy, jobs: int | None, resume: bool, retry_failed: bool, memory_mb: float | None) -> None:
     """Run the study, a line on standard error as each run ends."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
 
-    for text in one.skipped:
+    runs = one.runs
+    for text in one.left_out:
         errors.print(f"left out: {text}", markup=False)
-    errors.print(f"study {one.name}: {len(runs)} runs into {folder}", markup=False)
+    errors.print(f"study {one.study.name}: {len(runs)} runs into {one.folder}", markup=False)
     threads = max((run.options.threads for run in runs), default=1)
     with ending_early(), Progress(len(runs)) as progress:
         ends = run_all(runs, slots(jobs, threads), resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
@@ -82,24 +80,22 @@ def _run(
 
 
 def _line(ended: int, total: int, run: Run, record: Record) -> str:
-    seconds = record["seconds"]
-    solver = f"-{run.options.solver}" if run.options.solver not in (None, run.method.name) else ""
     state = record["termination"] if record.ok else "CHECK FAILED"
     proof = "" if record.bound is None else f" ({record.proof})"
     return (
-        f"{ended}/{total} {run.instance.name} {run.method.name}{solver}: {state}, value {number(record.value)}, "
-        f"bound {number(record.bound)}{proof}, {seconds['build'] + seconds['solve']:.2f} s"
+        f"{ended}/{total} {run.instance.name} {record.label}: {state}, value {number(record.value)}, "
+        f"bound {number(record.bound)}{proof}, {record.run_s:.2f} s"
     )
 
 
-def _collect(one: Study, folder: Path) -> int:
+def _collect(one: PreparedStudy) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect
     from synth.study.measures import summary
     from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
-    made = collect(one, folder, command)
+    made = collect(one, command)
     rows = summary(made.table)
     columns = list(rows.columns)
     console.print(
@@ -117,7 +113,7 @@ def _collect(one: Study, folder: Path) -> int:
         errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}", markup=False)
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
-    console.print(f"{folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
+    console.print(f"{one.folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
     return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 

@@ -20,9 +20,6 @@ from synth.options import RunOptions, read_limit
 from synth.record import Record
 from synth.solvers.catalogue import require
 
-RETRIED = ("error", "killed")  # terminations that are no result: a resumed batch does these again
-FAILED = (*RETRIED, "out_of_memory")  # with the runs stopped at their limit with nothing in hand, what may fail again
-
 
 @dataclass(frozen=True)
 class Run:
@@ -40,20 +37,13 @@ class Run:
         return records.record_path(self.results, self.instance.family, self.instance.name, self.method.name, solver)
 
     def finished_record(self, retry_failed: bool = False) -> Record | None:
-        """The record of an earlier run with the same instance, method, solver and options, if it is good.
-
-        No good record is one that failed its check or ended by ``error`` or ``killed``; with ``retry_failed`` neither
-        is one that ran out of memory, or out of time with neither a solution nor a bound.
-        """
+        """The record of an earlier run with the same instance, method, solver and options, if it is done (see
+        :meth:`synth.record.Record.is_done`)."""
         record = self.stored_record()
-        if record is None or not record.ok or record["termination"] in RETRIED:
-            return None
-        return None if retry_failed and has_failed(record) else record
+        return record if record is not None and record.is_done(retry_failed) else None
 
     def stored_record(self) -> Record | None:
         """The record of an earlier run with the same instance, method, solver and options, however it ended."""
-        if not self.path.is_file():
-            return None
         try:
             record = records.read(self.path)
         except InputError:
@@ -62,13 +52,6 @@ class Run:
             json.dumps(self.options.as_record())
         )
         return record if same else None
-
-
-def has_failed(record: Record) -> bool:
-    """Whether the record holds no result: its check or its process failed, or its time ended with nothing in hand."""
-    if not record.ok or record["termination"] in FAILED:
-        return True
-    return record["termination"] == "time_limit" and record.value is None and record.bound is None
 
 
 @dataclass(frozen=True)
@@ -207,14 +190,14 @@ def name_clashes(instances: Iterable[Instance]) -> list[Fault]:
     return [Fault("", words.format(key[1], " and ".join(where))) for key, where in files.items() if len(where) > 1]
 
 
-def expand_paths(paths: Iterable[Path], what: str = "instance files") -> list[Path]:
+def expand_paths(paths: Iterable[Path]) -> list[Path]:
     """Files as they are, folders as all ``*.json`` below them in name order. Raises :class:`InputError`."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
             found = sorted(path.rglob("*.json"))
             if not found:
-                raise InputError(f"no {what} (*.json) below this folder", str(path))
+                raise InputError("no instance files (*.json) below this folder", str(path))
             files += found
         elif path.exists():
             files.append(path)

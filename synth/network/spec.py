@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -166,6 +167,14 @@ SPECS: Mapping[str, type[Part]] = {
 }
 
 
+@lru_cache(maxsize=16)
+def built(spec: Any) -> Network:
+    """The network of a spec. The same spec gives the same network (nothing of it can be changed), so the check of a
+    file and all that is solved on it afterwards build it once. Raises ``ValueError``."""
+    network: Network = spec.build()
+    return network
+
+
 def node_count(raw: Mapping[str, Any]) -> int | None:
     """Number of nodes of a raw network without building it; None where the network is faulty."""
     kind = raw.get("kind")
@@ -213,7 +222,7 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
     if count is not None and count > MAX_NODES:
         return [Fault(path, f"has {count} nodes, at most {MAX_NODES} are supported")]
     try:
-        network = spec.build()  # type: ignore[attr-defined]
+        network = built(spec)
     except ValueError as error:
         return [Fault(path, str(error))]
     pair = network.cut_off_pair()

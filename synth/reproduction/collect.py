@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from synth import record as records
 from synth.errors import InputError
 from synth.record import Record
+from synth.results import pack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,7 @@ class Reproduction:
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     proofs: dict[Path, str] = field(default_factory=dict)
+    parts: set[str] = field(default_factory=lambda: {""})
 
     @property
     def results(self) -> Path:
@@ -143,6 +145,12 @@ class Reproduction:
             path.write_text(text)
         return read(path)
 
+    def pack(self) -> None:
+        """Put the page's records into one file per part and one for the others, and its instances into them."""
+        for part in sorted(self.parts, reverse=True):
+            if (self.folder / part).is_dir():
+                pack(self.folder / part)
+
     def grades(self) -> str:
         """What the bounds of this page's records rest on, in words; empty where there are none."""
         count = Counter(self.proofs.values())
@@ -169,6 +177,7 @@ class Reproduction:
 
         runs: list[Run] = []
         results = self.folder / part if part else self.results
+        self.parts.add(part)
         for instance in instances:
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}
@@ -181,14 +190,15 @@ class Reproduction:
         """Run the study file ``<instances>/studies/<name>.toml`` as :meth:`solve` does. Its records go below
         :attr:`results` without a folder per variant, so it may hold one variant of each run only. Raises
         :class:`InputError` where the file is missing or wrong."""
-        from synth.study.plan import load
+        from synth.study import load
 
         study = load(self.instances / "studies" / f"{name}.toml")
-        runs = [replace(run, results=self.results) for run in study.runs(self.folder / "studies")]
+        prepared = study.prepare(self.folder / "studies")
+        runs = [replace(run, results=self.results) for run in prepared.runs]
         twice = {run.path for run in runs if sum(other.path == run.path for other in runs) > 1}
         if twice:
             raise InputError(f"several variants of one run: {', '.join(map(str, sorted(twice)))}", str(study.source))
-        for text in study.skipped:
+        for text in prepared.left_out:
             self.skip(f"study {name}: {text}")
         yield from self._run(runs)
 

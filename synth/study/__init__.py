@@ -1,5 +1,5 @@
 """Studies: many runs turned into one table, statistics, figures and a report."""
 
-from synth.study.plan import Study, load
+from synth.study.definition import PreparedStudy, Study, load
 
-__all__ = ["Study", "load"]
+__all__ = ["PreparedStudy", "Study", "load"]

@@ -11,7 +11,7 @@ import pandas as pd
 from synth.errors import InputError
 from synth.record import Record
 from synth.study import figures, report
-from synth.study.plan import Study
+from synth.study.definition import PreparedStudy
 from synth.study.table import build, read_records
 from synth.textfile import read_text
 
@@ -24,9 +24,10 @@ class Collected:
     files: tuple[Path, ...]
 
 
-def collect(study: Study, folder: Path, command: str | None = None) -> Collected:
-    """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png`` and ``report.html`` below ``folder`` from the
-    records there. Raises :class:`InputError` when there is none or one is damaged."""
+def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
+    """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png`` and ``report.html`` into the study's folder, from
+    the records there. Raises :class:`InputError` when there is none or one is damaged."""
+    study, folder = prepared.study, prepared.folder
     records = read_records(folder)
     if not records:
         raise InputError("no records of this study are here yet", str(folder / "records"))
@@ -44,21 +45,20 @@ def collect(study: Study, folder: Path, command: str | None = None) -> Collected
         for suffix in ("svg", "png"):
             files.append(folder / "figures" / f"{name}.{suffix}")
             figure.savefig(files[-1], dpi=130)
-    instances = {(instance.family, instance.name): instance for instance in study.instances(folder)}
     files.append(folder / "report.html")
     ran = report.Ran(
         study.title,
         command or f"synth study {study.source or study.name}",
-        [*_differences(study, folder, records), *(f"left out: {text}" for text in study.skipped)],
+        [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
         read_text(study.source) if study.source is not None and study.source.is_file() else "",
     )
-    report.write(files[-1], ran, table, drawn, records, instances)
+    report.write(files[-1], ran, table, drawn, records, prepared.instances)
     return Collected(table, tuple(files))
 
 
-def _differences(study: Study, folder: Path, records: list[Record]) -> Iterator[str]:
+def _differences(prepared: PreparedStudy, records: list[Record]) -> Iterator[str]:
     """Where the records are not exactly the study's runs."""
-    planned = {run.path.resolve() for run in study.runs(folder)}
+    planned = {run.path.resolve() for run in prepared.runs}
     there = {record.path.resolve() for record in records if record.path is not None}
     if planned - there:
         yield f"{len(planned - there)} of the study's {len(planned)} runs have no record yet"

@@ -23,7 +23,7 @@ LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
 
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
-    """The figure of that name (see ``plan.FIGURES``), or None where the study has nothing to show in it."""
+    """The figure of that name (see ``definition.FIGURES``), or None where the study has nothing to show in it."""
     drawers: dict[str, Callable[[pd.DataFrame], Figure | None]] = {
         "gaps": gaps,
         "ratios": ratios,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from synth.frames import Frames
 from synth.instance import Instance
 from synth.record import Record
 from synth.study import measures
-from synth.study.table import COLUMNS, VALUE_COUNTS, WRONG, plain_name
+from synth.study.table import COLUMNS, VALUE_COUNTS, WRONG, place, plain_name
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
@@ -48,9 +48,9 @@ class Ran:
 
 def write(
     path: Path, ran: Ran, table: pd.DataFrame, figures: Sequence[tuple[str, Figure]], records: Sequence[Record],
-    instances: dict[tuple[str, str], Instance],
+    instances: Sequence[Instance],
 ) -> None:  # fmt: skip
-    """Write the report to ``path``. ``instances`` by (family, name) are needed to draw their best schedules."""
+    """Write the report to ``path``. The ``instances`` are needed to draw their best schedules."""
     from jinja2 import Environment, PackageLoader
 
     page = files("synth.study") / "page"
@@ -58,7 +58,7 @@ def write(
     environment.filters["for_people"] = for_people
     template = environment.get_template("report.html")
     best = measures.best_of_instances(table) if len(table) else pd.DataFrame()
-    animations, undrawn = _animations(table, records, instances)
+    animations, undrawn = _animations(table, {place(record, path.parent): record for record in records}, instances)
     text = template.render(
         title=ran.title,
         command=ran.command,
@@ -154,18 +154,18 @@ def _json(data: Any) -> str:
 
 
 def _animations(
-    table: pd.DataFrame, records: Sequence[Record], instances: dict[tuple[str, str], Instance]
+    table: pd.DataFrame, records: Mapping[str, Record], instances: Sequence[Instance]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The best schedule of every instance (least value, then least time), and which are not drawn and why."""
+    """The best schedule of every instance (least value, then least time), and which are not drawn and why. ``records``
+    are by the table's column ``record``."""
+    by_name = {(instance.family, instance.name): instance for instance in instances}
     good: Any = table[table["status"].isin(VALUE_COUNTS) & (table["evidence"] == "replayed")]
     firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
-    by_path = {record.path.as_posix(): record for record in records if record.path is not None}
     made: list[dict[str, Any]] = []
     undrawn = []
     for row in firsts.sort_values(["family", "instance"]).to_dict("records"):
-        record = next(record for path, record in by_path.items() if path.endswith("/" + row["record"]))
-        instance = instances.get((row["family"], plain_name(row["instance"])))
-        found = _frames(record, instance) if len(made) < MOST_ANIMATIONS else "the page is full"
+        instance = by_name.get((row["family"], plain_name(row["instance"])))
+        found = _frames(records[row["record"]], instance) if len(made) < MOST_ANIMATIONS else "the page is full"
         if isinstance(found, str):
             undrawn.append(f"{row['instance']}: {found}")
             continue

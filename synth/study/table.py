@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from synth import record as records
-from synth.errors import InputError
-from synth.record import Record, exceeds, gap
-from synth.standing import Standing, alarm_words, by_instance, disproof_words, standing
+from synth.errors import Fault, InputError
+from synth.record import Record, gap
+from synth.results import read_all
+from synth.standing import Standing, by_instance, standing
 
 COLUMNS: dict[str, str] = {
     "study": "name of the study",
@@ -69,17 +68,13 @@ VERSION = "@"  # between a name and its file's hash; no name holds one
 
 def read_records(folder: Path) -> list[Record]:
     """All records below ``folder/records`` in path order. Raises :class:`InputError` naming damaged ones."""
-    faults = []
-    found = []
-    for path in sorted((folder / "records").rglob("*.json")):
-        try:
-            found.append(records.read(path))
-        except InputError as error:
-            where = path.relative_to(folder).as_posix()
-            faults += [replace(fault, path=f"{where} {fault.path}".strip()) for fault in error.faults]
+    if not any((folder / "records").rglob("*.json*")):
+        return []
+    found = list(read_all([folder / "records"]))
+    faults = [Fault("", line) for error in found if isinstance(error, InputError) for line in str(error).splitlines()]
     if faults:
-        raise InputError(faults, str(folder))
-    return found
+        raise InputError(faults)
+    return [record for record in found if isinstance(record, Record)]
 
 
 def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
@@ -88,10 +83,8 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
 
     What contradicts each other is settled by :mod:`synth.standing` among the runs of one instance file, see ``status``.
     A counted value has a gap and ratios, but is nobody's best value."""
-    rows = [_row(study, folder, record) for record in found]
-    of_record = {id(record): row for record, row in zip(found, rows, strict=True)}
-    for group in by_instance(found).values():
-        _judge(standing(group), [(record, of_record[id(record)]) for record in group])
+    judged = {key: standing(group) for key, group in by_instance(found).items()}
+    rows = [_row(study, folder, record, judged[record["family"], record["instance_sha256"]]) for record in found]
     table: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     for column in NUMBERS:
         table[column] = pd.to_numeric(table[column])
@@ -107,11 +100,6 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
     good = table["status"].isin(VALUE_COUNTS)
     replayed = table["evidence"] == "replayed"
     table["best_value"] = table["value"].where(good & replayed).groupby(keys).transform("min")
-    for index, row in table[good].iterrows():
-        value = _or_none(row["value"])
-        own = _or_none(row["bound"]) if row["status"] == "ok" else None
-        table.loc[index, "gap_own"] = _nan(gap(value, own))
-        table.loc[index, "gap"] = _nan(gap(value, _or_none(row["best_bound"])))
     table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
     table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + MEETS)
     table["solved"] = good & replayed & (table["gap_own"] <= table["relative_gap"])
@@ -120,6 +108,12 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
         table[f"ratio_to_{baseline}"] = _ratio(table["value"], theirs).where(good)
     order = ["family", "instance", "kind", "label"]
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
+
+
+def place(record: Record, folder: Path) -> str:
+    """The table's column ``record``: its address, relative to the study's folder."""
+    assert record.path is not None
+    return record.path.relative_to(folder).as_posix()
 
 
 def plain_name(instance: str) -> str:
@@ -133,30 +127,10 @@ def _tell_versions_apart(table: Any) -> None:
     table["instance"] = table["instance"].where(versions <= 1, marked)
 
 
-def _judge(found: Standing, group: Sequence[tuple[Record, dict[str, Any]]]) -> None:
-    """Write what the runs of one instance file prove together into their rows."""
-    of_record = {id(record): row for record, row in group}
-
-    def mark(record: Record, status: str, fault: str) -> None:
-        row = of_record[id(record)]
-        row["status"] = status
-        row["faults"] = "; ".join(filter(None, [row["faults"], fault]))
-
-    for record, value in found.disproved:
-        mark(record, "bound disproved", disproof_words(record, value))
-    for value, bound in found.alarms:
-        mark(value, "alarm", alarm_words(value, bound))
-    for record, row in group:
-        row["best_bound"], row["best_proof"] = found.bound, "" if found.bound is None else found.proof
-        if row["status"] == "ok" and record.evidence == "counted" and exceeds(found.bound, record.value):
-            words = f"the counted value {record.value:g} lies below the proven bound {found.bound:g}"
-            mark(record, "disproved", words)
-
-
-def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
-    assert record.path is not None
-    options, seconds, path = record["options"], record["seconds"], record.path.relative_to(folder)
-    empty = record.value is None and record.bound is None
+def _row(study: str, folder: Path, record: Record, among: Standing) -> dict[str, Any]:
+    """The record's row, as it stands among those of its instance file."""
+    status, contradicted = among.status(record)
+    options, seconds, path = record["options"], record["seconds"], place(record, folder)
     return {
         "study": study,
         "family": record["family"],
@@ -164,30 +138,34 @@ def _row(study: str, folder: Path, record: Record) -> dict[str, Any]:
         "method": record["method"],
         "kind": record["kind"],
         "solver": record["solver"] or "",
-        "variant": path.parts[1],
+        "variant": path.split("/")[1],
         "seed": options.get("seed"),
         "time_limit_s": options.get("time_limit_s"),
         "threads": options.get("threads"),
         "relative_gap": options.get("relative_gap", 0.0),
         "options": json.dumps(options.get("method", {}), sort_keys=True),
         "termination": record["termination"],
-        "status": "failed" if record.failed else "none" if empty else "ok",
+        "status": status,
         "evidence": record.evidence or "",
         "value": record.value,
         "bound": record.bound,
         "proof": record.proof if record.bound is not None else "",
         "unit": record["objective"]["unit"],
+        "best_bound": among.bound,
+        "best_proof": "" if among.bound is None else among.proof,
+        "gap_own": gap(record.value, record.bound) if status == "ok" else None,
+        "gap": gap(record.value, among.bound) if status in VALUE_COUNTS else None,
         "build_s": seconds["build"],
         "solve_s": seconds["solve"],
         "check_s": seconds["check"],
-        "total_s": seconds["build"] + seconds["solve"],
+        "total_s": record.run_s,
         "solver_version": record["solver_version"] or "",
         "toolkit_version": record.data.get("toolkit_version", ""),
         "host": record.data.get("host", ""),
         "created": record.data.get("created", ""),
         "message": record["message"] or "",
-        "faults": "; ".join(record["verified"]["faults"]),
-        "record": path.as_posix(),
+        "faults": "; ".join(filter(None, [*record["verified"]["faults"], contradicted])),
+        "record": path,
         "instance_sha256": record["instance_sha256"],
     }
 
@@ -196,11 +174,3 @@ def _ratio(above: Any, below: Any) -> Any:
     """``above / below``, 1 where both are 0, missing where only the lower one is 0 or anything is missing."""
     ratio = above / below.where(below != 0)
     return ratio.mask((above == 0) & (below == 0), 1.0)
-
-
-def _or_none(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
-
-
-def _nan(value: float | None) -> float:
-    return float("nan") if value is None else value

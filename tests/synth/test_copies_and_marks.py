@@ -14,7 +14,7 @@ import synth
 from synth.errors import InputError
 from synth.family import family_names
 from synth.network.spec import links_from_csv
-from synth.study.plan import load
+from synth.study.definition import load
 from synth_models.bine.making import lines_of
 from synth_models.harvest.parts.step_files import read_matrix
 

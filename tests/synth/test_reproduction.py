@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 
@@ -15,8 +16,10 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
+from synth.record import Record
 from synth.reproduction.collect import Comparison, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
+from synth.results import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"
@@ -124,6 +127,7 @@ def test_a_study_file_is_run_into_the_published_layout(tmp_path):
 def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     verdict = Verdict(None, {}, ["a fault"])
+    importlib.import_module("synth_models.mlfm.paper.page")  # else it would take the patched function for ever
     monkeypatch.setattr("synth_models.mlfm.check.replay.check_phases", lambda *_: verdict)
     done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
     assert done.exit_code == 1
@@ -157,9 +161,11 @@ def test_the_short_form_of_a_paper_twice(tmp_path, monkeypatch):
     text = (tmp_path / "mlfm.md").read_text()
     assert "Left out of this run" in text
     assert "(--quick)" in done.output
-    records = list(tmp_path.rglob("*.json"))
+    assert {path.name for path in tmp_path.rglob("*.jsonl")} == {"records.jsonl"}
+    assert not [*tmp_path.rglob("*.json"), *tmp_path.rglob("*.instance")]
+    records = list(read_all([tmp_path]))
     assert len(records) > 20
-    assert all(synth.check(path).ok for path in records)
+    assert all(isinstance(record, Record) and synth.check(record).ok for record in records)
 
 
 def test_a_family_without_reproduction(monkeypatch, tmp_path):

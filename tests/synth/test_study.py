@@ -60,19 +60,20 @@ def finished(tmp_path_factory):
 
 def test_runs_are_the_product(file, tmp_path):
     study = load(file)
-    runs = study.runs(tmp_path / "out")
+    prepared = study.prepare(tmp_path / "out")
+    runs = prepared.runs
     assert len(runs) == 4 * (3 * 2 + 1)  # ilp does not run with cpsat
-    assert study.skipped == ["xtree ilp does not run with cpsat"]
+    assert prepared.left_out == ("xtree ilp does not run with cpsat",)
     assert len({one.path for one in runs}) == len(runs)
     ilp = [one for one in runs if one.method.name == "ilp"]
     assert {one.options.method["warm_start"] for one in ilp} == {False}
     assert {one.options.time_limit_s for one in ilp} == {20.0}
     assert {one.instance.name for one in runs} >= {"torus-2x3-c1", "torus-3x3-c1", "ring-8-c1"}
-    assert {one.options.time_limit_s for one in study.with_options("5s").runs(tmp_path / "out")} == {5.0}
+    assert {one.options.time_limit_s for one in study.with_options("5s").prepare(tmp_path / "out").runs} == {5.0}
 
 
 def test_a_family_is_a_study_of_its_instances(tmp_path):
-    runs = load("optree").runs(tmp_path)
+    runs = load("optree").prepare(tmp_path).runs
     assert {one.instance.name for one in runs} == {path.stem for path in Path("instances/optree").glob("*.json")}
 
 
@@ -81,9 +82,9 @@ SHIPPED = sorted(Path("instances/studies").glob("*.toml"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_study_has_runs(tmp_path, path):
-    study = load(path)
-    assert study.runs(tmp_path)
-    assert {instance.family for instance in study.instances(tmp_path)} == {path.stem.split("-")[0]}
+    study = load(path).prepare(tmp_path)
+    assert study.runs
+    assert {instance.family for instance in study.instances} == {path.stem.split("-")[0]}
 
 
 def test_shipped_studies_differ_in_name():
@@ -127,7 +128,7 @@ def test_a_bad_study_runs_nothing(tmp_path, text, message):
     path = tmp_path / "bad.toml"
     path.write_text(text.format(i=Path("instances/xtree/ring-8-c1.json").resolve()))
     with pytest.raises(InputError, match=message):
-        load(path).runs(tmp_path / "out")
+        load(path).prepare(tmp_path / "out")
     assert not (tmp_path / "out" / "records").exists()
 
 
@@ -238,11 +239,11 @@ def test_the_report_says_which_runs_are_missing_or_others(finished, tmp_path):
     shutil.copytree(folder, tmp_path / "small")
     (tmp_path / "small/records/seed0-60s/xtree/ring-8-c1/pull.json").unlink()
     study = load(folder.parents[1] / "small.toml")
-    collect(study, tmp_path / "small")
+    collect(study.prepare(tmp_path / "small"))
     page = (tmp_path / "small/report.html").read_text()
     assert "1 of the study&#39;s 28 runs have no record yet" in page
     assert "with other limits" not in page
-    collect(study.with_options("7s"), tmp_path / "small")
+    collect(study.with_options("7s").prepare(tmp_path / "small"))
     page = (tmp_path / "small/report.html").read_text()
     assert "28 of the study&#39;s 28 runs have no record yet" in page
     assert "27 records are of runs with other limits" in page
@@ -253,14 +254,16 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
 
     folder, _ = finished
     study = load(folder.parents[1] / "small.toml")
-    instances = {(one.family, one.name): one for one in study.instances(folder)}
-    records = table.read_records(folder)
-    rows = table.build("small", folder, records)
+    instances = study.prepare(folder).instances
+    found = table.read_records(folder)
+    rows, records = table.build("small", folder, found), {table.place(record, folder): record for record in found}
     monkeypatch.setattr(report, "MOST_NODES", 6)
     drawn, undrawn = report._animations(rows, records, instances)
     assert [one["title"].split(":")[0] for one in drawn] == ["equimesh-2x3-c1", "torus-2x3-c1"]
     assert undrawn == ["ring-8-c1: 8 nodes, more than 6", "torus-3x3-c1: 9 nodes, more than 6"]
-    whole = report._frames(next(r for r in records if r["method"] == "pull"), instances["xtree", "equimesh-2x3-c1"])
+    [first_one] = [one for one in instances if one.name == "equimesh-2x3-c1"]
+    pulled = next(r for r in found if (r["method"], r["instance"]) == ("pull", first_one.name))
+    whole = report._frames(pulled, first_one)
     assert not isinstance(whole, str)
     first = int((whole.step == 1).sum())
     monkeypatch.setattr(report, "MOST_MOVES", first + 1)
@@ -269,10 +272,9 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     assert first <= sum(map(len, cut["moves"])) <= first + 1
     monkeypatch.setattr(report, "MOST_MOVES", 3)
     assert report._animations(rows, records, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
-    instances.clear()
-    assert "not in the study any more" in report._animations(rows, records, instances)[1][0]
+    assert "not in the study any more" in report._animations(rows, records, [])[1][0]
 
 
 def test_nothing_collected_without_records(file, tmp_path):
     with pytest.raises(InputError, match="no records"):
-        collect(load(file), tmp_path / "empty")
+        collect(load(file).prepare(tmp_path / "empty"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synth.errors import InputError
-from synth.study.plan import load
+from synth.study.definition import load
 from synth.study.table import read_records
 
 GRID = """
@@ -25,7 +25,7 @@ methods = ["static_ring"]
 def test_a_grid_over_message_sizes_makes_distinct_names(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(GRID)
-    instances = load(path).instances(tmp_path / "out")
+    instances = load(path).prepare(tmp_path / "out").instances
     assert len({one.name for one in instances}) == len(instances) == 8
     assert instances[0].name == "ring-4-p1-message-bytes-1000.0-alpha-0"
     for one in instances:
@@ -36,7 +36,7 @@ def test_a_grid_over_message_sizes_makes_distinct_names(tmp_path: Path) -> None:
 def test_names_that_differ_already_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text(GRID.replace("[1e3, 1e6]", "1e3").replace("[0, 5e-7]", "0"))
-    assert [one.name for one in load(path).instances(tmp_path / "out")] == ["ring-4-p1", "ring-5-p1"]
+    assert [one.name for one in load(path).prepare(tmp_path / "out").instances] == ["ring-4-p1", "ring-5-p1"]
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:

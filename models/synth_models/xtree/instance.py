@@ -10,7 +10,7 @@ from pydantic import Field
 from synth.errors import Fault
 from synth.instance import Instance
 from synth.network import Network
-from synth.network.spec import NetworkSpec, network_faults, node_count
+from synth.network.spec import NetworkSpec, built, network_faults, node_count
 from synth.schedule import COLLECTIVES, Collective
 
 MAX_TRANSFERS = 200_000_000  # transfers of one phase; beyond it no method here has the memory
@@ -44,7 +44,7 @@ class XTreeInstance(Instance):
     @cached_property
     def topology(self) -> Network:
         """The network as arrays."""
-        return self.network.build()
+        return built(self.network)
 
     @cached_property
     def task(self) -> Collective:

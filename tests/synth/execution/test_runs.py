@@ -123,7 +123,7 @@ def test_all_faults_of_a_plan_at_once(tmp_path: Path) -> None:
 
 def test_every_command_asks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """solve, batch, study and reproduction: one request each, and nobody makes runs by himself."""
-    from synth.study.plan import load
+    from synth.study.definition import load
 
     seen: list[Request] = []
     real = runs.expand
@@ -132,11 +132,11 @@ def test_every_command_asks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         seen.append(request)
         return real(instances, request, results)
 
-    for module in ("synth.execution.runs", "synth.study.plan"):
+    for module in ("synth.execution.runs", "synth.study.definition"):
         monkeypatch.setattr(f"{module}.expand", noted)
     study = tmp_path / "s.toml"
     study.write_text(f'name = "s"\ninstances = ["{OPTREE}"]\n[[run]]\nmethods = ["relay"]\nseeds = [1, 2]\n')
-    assert [run.options.seed for run in load(study).runs(tmp_path)] == [1, 2]
+    assert [run.options.seed for run in load(study).prepare(tmp_path).runs] == [1, 2]
     page = Reproduction(tmp_path / "page", True, INSTANCES, tmp_path, print, 1)
     assert [record.value for _, record in page.solve([read(OPTREE)], ["relay"])]
     assert brief(plan([OPTREE], Request(["relay"]), tmp_path)) == [("relay", None, 0, 60.0)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from synth import record as records
+from synth.errors import InputError
+from synth.results import read_all
 
 
 def table(folder: Path) -> str:
-    """One row for every instance and solver with a record ``*/misocp-<solver>.json`` below ``folder``.
+    """One row for every instance and solver with a record ``*/misocp-<solver>.json`` in ``folder``.
 
     Times in microseconds, seconds on the machine of the record (loaded or not, so compare them with care).
     """
@@ -17,15 +18,17 @@ def table(folder: Path) -> str:
         "| instance | solver | time (us) | proven bound (us) | gap | ended | seconds |",
         "|---|---|---:|---:|---:|---|---:|",
     ]
-    for path in sorted(folder.glob("*/misocp-*.json")):
-        record = records.read(path)
+    for record in read_all([folder]):
+        if isinstance(record, InputError):
+            raise record
+        if record["method"] != "misocp" or record.path is None or record.path.parents[1] != folder:
+            continue
         value, bound = record.value, record.bound
         gap = f"{100 * (value - bound) / value:.4f} %" if value is not None and bound is not None else "-"
         shown = ["-" if number is None else f"{number * 1e6:.4f}" for number in (value, bound)]
-        seconds = sum(record["seconds"][part] or 0.0 for part in ("build", "solve"))
         lines.append(
             f"| {record['instance']} | {record['solver']} | {shown[0]} | {shown[1]} | {gap} | {record['termination']} "
-            f"| {seconds:.1f} |"
+            f"| {record.run_s:.1f} |"
         )
     return "\n".join(lines)
 

@@ -1,0 +1,297 @@
+"""What a study runs: a family's shipped instances, or what a TOML file says.
+
+A study file (paths are relative to it)::
+
+    name = "xtree-solvers"                      # records go to results/studies/<name>/
+    title = "Solvers on small EquiMeshes"       # optional
+    instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
+    baselines = ["xtree"]                       # methods that ratios are taken against
+    figures = ["gaps", "ratios", "profile", "progress"]
+
+    [[generate]]                                # instances made from parameters, every combination of the lists
+    family = "xtree"
+    parameters = { network = "torus", rows = [3, 4], cols = 4, chunks = 1 }
+
+    [[run]]                                     # one or several; without any: the families' default methods
+    methods = ["ilp", "cpsat"]                  # default: the family's
+    only = ["*-allreduce"]                      # default: all instances; patterns of their names
+    solvers = ["highs", "scip"]                 # default: each method's first; methods without solvers run once
+    seeds = [0, 1]
+    time_limits = ["60s"]
+    gap = 1e-4
+    threads = 1
+    options = { horizon = 12 }                  # of the methods that know them
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synth.errors import Fault, InputError
+from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
+from synth.family import Family, family_names, get_family
+from synth.instance import Instance, faults_of, read
+from synth.making import make
+from synth.options import read_limit
+from synth.textfile import read_text
+
+DEFAULT_LIMIT = "60s"
+FigureName = Literal["gaps", "ratios", "profile", "progress"]
+FIGURES: tuple[FigureName, ...] = ("gaps", "ratios", "profile", "progress")
+Text = str | int | float | bool
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Generate(_Part):
+    """Instances made by ``Family.make`` from every combination of the listed parameter values."""
+
+    family: str
+    parameters: dict[str, Text | list[Text]]
+
+    def combinations(self) -> Iterator[dict[str, str]]:
+        """Each combination as texts, the last key varying fastest."""
+        lists = [value if isinstance(value, list) else [value] for value in self.parameters.values()]
+        for values in itertools.product(*lists):
+            yield {key: _text(value) for key, value in zip(self.parameters, values, strict=True)}
+
+
+class RunGrid(_Part):
+    """One ``[[run]]``: methods x solvers x seeds x limits."""
+
+    methods: list[str] | None = None
+    only: list[str] | None = None
+    solvers: list[str] | None = None
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
+    time_limits: Annotated[list[str], Field(min_length=1)] = [DEFAULT_LIMIT]
+    gap: Annotated[float, Field(ge=0)] = 1e-4
+    threads: Annotated[int, Field(ge=1)] = 1
+    options: dict[str, Text] = {}
+
+    def request(self) -> Request:
+        """What :func:`synth.execution.runs.expand` is to make of it."""
+        parameters = {key: _text(value) for key, value in self.options.items()}
+        return Request(
+            self.methods, self.solvers or (), self.seeds, self.time_limits, self.gap, self.threads, parameters, True
+        )
+
+
+class _File(_Part):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    title: str = ""
+    instances: list[str] = []
+    generate: list[Generate] = []
+    run: list[RunGrid] = []
+    baselines: list[str] = []
+    figures: list[FigureName] = list(FIGURES)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as defined: what to run, and what to show of it. :meth:`prepare` makes runs of it."""
+
+    name: str
+    title: str
+    paths: tuple[Path, ...]
+    generate: tuple[Generate, ...] = ()
+    grids: tuple[RunGrid, ...] = (RunGrid(),)
+    baselines: tuple[str, ...] = ()
+    figures: tuple[str, ...] = FIGURES
+    source: Path | None = None
+
+    def with_options(self, time_limit: str | None = None, seed: int | None = None, threads: int | None = None) -> Study:
+        """The same study with one time limit, seed or number of threads in place of its own."""
+        changes: dict[str, Any] = {}
+        if time_limit is not None:
+            changes["time_limits"] = [time_limit]
+        if seed is not None:
+            changes["seeds"] = [seed]
+        if threads is not None:
+            changes["threads"] = threads
+        return replace(self, grids=tuple(RunGrid.model_validate(grid.model_dump() | changes) for grid in self.grids))
+
+    def _instances(self, folder: Path) -> list[Instance]:
+        """All instances; generated ones are written below ``folder/instances``. Raises :class:`InputError`."""
+        found, faults = read_all(self.paths)
+        for part in self.generate:
+            made: list[tuple[dict[str, str], Instance]] = []
+            for parameters in part.combinations():
+                try:
+                    made.append((parameters, make(get_family(part.family), parameters)))
+                except InputError as error:
+                    faults += [Fault("", line) for line in str(error).splitlines()]
+            try:
+                found += [read(_write_instance(one, folder / "instances")) for one in _named_apart(made)]
+            except InputError as error:
+                faults += [Fault("", line) for line in str(error).splitlines()]
+        faults += name_clashes(found)
+        if faults:
+            raise InputError(list(dict.fromkeys(faults)), self._where)
+        if not found:
+            raise InputError("the study has no instances", self._where)
+        return found
+
+    def prepare(self, folder: Path) -> PreparedStudy:
+        """Read every instance and expand every run, its record going below ``folder/records/<variant>``. A variant is
+        what the contract's record path has no room for: seed, limit, gap, threads and method parameters. Combinations
+        that a method cannot take and solvers that are not installed are left out. Raises :class:`InputError`."""
+        faults: list[Fault] = []
+        instances = self._instances(folder)
+        families = {instance.family: get_family(instance.family) for instance in instances}
+        for grid in self.grids:
+            faults += _grid_faults(grid, families.values())
+            for pattern in grid.only or ():
+                if not any(fnmatchcase(instance.name, pattern) for instance in instances):
+                    faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
+        known = {name for family in families.values() for name in family.methods}
+        faults += [
+            Fault("baselines", "no family of this study has this method", name, True)
+            for name in self.baselines
+            if name not in known
+        ]
+        if faults:
+            raise InputError(list(dict.fromkeys(faults)), self._where)
+        runs: dict[Path, Run] = {}
+        left_out: dict[str, None] = {}
+        for grid in self.grids:
+            patterns = ["*"] if grid.only is None else grid.only
+            chosen = [one for one in instances if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            made = expand(chosen, grid.request(), folder / "records")
+            for run in made.runs(self._where):
+                runs.setdefault(run.path, run)
+            left_out |= dict.fromkeys(made.left_out)
+        return PreparedStudy(self, folder, tuple(instances), tuple(runs.values()), tuple(left_out))
+
+    @property
+    def _where(self) -> str:
+        return str(self.source) if self.source else f"study {self.name}"
+
+
+@dataclass(frozen=True)
+class PreparedStudy:
+    """A study in its folder: its instances, its runs, and what was ``left_out`` of them and why."""
+
+    study: Study
+    folder: Path
+    instances: tuple[Instance, ...]
+    runs: tuple[Run, ...]
+    left_out: tuple[str, ...]
+
+
+def load(target: str | Path) -> Study:
+    """The study of a family's shipped instances, or of a TOML file.
+
+    Raises :class:`InputError` listing everything wrong with the file.
+    """
+    if isinstance(target, str) and target in family_names() and not Path(target).suffix:
+        return _family_study(target)
+    path = Path(target)
+    if not path.is_file():
+        raise InputError(f"no family and no study file; families: {', '.join(family_names())}", str(target))
+    try:
+        raw = tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not valid TOML: {error}", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+    try:
+        file = _File.model_validate(raw)
+    except ValidationError as error:
+        raise InputError(list(faults_of(error, raw)), str(path)) from None
+    faults, paths = [], list[Path]()
+    for index, pattern in enumerate(file.instances):
+        found = sorted(glob.glob(str(path.parent / pattern), recursive=True))
+        if not found:
+            faults.append(Fault(f"instances[{index}]", "no such file or folder", pattern, True))
+            continue
+        try:
+            paths += expand_paths([Path(item) for item in found])
+        except InputError as error:
+            faults.append(Fault(f"instances[{index}]", error.faults[0].message, pattern, True))
+    for index, grid in enumerate(file.run):
+        faults += _limit_faults(grid, f"run[{index}]")
+    if not file.instances and not file.generate:
+        faults.append(Fault("instances", "is missing: a study needs instances or [[generate]]"))
+    if faults:
+        raise InputError(faults, str(path))
+    return Study(
+        file.name, file.title or file.name, tuple(dict.fromkeys(paths)), tuple(file.generate),
+        tuple(file.run) or (RunGrid(),), tuple(file.baselines), tuple(file.figures), path,
+    )  # fmt: skip
+
+
+def _family_study(name: str) -> Study:
+    folder = Path("instances") / name
+    if not folder.is_dir():
+        raise InputError("no such folder: the shipped instances are looked for below the current folder", str(folder))
+    return Study(name, get_family(name).title, tuple(expand_paths([folder])))
+
+
+def _grid_faults(grid: RunGrid, families: Iterable[Family]) -> Iterator[Fault]:
+    from synth.solvers.catalogue import SOLVERS
+
+    families = list(families)
+    methods = {name: method for family in families for name, method in family.methods.items()}
+    for name in grid.methods or ():
+        if name not in methods:
+            yield Fault("run.methods", f"no family of this study has it; one of {', '.join(methods)}", name, True)
+    for solver in grid.solvers or ():
+        if solver not in SOLVERS:
+            yield Fault("run.solvers", f"unknown solver; one of {', '.join(SOLVERS)}", solver, True)
+    used = [methods[name] for name in grid.methods or methods if name in methods]
+    parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
+    for key, value in grid.options.items():
+        if key not in parameters:
+            yield Fault("run.options", "no method of this run takes this parameter", key, True)
+            continue
+        try:
+            parameters[key].read(_text(value))
+        except ValueError as error:
+            yield Fault(f"run.options.{key}", str(error), value, True)
+    yield from _limit_faults(grid, "run")
+
+
+def _limit_faults(grid: RunGrid, where: str) -> Iterator[Fault]:
+    for limit in grid.time_limits:
+        try:
+            read_limit(limit)
+        except ValueError as error:
+            yield Fault(f"{where}.time_limits", str(error), limit, True)
+
+
+def _named_apart(made: list[tuple[dict[str, str], Instance]]) -> Iterator[Instance]:
+    """Instances of a grid. Where a family's own name leaves out what the grid varies (such as a size in bytes), those
+    with one name get it written behind: ``-message-bytes-4096``."""
+    alike: dict[str, list[dict[str, str]]] = {}
+    for parameters, instance in made:
+        alike.setdefault(instance.name, []).append(parameters)
+    for parameters, instance in made:
+        others = alike[instance.name]
+        varied = [key for key in parameters if len({other[key] for other in others}) > 1]
+        words = [re.sub(r"[^A-Za-z0-9.]+", "-", f"{key}-{parameters[key]}") for key in varied]
+        yield instance.model_copy(update={"name": "-".join([instance.name, *words])}) if words else instance
+
+
+def _write_instance(instance: Instance, folder: Path) -> Path:
+    path = folder / f"{instance.name}.json"
+    text = instance.to_json()
+    if not path.is_file() or path.read_text() != text:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return path
+
+
+def _text(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
