@@ -55,17 +55,17 @@ def study(
     failed = 0
     for one, folder, runs in plans:
         if not collect_only:
-            _run(one, folder, runs, jobs, resume, retry_failed, memory_mb)
+            run_study(one, folder, runs, jobs, resume, retry_failed, memory_mb)
         failed += _collect(one, folder)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _run(
+def run_study(
     one: Study, folder: Path, runs: Sequence[Run], jobs: int | None, resume: bool, retry_failed: bool,
     memory_mb: float | None,
-) -> None:  # fmt: skip
-    """Run the study, a line on standard error as each run ends."""
+) -> list[tuple[Run, Record]]:  # fmt: skip
+    """Run the study, a line on standard error as each run ends; the records in the order of the runs."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
 
@@ -73,23 +73,13 @@ def _run(
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.name}: {len(runs)} runs into {folder}", markup=False)
     threads = max((run.options.threads for run in runs), default=1)
-    with ending_early(), Progress(len(runs)) as progress:
+    with ending_early(), Progress(len(runs), lines=True) as progress:
         ends = run_all(runs, slots(jobs, threads), resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
-        for ended, (run, record, reused) in enumerate(ends, 1):
-            progress.done(run, record)
-            if not reused:
-                errors.print(_line(ended, len(runs), run, record), markup=False)
-
-
-def _line(ended: int, total: int, run: Run, record: Record) -> str:
-    seconds = record["seconds"]
-    solver = f"-{run.options.solver}" if run.options.solver not in (None, run.method.name) else ""
-    state = record["termination"] if record.ok else "CHECK FAILED"
-    proof = "" if record.bound is None else f" ({record.proof})"
-    return (
-        f"{ended}/{total} {run.instance.name} {run.method.name}{solver}: {state}, value {number(record.value)}, "
-        f"bound {number(record.bound)}{proof}, {seconds['build'] + seconds['solve']:.2f} s"
-    )
+        ended = {}
+        for run, record, reused in ends:
+            progress.done(run, record, reused)
+            ended[run.path] = record
+    return [(run, ended[run.path]) for run in runs if run.path in ended]
 
 
 def _collect(one: Study, folder: Path) -> int:
