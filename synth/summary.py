@@ -75,7 +75,7 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
             and (record.evidence == "replayed" or gap(record.value, found.bound) is not None or found.bound is None)
         ]  # fmt: skip
         theirs = [record for record in usable if record["method"] in get_family(family).published]
-        seconds = sum(record["seconds"]["build"] + record["seconds"]["solve"] for record in group)
+        seconds = sum(record.run_s for record in group)
         rows.append(
             InstanceRow(family, group[0]["instance"], found, _least(usable), _least_value(theirs), seconds)
         )  # fmt: skip
@@ -95,7 +95,12 @@ def closing_line(rows: Sequence[InstanceRow]) -> str:
     """One line on a family's rows: solved of instances, how many by certificate, median gap of the open ones, time."""
     solved = [row for row in rows if row.solved]
     certified = sum(row.standing.proof == "certified" for row in solved)
-    text = f"{len(solved)} of {len(rows)} proven best" + (f" ({certified} by certificate)" if solved else "")
+    text = f"{len(solved)} of {len(rows)} proven best"
+    if solved:
+        others = len(solved) - certified
+        grades = ["by certificate" if not others else f"{certified} by certificate"] if certified else []
+        grades += ["by a solver's word" if not certified else f"{others} by a solver's word"] if others else []
+        text += f" ({', '.join(grades)})"
     gaps = [row.gap for row in rows if row.gap is not None and not row.solved]
     if gaps:
         text += f", median gap of the others {percent(statistics.median(gaps))}"

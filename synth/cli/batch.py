@@ -14,7 +14,7 @@ import typer
 from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
 from synth.cli.options import Asked, Jobs, grouped
 from synth.cli.output import console, errors, table
-from synth.cli.run_table import print_contradictions, print_messages, print_table, write_table
+from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
     from synth.batch.plan import Batch, Resources, Submission
@@ -145,10 +145,10 @@ def collect(folder: Path = FOLDER) -> None:
         _collect_study(batch, batch.study)
     done = [(batch.entries[run.index].run(folder), run.record) for run in found.runs if run.record is not None]
     if batch.study is None and done:
-        results = folder / batch.entries[0].results
-        print_contradictions(done, results)
-        print_table(done, results)
-        write_table(done, results, folder / "table.csv")
+        print_contradictions(done)
+        print_tables(done)
+        with (folder / "table.csv").open("w", newline="") as stream:
+            write_csv(done, stream)
         console.print(f"{folder / 'table.csv'} written", markup=False, soft_wrap=True)
     print_messages(done)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from synth.cli.output import errors
+from synth.quantities import shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
@@ -13,13 +15,15 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar on a terminal when there are several runs, nothing otherwise. Use as a context manager."""
+    """A bar on a terminal when there are several runs; elsewhere, or with ``lines``, a line per finished run on
+    standard error. Use as a context manager."""
 
-    def __init__(self, total: int, quiet: bool = False) -> None:
+    def __init__(self, total: int, quiet: bool = False, lines: bool = False) -> None:
         from rich import progress as rich
 
         self._running: list[Run] = []
-        self._failed = 0
+        self._failed = self._done = 0
+        self._total, self._lines = total, lines or not sys.stderr.isatty()
         words, left = rich.TextColumn("{task.description}"), rich.TextColumn("left")
         times = rich.TimeElapsedColumn(), left, rich.TimeRemainingColumn()
         off = quiet or total < 2 or not sys.stderr.isatty()
@@ -39,13 +43,28 @@ class Progress:
         self._running.append(run)
         self._show()
 
-    def done(self, run: Run, record: Record) -> None:
-        """A run has ended or was done before."""
+    def done(self, run: Run, record: Record, reused: bool = False) -> None:
+        """A run has ended, or (``reused``) was done before."""
+
+        self._done += 1
+        if self._lines and not reused:
+            errors.print(self._line(run, record), markup=False)
 
         self._running = [other for other in self._running if other is not run]
         self._failed += record.fruitless
         self._bar.advance(self._task)
         self._show()
+
+    def _line(self, run: Run, record: Record) -> str:
+        """Time, done of all, instance, method, value and bound, how it ended, seconds."""
+        from synth.family import get_family
+
+        unit = get_family(run.instance.family).objective.unit
+        state = record["termination"] if record.ok else "CHECK FAILED"
+        proof = "" if record.bound is None else f" ({record.proof})"
+        found = f"value {shown(record.value, unit)}, bound {shown(record.bound, unit)}{proof}"
+        place = f"{datetime.now():%H:%M:%S} {self._done}/{self._total} {run.instance.name} {record.label}"
+        return f"{place}: {found}, {state}, {shown(record.run_s, 's')}"
 
     def _show(self) -> None:
         words = f"{len(self._running)} running"

@@ -1,12 +1,14 @@
-"""The table of runs that ``synth solve`` and ``synth batch collect`` end with, and what it does not say."""
+"""The tables that ``synth solve`` and ``synth batch collect`` end with, and what they do not say."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, TextIO
 
-from synth.cli.output import console, errors, number, percent, table
+from synth.cli.output import console, errors, table
+from synth.quantities import percent, shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
@@ -14,72 +16,95 @@ if TYPE_CHECKING:
     from synth.standing import Standing
 
 COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "verified", "ended")
+Done = Sequence[tuple["Run", "Record"]]
 
 
-def _rows(done: Sequence[tuple[Run, Record]], results: Path) -> list[Sequence[str]]:
+def print_tables(done: Done, every: bool = False) -> None:
+    """One row per instance, by family with a closing line each; before it, with ``every`` or where there is only one
+    instance, one row per run."""
+    from synth.summary import COLUMNS as BY_INSTANCE
+    from synth.summary import closing_line, rows_by_instance
+
+    keys = list(dict.fromkeys((run.instance.family, run.instance.sha256) for run, _ in done))
+    if every or len(keys) == 1:
+        print_runs(done)
+    held = _held(done)
+    rows = rows_by_instance([record for key in sorted(keys, key=lambda key: key[0]) for record in held[key]])
+    for family, group in groupby(rows, key=lambda row: row.family):
+        of_family = list(group)
+        cells = [row.cells() for row in of_family]
+        out = table(*BY_INSTANCE, rows=cells, right=("best", "bound", "gap"))
+        out.title, out.caption = family, f"{family}: {closing_line(of_family)}"
+        console.print(out)
+    if not every and len(keys) > 1:
+        console.print(f"{len(done)} runs; --all lists them")
+
+
+def print_runs(done: Done) -> None:
+    """Value, best proven bound and what proves it, gap, seconds and end of each run."""
+    from synth.family import get_family
     from synth.record import gap
 
-    found = _standings(done, results)
+    found = _standings(done)
     rows: list[Sequence[str]] = []
     for run, record in done:
-        best = found[run.instance.family, run.instance.sha256]
+        best, unit = found[run.instance.family, run.instance.sha256], get_family(run.instance.family).objective.unit
         ended = record["termination"]
-        value = number(record.value) if record.value is not None else ended
+        value = shown(record.value, unit) if record.value is not None else ended
         if run.method.kind == "bound" and record.bound is not None:
-            value = f"(bound {number(record.bound)})"
-        left, seconds = percent(gap(record.value, best.bound)), f"{record.run_s:.2f}"
-        judged = number(best.bound), left, best.proof, seconds, record.words_of_check, ended
-        rows.append((run.instance.name, record.title, value, *judged))
-    return rows
+            value = f"(bound {shown(record.bound, unit)})"
+        proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
+        rows.append(
+            (run.instance.name, record.title, value, *proven, f"{record.run_s:.2f}", record.words_of_check, ended)
+        )
+    console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))
 
 
-def print_table(done: Sequence[tuple[Run, Record]], results: Path) -> None:
-    """Value, best proven bound and what proves it, gap, seconds and end of each run."""
-    rows = _rows(done, results)
-    right = ("value", "bound", "gap", "seconds")
-    console.print(table(*COLUMNS, rows=rows, right=right))
-
-
-def print_contradictions(done: Sequence[tuple[Run, Record]], results: Path) -> int:
+def print_contradictions(done: Done) -> int:
     """Schedules below certified bounds (alarms) and below solvers' bounds, on standard error; how many there are."""
-    found = _standings(done, results)
+    found = _standings(done)
     texts = [text for standing in found.values() for text in standing.messages()]
     for text in texts:
         errors.print(f"synth: {text}", style="red", markup=False)
     return len(texts)
 
 
-def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -> None:
-    """The columns of the table with plain numbers, as a CSV file; empty cells where there is nothing."""
-    import csv
-
+def write_csv(done: Done, stream: TextIO) -> None:
+    """The columns of the table of runs with exact numbers (SI units); empty cells where there is nothing."""
     from synth.record import gap
 
-    found = _standings(done, results)
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
-        for run, record in done:
-            best = found[run.instance.family, run.instance.sha256]
-            proven = best.bound, gap(record.value, best.bound), best.proof if best.best else None
-            what = run.instance.name, run.method.name, run.options.solver
-            writer.writerow((*what, record.value, *proven, record.run_s, record.ok, record["termination"]))
+    found = _standings(done)
+    writer = csv.writer(stream)
+    writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
+    for run, record in done:
+        best = found[run.instance.family, run.instance.sha256]
+        proven = best.bound, gap(record.value, best.bound), best.proof if best.best else None
+        what = run.instance.name, run.method.name, run.options.solver
+        writer.writerow((*what, record.value, *proven, record.run_s, record.ok, record["termination"]))
 
 
-def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:
-    """What is proven per instance (family and hash of its file), by these runs and earlier records of the same file."""
+def _held(done: Done) -> Mapping[tuple[str, str], list[Record]]:
+    """These runs' records and those of earlier runs on the same files beside them, by family and hash of the file."""
     from synth.results import beside
-    from synth.standing import by_instance, standing
+    from synth.standing import by_instance
 
     held = {run.path: record for run, record in done}
     for folder in {run.path.parent for run, _ in done}:
-        held = {record.path: record for record in beside(folder) if record.path is not None} | held
-    groups = by_instance(held.values())
+        held |= {
+            record.path: record for record in beside(folder) if record.path is not None and record.path not in held
+        }
+    return by_instance(held.values())
+
+
+def _standings(done: Done) -> Mapping[tuple[str, str], Standing]:
+    """What is proven per instance, by these runs and earlier records."""
+    from synth.standing import standing
+
     keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
-    return {key: standing(groups.get(key, ())) for key in keys}
+    return {key: standing(group) for key, group in _held(done).items() if key in keys}
 
 
-def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
+def print_messages(done: Done) -> None:
     """What a person must know and the table does not say, on standard error."""
     from synth.record import DIED
 
@@ -90,7 +115,7 @@ def print_messages(done: Sequence[tuple[Run, Record]]) -> None:
             and record["message"]
         ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
-                continue  # the table's last column says it; the records have the words
+                continue  # the tables say it; the records have the words
             errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)
         for fault in record["verified"]["faults"]:
             errors.print(f"{where}: check failed: {fault}", style="red", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from synth.cli import common
 from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
 from synth.cli.output import console
-from synth.cli.run_table import print_contradictions, print_messages, print_table
+from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
@@ -31,9 +32,11 @@ def solve(
     grace: str = typer.Option(
         "60s", "--grace", help="From a run's time limit to its end by force, for model and check."
     ),
+    every: bool = typer.Option(False, "--all", help="The table of all runs too, not only one row per instance."),
+    as_csv: bool = typer.Option(False, "--csv", help="The runs as CSV with exact numbers on standard output instead."),
     json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
 ) -> None:
-    """Solve instance files; ends with a table of values, proven bounds and gaps."""
+    """Solve instance files; ends with one row per instance: best value, proven bound, gap, by which method."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
     from synth.execution.runs import plan
@@ -43,6 +46,8 @@ def solve(
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)
     retry_failed = common.retries_failed(retry, resume)
+    if as_csv and json_lines:
+        raise common.bad_option("--csv", "goes without --json", "on")
     runs = plan(paths, asked.request(), results)
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
@@ -53,14 +58,16 @@ def solve(
         ):
             ended[place[id(run)]] = record
             reused += was_there
-            progress.done(run, record)
+            progress.done(run, record, was_there)
             while json_lines and printed in ended:  # in the order asked for, each as soon as those before it
                 print(dumps(ended[printed].data, one_line=True), flush=True)
                 printed += 1
     done = [(runs[i], ended[i]) for i in sorted(ended)]
-    contradictions = print_contradictions(done, results)
-    if not json_lines:
-        print_table(done, results)
+    contradictions = print_contradictions(done)
+    if as_csv:
+        write_csv(done, sys.stdout)
+    elif not json_lines:
+        print_tables(done, every)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
     print_messages(done)

@@ -55,14 +55,20 @@ def study(
     failed = 0
     for one in prepared:
         if not collect_only:
-            _run(one, jobs, resume, retry_failed, memory_mb)
+            run_study(one, jobs, resume, retry_failed, memory_mb)
         failed += _collect(one)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _run(one: PreparedStudy, jobs: int | None, resume: bool, retry_failed: bool, memory_mb: float | None) -> None:
-    """Run the study, a line on standard error as each run ends."""
+def run_study(
+    one: PreparedStudy,
+    jobs: int | None,
+    resume: bool = False,
+    retry_failed: bool = False,
+    memory_mb: float | None = None,
+) -> list[tuple[Run, Record]]:
+    """Run the study, a line on standard error as each run ends; the records in the order of the runs."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
 
@@ -71,21 +77,13 @@ def _run(one: PreparedStudy, jobs: int | None, resume: bool, retry_failed: bool,
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.study.name}: {len(runs)} runs into {one.folder}", markup=False)
     threads = max((run.options.threads for run in runs), default=1)
-    with ending_early(), Progress(len(runs)) as progress:
+    with ending_early(), Progress(len(runs), lines=True) as progress:
         ends = run_all(runs, slots(jobs, threads), resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
-        for ended, (run, record, reused) in enumerate(ends, 1):
-            progress.done(run, record)
-            if not reused:
-                errors.print(_line(ended, len(runs), run, record), markup=False)
-
-
-def _line(ended: int, total: int, run: Run, record: Record) -> str:
-    state = record["termination"] if record.ok else "CHECK FAILED"
-    proof = "" if record.bound is None else f" ({record.proof})"
-    return (
-        f"{ended}/{total} {run.instance.name} {record.label}: {state}, value {number(record.value)}, "
-        f"bound {number(record.bound)}{proof}, {record.run_s:.2f} s"
-    )
+        ended = {}
+        for run, record, reused in ends:
+            progress.done(run, record, reused)
+            ended[run.path] = record
+    return [(run, ended[run.path]) for run in runs if run.path in ended]
 
 
 def _collect(one: PreparedStudy) -> int:

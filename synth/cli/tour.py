@@ -1,0 +1,49 @@
+"""``synth tour``: two small instances of every paper, solved, in one table and one page."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import typer
+
+from synth.cli.common import EXIT_FAILED
+from synth.cli.output import console
+from synth.cli.run_table import print_contradictions, print_tables
+from synth.errors import InputError
+
+
+def tour(
+    results: Path = typer.Option(Path("results/tour"), "--results", help="Folder for records, figures and the page."),
+    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors."),
+) -> None:
+    """Solve two small instances of every paper (under two minutes on two cores); ends with a table and a page."""
+    from synth.cli.study import run_study
+    from synth.study import load
+    from synth.study.collect import collect
+
+    own = results / "instances"  # a copy, so that the records name files beside them
+    shutil.copytree(folder(), own, dirs_exist_ok=True)
+    study = load(own / "tour.toml").prepare(results)
+    done = run_study(study, jobs)
+    contradictions = print_contradictions(done)
+    print_tables(done)
+    collect(study, "synth tour")
+    console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
+    console.print(
+        f"the schedules: synth show {results / 'records'}/…; check them: synth check {results / 'records'}",
+        markup=False,
+    )
+    if contradictions or any(not record.ok for _, record in done):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def folder() -> Path:
+    """Where the tour's instances are: in the installed package, or in the checkout. Raises :class:`InputError`."""
+    import synth
+
+    package = Path(synth.__file__).parent
+    for place in (package / "tour", package.parent / "instances" / "tour"):
+        if (place / "tour.toml").is_file():
+            return place
+    raise InputError("the tour's instances are not installed with this copy of synth")
