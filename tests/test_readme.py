@@ -61,12 +61,16 @@ def _natural(item: tuple[str, object]) -> list[object]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", item[0])]
 
 
-def readme() -> str:
-    return (ROOT / "README.md").read_text()
+PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest"))]
+PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
+
+
+def readme(page: str = "README.md") -> str:
+    return (ROOT / page).read_text()
 
 
 def test_the_table_is_that_of_the_published_records():
-    block = readme().split("<!-- published: xtree -->\n")[1].split("<!-- end -->")[0]
+    block = readme("models/xtree.md").split("<!-- published: xtree -->\n")[1].split("<!-- end -->")[0]
     assert block.strip() == published_table().strip()
 
 
@@ -105,7 +109,7 @@ def test_settled_instances_have_a_record_with_gap_0(instance, value):
 
 def test_numbers_in_prose_are_those_of_the_records():
     """Each settled instance that the text names, with its timesteps."""
-    text = re.sub(r"\s+", " ", readme())
+    text = prose("xtree")
     assert "C = 1 takes 5 timesteps at 4×4, 7 at 5×5 and 17 at 8×8, where the receive bounds are 4, 6 and 16" in text
     for side, value, receive in ((4, 5, 4), (5, 7, 6), (8, 17, 16)):
         folder = PUBLISHED / "xtree" / f"equimesh-{side}x{side}-c1"
@@ -123,8 +127,8 @@ def test_numbers_in_prose_are_those_of_the_records():
     assert records.read(kautz / "bound.json").bound < records.read(kautz / "relaxation-highs.json").bound
 
 
-def prose() -> str:
-    return re.sub(r"\s+", " ", readme())
+def prose(family: str) -> str:
+    return re.sub(r"\s+", " ", readme(f"models/{family}.md"))
 
 
 def ours(paper: str, where: str, what: str) -> float:
@@ -139,7 +143,7 @@ def value_of(family: str, instance: str, method: str) -> float | None:
 
 
 def test_numbers_of_the_xtree_paragraph():
-    text = prose()
+    text = prose("xtree")
     assert "2.00 times the effective bandwidth of the best mesh baseline in an allgather and 1.18 times in an" in text
     assert f"{ours('xtree', 'Figure 7, 8x8 allgather', 'ours over the best mesh baseline'):.2f}" == "2.00"
     assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over the best mesh baseline'):.2f}" == "1.18"
@@ -148,7 +152,7 @@ def test_numbers_of_the_xtree_paragraph():
 
 
 def test_numbers_of_the_mlfm_paragraph():
-    text = prose()
+    text = prose("mlfm")
     assert "6156 servers, 37,896,336 transfers" in text
     whole = records.read(PUBLISHED / "mlfm" / "d18-n18l19m18" / "closed_form.json")
     assert (whole.value, whole["verified"]["facts"]["transfers"]) == (6156, 37_896_336)
@@ -166,7 +170,7 @@ def test_numbers_of_the_mlfm_paragraph():
 
 
 def test_numbers_of_the_optree_paragraph():
-    text = prose()
+    text = prose("optree")
     assert "OpTree's formula gives 70 steps and its best whole radices 68 (`stages`); `relay` (ours) takes 19" in text
     methods = ("formula", "stages-highs", "relay")
     assert [value_of("optree", "ring-1024-w64", method) for method in methods] == [70, 68, 19]
@@ -185,7 +189,7 @@ def test_numbers_of_the_optree_paragraph():
 
 
 def test_numbers_of_the_bine_paragraph():
-    text, folder = prose(), PUBLISHED / "bine"
+    text, folder = prose("bine"), PUBLISHED / "bine"
     assert "`tree_ilp` proves 46 crossings for a broadcast in 11 rounds where Bine has 66" in text
     job = synth.read(ROOT / "instances" / "bine" / "groups-24-groups-2048-broadcast.json")
     best = records.read(folder / job.name / "tree_ilp-highs.json")
@@ -209,7 +213,7 @@ def test_numbers_of_the_bine_paragraph():
 
 
 def test_numbers_of_the_harvest_paragraph():
-    text = prose()
+    text = prose("harvest")
     large = [
         ours("harvest", "6.2, over static, 1 GB, alpha_r = 10 us", what)
         for what in ("Recursive doubling, 1 port", "Swing, 2 ports", "All-to-all, direct, 1 port")
@@ -277,11 +281,14 @@ def test_every_page_of_a_paper_is_linked():
             assert f"(results/published/{path.name})" in readme()
 
 
-def test_paths_named_in_the_readme_exist():
-    for path in re.findall(
-        r"\]\(\s*([\w./-]+)\)|`((?:instances|results/published|tests|models|synth)/[\w./-]*)`", readme()
-    ):
-        assert (ROOT / (path[0] or path[1])).exists(), path
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_named_in_the_documents_exist(page):
+    """Links lead from the page; paths in code spans start at the top folder."""
+    text = readme(page)
+    for link in re.findall(r"\]\(\s*([\w./-]+?)(?:#[\w-]*)?\)", text):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
+    for path in re.findall(r"`((?:instances|results/published|tests|models|synth)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
 
 
 if __name__ == "__main__":  # prints the table for the README
