@@ -70,17 +70,12 @@ class Keys(BaseModel):
     @classmethod
     def described(cls) -> list[tuple[str, str, str, str]]:
         """A row a key: its name, what it takes, its default, its meaning."""
-        properties = cls.model_json_schema()["properties"]
-        fields = {key: cls.model_fields[key] for key in cls.names()}
-        return [
-            (
-                key,
-                _takes(properties[key]),
-                "needed" if field.is_required() else _text(field.default),
-                field.description or "",
-            )
-            for key, field in fields.items()
-        ]
+        properties, rows = cls.model_json_schema()["properties"], []
+        for key in cls.names():
+            field = cls.model_fields[key]
+            default = "needed" if field.is_required() else "" if field.default is None else _text(field.default)
+            rows.append((key, _takes(properties[key]), default, field.description or ""))
+        return rows
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -156,23 +151,22 @@ def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> 
 
 
 def _takes(schema: Mapping[str, Any]) -> str:
-    """What texts a key takes, in words, from its JSON schema."""
-    [schema] = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
+    """What texts a key takes, in words, from its JSON schema; what only Python can give is left out."""
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(filter(None, map(_takes, schema["anyOf"]))))
     if "enum" in schema or "const" in schema:
         return " | ".join(schema.get("enum") or [schema["const"]])
     words = {"boolean": "on | off", "integer": "whole number", "number": "number", "string": "text"}
-    word = "file" if schema.get("format") == "path" else words[schema["type"]]
+    word = "file" if schema.get("format") == "path" else words.get(schema.get("type", ""), "")
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     return " ".join([word, *(f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)])
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (list, tuple)):
         return ",".join(map(_text, value))
-    if isinstance(value, (str, int, float)):
+    if value is None or isinstance(value, (str, int, float)):
         return str(value)
     return f"({type(value).__name__})"  # an object from Python: the instance holds what was made of it
