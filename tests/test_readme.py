@@ -228,9 +228,8 @@ def test_numbers_of_the_harvest_paragraph():
             bounds = [record.bound for record in held.values() if record.bound is not None]
             left.append(gap(min(record.value for record in held.values() if record.value is not None), max(bounds)))
     assert (len(left), left.count(0.0)) == (12, 9)
-    for name, value in zip(
-        ("alltoall-direct-64-p1", "swing-64-p2", "bruck-alltoall-16-4-p4"), sorted(filter(None, left))
-    ):
+    named = ("alltoall-direct-64-p1", "swing-64-p2", "bruck-alltoall-16-4-p4")
+    for name, value in zip(named, sorted(filter(None, left)), strict=True):
         assert re.search(rf"\| {name} \| [\d.]+ \| {100 * value:.2f} % \|", text), name
     slowest = 0.0
     for name in ("recursive-doubling", "bruck-allgather", "binomial-broadcast", "swing"):
