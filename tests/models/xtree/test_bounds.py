@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import brute_force
 import numpy as np
 import pytest
+from models.xtree import brute_force
 
 from synth.network import Network, builders
 from synth.options import RunOptions

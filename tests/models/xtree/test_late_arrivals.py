@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import brute_force
 import pytest
-from cases import make
+from models.xtree import brute_force
+from models.xtree.cases import make
 
 from synth.family import load
 from synth_models.xtree import FAMILY

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import brute_force
 import numpy as np
 import pytest
-from cases import make
+from models.xtree import brute_force
+from models.xtree.cases import make
 
 import synth
 from synth.api import check

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cases import instance_of
+from models.xtree.cases import instance_of
 
 from synth.errors import UnsupportedError
 from synth.options import RunOptions

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import make
+from models.xtree.cases import make
 
 import synth
 from synth.options import RunOptions

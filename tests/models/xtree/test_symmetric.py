@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cases import make
+from models.xtree.cases import make
 
 import synth
 from synth.family import load

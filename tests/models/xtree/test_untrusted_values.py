@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import brute_force
 import numpy as np
 import pytest
-from cases import make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.xtree import brute_force
+from models.xtree.cases import make
 
 from synth.family import load
 from synth.options import RunOptions

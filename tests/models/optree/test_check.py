@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from optree_cases import limited, ring
+from models.optree.cases import limited, ring
 
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.solution import COLUMNS, Circuits, StepCount, pack, unpack

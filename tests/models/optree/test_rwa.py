@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from optree_cases import options, ring
+from models.optree.cases import options, ring
 
 import synth
 from synth_models.optree.check.replay import check_solution

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from optree_brute_force import fewest_steps
-from optree_cases import SHIPPED, limited, options, ring
+from models.optree.brute_force import fewest_steps
+from models.optree.cases import SHIPPED, limited, options, ring
 
 import synth
 from synth_models.optree.bounds.steps import lower_bound, receive_bound

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from optree_cases import limited, ring
+from models.optree.cases import limited, ring
 from typer.testing import CliRunner
 
 import synth

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optree_brute_force import fewest_steps
-from optree_cases import limited, options, ring
+from models.optree.brute_force import fewest_steps
+from models.optree.cases import limited, options, ring
 
 from synth.family import load
 from synth_models.optree import FAMILY
@@ -94,7 +94,7 @@ def judged(instance: OpTreeInstance, packed: Mapping[str, Any]) -> float | None:
 
 @pytest.mark.parametrize(("nodes", "wavelengths", "optimum"), [(2, 1, 1), (4, 1, 2), (5, 2, 2)])
 def test_odd_numbers_in_a_stored_schedule(nodes: int, wavelengths: int, optimum: int) -> None:
-    """The optima by :mod:`optree_brute_force`."""
+    """The optima by :mod:`models.optree.brute_force`."""
     instance = ring(nodes, wavelengths)
     packed = load(FAMILY.pack)(relay(instance, options()))
     assert judged(instance, packed) == optimum

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from optree_cases import SHIPPED, options, ring
+from models.optree.cases import SHIPPED, options, ring
 
 import synth
 from synth.errors import InputError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optree_cases import options, ring
+from models.optree.cases import options, ring
 
 import synth
 from synth.errors import UnsupportedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from optree_cases import limited, options, ring
+from models.optree.cases import limited, options, ring
 
 import synth
 from synth.errors import UnsupportedError
