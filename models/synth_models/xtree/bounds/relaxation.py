@@ -76,7 +76,7 @@ def stretched_capacity(model: Any, expansion: TimeExpansion) -> None:
     """(1): an arc carries at most z times as much per timestep as it has links."""
     send, rows = list(model.send.values()), list[Row]()
     for arcs, _, variables, coefficients in expansion.capacity_rows():
-        load = zip(coefficients, (send[i] for i in variables), strict=True)
+        load = [(c, send[i]) for c, i in zip(coefficients, variables, strict=True)]
         rows.append(([*load, (-expansion.capacity[arcs[0]], model.stretch)], "<=", 0))
     add_rows(model, "link_capacity", rows)
 

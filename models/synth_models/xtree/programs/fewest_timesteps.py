@@ -28,19 +28,10 @@ LARGEST = 3_000_000  # (chunk, arc, timestep) triples; beyond it building alone 
 def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decide, by: str) -> Outcome:
     """Least number of timesteps of an allgather or reduce-scatter (as an allgather on the reversed network).
 
-    Horizons are tried upwards from the proven lower bound (:func:`synth.solvers.horizon.fewest`). Each is first
-    attacked by the LP relaxation (unless switched off), whose refutation has a certificate, then decided by
-    ``decide``; the search ends at the first horizon with a schedule, which is optimal, or at the incumbent of the
-    references. ``by`` names the solver in proofs. With the parameter ``horizon`` only that horizon is decided.
+    Each horizon is first attacked by the LP relaxation (unless switched off), whose refutation has a certificate, then
+    decided by ``decide``. ``by`` names the solver in proofs.
     """
     network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
-    steps, proof, certificate = lower_bound(instance)
-    horizon = options.method["horizon"]
-    incumbent, origin, seconds = None, "", 0.0
-    if horizon is None and options.method["warm_start"]:
-        started = time.monotonic()
-        incumbent, origin = _incumbent(network, instance.chunks, options, steps)
-        seconds = time.monotonic() - started
 
     def attack(horizon: int) -> Decision:
         if not options.method["relaxation"]:
@@ -54,19 +45,41 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
         decided.solve_s += found.solve_s
         return decided
 
+    outcome = upwards(instance, options, by, attack, lambda bound: _incumbent(network, instance.chunks, options, bound))
+    outcome.solution = _orient(instance, outcome.solution)
+    return outcome
+
+
+def upwards(
+    instance: XTreeInstance,
+    options: RunOptions,
+    by: str,
+    decide: Callable[[int], Decision],
+    incumbent: Callable[[int], tuple[Schedule, str]],
+) -> Outcome:
+    """Try horizons upwards from the proven lower bound (:func:`synth.solvers.horizon.fewest`).
+
+    The search ends at the first horizon with a schedule, which is optimal, or at the ``incumbent`` of the references
+    (bound -> schedule, and whose it is), which counts as solving. With the parameter ``horizon`` only that horizon is
+    decided.
+    """
+    steps, proof, certificate = lower_bound(instance)
+    horizon, known, origin, started = options.method["horizon"], None, "", time.monotonic()
+    if horizon is None and options.method["warm_start"]:
+        known, origin = incumbent(steps)
+    seconds = time.monotonic() - started
     outcome = fewest(
-        attack,
+        decide,
         Proven(steps, proof, certificate),
         options,
         by=by,
         unit="timesteps",
         size=lambda found: found.steps,
-        incumbent=incumbent,
+        incumbent=known,
         origin=origin,
         horizon=horizon,
     )
     outcome.solve_s += seconds
-    outcome.solution = _orient(instance, outcome.solution)
     return outcome
 
 

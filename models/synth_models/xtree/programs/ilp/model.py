@@ -47,7 +47,7 @@ def link_capacity(model: Any, expansion: TimeExpansion) -> None:
     """(1): an arc carries at most as many chunks per timestep as it has links."""
     send, rows = list(model.send.values()), list[Row]()
     for arcs, _, variables, coefficients in expansion.capacity_rows():
-        load = zip(coefficients, (send[i] for i in variables), strict=True)
+        load = [(c, send[i]) for c, i in zip(coefficients, variables, strict=True)]
         rows.append((load, "<=", expansion.capacity[arcs[0]]))
     add_rows(model, "link_capacity", rows)
 
@@ -56,8 +56,11 @@ def conservation(model: Any, expansion: TimeExpansion) -> None:
     """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
     send, held, rows = list(model.send.values()), list(model.held.values()), list[Row]()
     for _, arriving, coefficients, before, after in expansion.arrival_rows():
-        terms = list(zip(coefficients, (send[i] for i in arriving), strict=True))
-        terms += [(sign, held[i]) for sign, i in ((1, before), (-1, after)) if i is not None]
+        terms = [(c, send[i]) for c, i in zip(coefficients, arriving, strict=True)]
+        if before is not None:
+            terms.append((1, held[before]))
+        if after is not None:
+            terms.append((-1, held[after]))
         rows.append((terms, "==", 1 if after is None else 0))
     add_rows(model, "conservation", rows)
 

@@ -15,11 +15,11 @@ from synth.schedule import Schedule
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers import mathprog
 from synth.solvers.catalogue import require
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision
 from synth.solvers.rows import add_rows
 from synth.solvers.status import SolverResult
-from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.programs.fewest_timesteps import upwards
 from synth_models.xtree.programs.joint.model import JointModel
 from synth_models.xtree.references import mesh2d_rings, pull, symmetric, tidalmesh, xtree
 
@@ -49,26 +49,13 @@ def solve_cpsat(instance: XTreeInstance, options: RunOptions) -> Outcome:
 def _search(instance: XTreeInstance, options: RunOptions, solve: Solve, by: str) -> Outcome:
     """Horizons upwards from the bound to the best reference. Rooted infeasibility raises the bound only where it is
     infeasibility of all schedules (no transfer to spare)."""
-    steps, proof, certificate = lower_bound(instance)
-    horizon = options.method["horizon"]
-    incumbent, origin, seconds = None, "", 0.0
-    if horizon is None and options.method["warm_start"]:
-        started = time.monotonic()
-        incumbent, origin = _incumbent(instance, options, steps)
-        seconds = time.monotonic() - started
-    outcome = fewest(
-        lambda timesteps: decide(instance, timesteps, options, solve, by),
-        Proven(steps, proof, certificate),
+    return upwards(
+        instance,
         options,
-        by=by,
-        unit="timesteps",
-        size=lambda found: found.steps,
-        incumbent=incumbent,
-        origin=origin,
-        horizon=horizon,
+        by,
+        lambda timesteps: decide(instance, timesteps, options, solve, by),
+        lambda bound: _incumbent(instance, options, bound),
     )
-    outcome.solve_s += seconds
-    return outcome
 
 
 def decide(instance: XTreeInstance, horizon: int, options: RunOptions, solve: Solve, by: str) -> Decision:
