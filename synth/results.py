@@ -52,13 +52,22 @@ def _addresses(path: Path) -> tuple[list[Path], list[InputError]]:
         found |= set(opened.below(path))
         faults += opened.faults if path == file.parent or path in file.parents else ()
     if not whole:
-        found |= set(path.rglob("*.json"))
+        found |= {file for file in path.rglob("*.json") if not _is_instance(file)}
     if not found and not faults:
         what = (
             f"no records (*.json, {collection.NAME}) below this folder" if path.is_dir() else "no such file or folder"
         )
         raise InputError(what, str(path))
     return sorted(found), faults
+
+
+def _is_instance(file: Path) -> bool:
+    """Whether the file is an instance (a study's, lying beside its records) and no record."""
+    try:
+        with file.open("rb") as stream:
+            return b'"synth-instance/1"' in stream.read(200)
+    except OSError:
+        return False
 
 
 def beside(path: Path) -> Iterator[Record]:

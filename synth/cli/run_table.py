@@ -110,9 +110,9 @@ def print_messages(done: Done) -> None:
 
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"
-        if (
-            record["termination"] in (*DIED, "size_limit", "unsupported", "infeasible", "time_limit")
-            and record["message"]
+        empty = record["termination"] == "finished" and record.value is None and record["kind"] != "bound"
+        if record["message"] and (
+            empty or record["termination"] in (*DIED, "size_limit", "unsupported", "infeasible", "time_limit")
         ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
                 continue  # the tables say it; the records have the words

@@ -13,6 +13,7 @@ _PROGRAM_PARAMETERS = (
     Parameter("break_rotations", read_flag, True, "symmetry breaking: rotations and reflections of the network"),
     Parameter("fold", read_flag, False, "look only for schedules that the network's symmetries map onto themselves"),
     Parameter("relaxation", read_flag, True, "first try to refute a horizon by the symmetric LP relaxation"),
+    Parameter("counting", read_flag, True, "start from the counting bound; off: the program itself refutes horizons"),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 10, "schedules to try, each with other random numbers")
 

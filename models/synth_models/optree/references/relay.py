@@ -38,7 +38,10 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     require_explicit_size(instance)
-    return Outcome("finished", solution=relay(instance, options))
+    found = relay(instance, options)
+    if options.out_of_time():
+        return Outcome("time_limit", found, message="out of time before the last plan: the best schedule so far")
+    return Outcome("finished", found)
 
 
 def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:

@@ -61,16 +61,18 @@ def upwards(
 
     The search ends at the first horizon with a schedule, which is optimal, or at the ``incumbent`` of the references
     (bound -> schedule, and whose it is), which counts as solving. With the parameter ``horizon`` only that horizon is
-    decided.
+    decided; without ``counting`` the search starts at the diameter, so that the program refutes what counting would.
     """
-    steps, proof, certificate = lower_bound(instance)
+    proven = Proven(*lower_bound(instance))
+    if not options.method["counting"]:
+        proven = Proven(instance.topology.diameter, f"diameter {instance.topology.diameter}")
     horizon, known, origin, started = options.method["horizon"], None, "", time.monotonic()
     if horizon is None and options.method["warm_start"]:
-        known, origin = incumbent(steps)
+        known, origin = incumbent(proven.steps)
     seconds = time.monotonic() - started
     outcome = fewest(
         decide,
-        Proven(steps, proof, certificate),
+        proven,
         options,
         by=by,
         unit="timesteps",
