@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synth.reproduction.collect import Comparison, Reproduction
+from synth.reproduction.collect import Reproduction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def page_text(page: Reproduction, family: Family, folder: Path) -> str:
     if page.skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {text}\n" for text in page.skipped))
     if page.comparisons:
-        parts.append("## Printed numbers and ours\n\n" + _comparisons(page.comparisons))
+        parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
     if page.errata:
         parts.append("## Errata\n\nWhat the paper prints, what it should be, and the computation that shows it.\n")
         parts += [
@@ -60,25 +61,23 @@ def page_text(page: Reproduction, family: Family, folder: Path) -> str:
     return "\n".join(parts)
 
 
-def _comparisons(comparisons: list[Comparison]) -> str:
-    header = ["where", "what", "paper", "ours", "difference", "unit", "remark"]
-    rows = [
-        [c.where, c.what, shown(c.paper), shown(c.ours), _percent(c.difference), c.unit, c.remark] for c in comparisons
-    ]
-    return _markdown(header, rows, right={2, 3, 4})
+def _comparisons(page: Reproduction) -> str:
+    rows = comparisons_table(page)
+    cells = rows.map(shown)
+    cells["difference"] = [_percent(item.difference) for item in page.comparisons]
+    return _text(cells, ("paper", "ours", "difference"))
 
 
 def markdown(rows: pd.DataFrame) -> str:
     """A table as Markdown, numbers to six digits and to the right."""
-    numeric = {i for i, kind in enumerate(rows.dtypes) if kind.kind in "iuf"}
-    cells = [[shown(value) for value in row] for row in rows.itertuples(index=False)]
-    return _markdown([str(column) for column in rows.columns], cells, numeric)
+    return _text(rows.map(shown), [name for name, kind in rows.dtypes.items() if kind.kind in "iuf"])
 
 
-def _markdown(header: list[str], rows: list[list[str]], right: set[int]) -> str:
-    rule = ["---:" if i in right else "---" for i in range(len(header))]
-    lines = [header, rule, *[[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+def _text(cells: pd.DataFrame, right: Collection[Any]) -> str:
+    """Texts as a Markdown table; a bar or a line's end in one of them does not end its cell."""
+    plain: Any = cells.map(lambda text: text.replace("|", "\\|").replace("\n", " "))
+    sides = ["right" if name in right else "left" for name in plain.columns]
+    return f"{plain.to_markdown(index=False, disable_numparse=True, colalign=sides)}\n"
 
 
 def shown(value: Any) -> str:
