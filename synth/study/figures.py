@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,10 +89,17 @@ def _values(table: pd.DataFrame) -> Any:
 
 
 def _by_instance(rows: Any, what: str) -> Any:
-    """Rows: instance; columns: label, with a remark where the values are counts. The least where there are several."""
+    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The least where there are
+    several."""
     counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
     labels = rows["label"].where(~counted, rows["label"] + " (counted)")
-    return rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="min")
+    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="min")
+    return grid.loc[sorted(grid.index, key=natural)]
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """To sort names by as a person would: ring-8 before ring-16."""
+    return [(0, int(word)) if word.isdigit() else (1, word) for word in re.split(r"([0-9]+)", name) if word]
 
 
 def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:

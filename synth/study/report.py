@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ from synth.quantities import NOTHING, percent, shown, times
 from synth.record import Record
 from synth.standing import Standing, by_instance
 from synth.study import measures
-from synth.study.figures import by_family
-from synth.study.table import COLUMNS, VALUE_COUNTS, WRONG, plain_name
+from synth.study.figures import by_family, natural
+from synth.study.table import COLUMNS, WRONG, plain_name
 from synth.summary import InstanceRow, closing_line, rows_by_instance
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
@@ -162,7 +161,7 @@ def _parts(
             citation=family.citation,
             objective=family.objective.name,
             closing=closing_line([row for _, row in groups]),
-            best=[row for _, row in sorted(_instance_rows(groups, rows, drawn), key=itemgetter(0))],
+            best=sorted(_instance_rows(groups, rows, drawn), key=lambda row: natural(row.cells[0].text)),
             figures=[(name, _svg(figure, f"{name}-{family_name}")) for name, figure in of_family[family_name]],
             method_columns=_headings(summary.columns),
             methods=[Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(summary)],
@@ -182,11 +181,8 @@ def _headings(columns: Iterable[Any]) -> list[tuple[str, str]]:
     return [(HEADINGS.get(str(name), str(name).replace("_", " ")), COLUMNS.get(str(name), "")) for name in columns]
 
 
-def _instance_rows(
-    found: Iterable[tuple[str, InstanceRow]], rows: Any, drawn: set[str]
-) -> Iterator[tuple[list[str | int], Row]]:
-    """One row an instance (given by its file's hash), with its name to sort by; those of an alarm or a disproved bound
-    are marked."""
+def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, drawn: set[str]) -> Iterator[Row]:
+    """One row an instance (given by its file's hash); those of an alarm or a disproved bound are marked."""
     names = dict(zip(rows["instance_sha256"], rows["instance"], strict=True))
     labels = dict(zip(rows["record"], rows["label"], strict=True))
     runs = rows["instance_sha256"].value_counts()
@@ -210,7 +206,7 @@ def _instance_rows(
             _cell("runs", int(runs[sha]), unit),
             _cell("total_s", row.seconds, unit),
         ]
-        yield [int(word) if word.isdigit() else word for word in re.split(r"(\d+)", name)], Row(cells, marked)
+        yield Row(cells, marked)
 
 
 def _grade(found: Standing) -> Cell:
@@ -305,14 +301,15 @@ def _json(data: Any) -> str:
 def _animations(
     table: pd.DataFrame, records: Sequence[Record], instances: dict[tuple[str, str], Instance]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The best schedule of every instance (least value, then least time), and which are not drawn and why."""
-    good: Any = table[table["status"].isin(VALUE_COUNTS) & (table["evidence"] == "replayed")]
-    firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
-    of_row = {_place(record): record for record in records}
+    """The schedule of every instance's row, by family and instance, and which are not drawn and why."""
+    of_record = {row["record"]: row for row in table.to_dict("records")}
+    best = [row.best for group in by_instance(records).values() for row in rows_by_instance(group)]
+    shown_ones = [
+        (record, of_record[_place(record)]) for record in best if record is not None and record.evidence == "replayed"
+    ]
     made: list[dict[str, Any]] = []
     undrawn = []
-    for row in firsts.sort_values(["family", "instance"]).to_dict("records"):
-        record = of_row[row["record"]]
+    for record, row in sorted(shown_ones, key=lambda pair: (pair[1]["family"], natural(pair[1]["instance"]))):
         instance = instances.get((row["family"], plain_name(row["instance"])))
         found = _frames(record, instance) if len(made) < MOST_ANIMATIONS else "the page is full"
         if isinstance(found, str):
@@ -375,6 +372,7 @@ def animation(found: Frames) -> dict[str, Any]:
     low = found.positions.min(axis=0)
     span = max(float((found.positions.max(axis=0) - low).max()), 1e-9)
     places = [[round(float(x), 4), round(1 - float(y), 4)] for x, y in (found.positions - low) / span]
+    sized = any(_readable(text) != text for text in found.items)
     moves: list[list[list[int]]] = [[] for _ in range(kept)]
     for step, src, dst, item in zip(found.step[keep].tolist(), found.src[keep].tolist(), found.dst[keep].tolist(),
                                     found.item[keep].tolist(), strict=True):  # fmt: skip
@@ -382,7 +380,7 @@ def animation(found: Frames) -> dict[str, Any]:
     return {
         "places": places, "names": list(found.names), "links": found.links.tolist(), "moves": moves,
         "items": [_readable(text) for text in found.items], "groups": found.groups.tolist(),
-        "exact": list(found.items) if any(_readable(text) != text for text in found.items) else [],
+        "exact": ["" if "e+" in text else text for text in found.items] if sized else [],
         "held": found.held.tolist(), "titles": [_readable(text) for text in found.titles], "steps": steps,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
     }  # fmt: skip

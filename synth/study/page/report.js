@@ -73,6 +73,10 @@ function draw(parent, tag, attributes, text) {
 const hue = (index, from = 0) => `--hue: ${((index * 137.508 + from) % 360).toFixed(1)}`;
 const tinted = (index, also) => (index < 0 ? { class: `${also} plain` } : { class: `${also} tint`, style: hue(index) });
 function arc(a, b, radius, lane) { // bent to the right, so that the two directions of a link and parallel links (lanes) stay apart
+  if (a[0] === b[0] && a[1] === b[1]) { // to itself: a loop above the node
+    const [side, foot, peak] = [radius * (1.7 + 0.3 * lane), 0.6 * radius, a[1] - radius * (3 + 0.5 * lane)];
+    return `M${(a[0] - foot).toFixed(1)},${(a[1] - radius).toFixed(1)} C${(a[0] - side).toFixed(1)},${peak.toFixed(1)} ${(a[0] + side).toFixed(1)},${peak.toFixed(1)} ${(a[0] + foot).toFixed(1)},${(a[1] - radius - 4).toFixed(1)}`;
+  }
   const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
   const length = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / length, dy / length];
@@ -120,7 +124,7 @@ function show() {
     draw(link, "title", {}, `${data.names[a]} → ${data.names[b]}${often(a, b)}`);
   }
   const name = (index) => (index < 0 ? "" : data.items[index]);
-  const exact = (index) => (index < 0 || !data.exact.length || data.exact[index] === data.items[index] ? name(index) : `${name(index)} (${data.exact[index]})`);
+  const exact = (index) => (index < 0 || !data.exact.length || !data.exact[index] ? name(index) : `${name(index)} (${data.exact[index]})`);
   const marks = draw(stage, "defs", {});
   const made = new Set();
   function arrow(look, [a, b, index]) {
@@ -142,7 +146,7 @@ function show() {
       if (its.length) when.push(s + 1);
       if (data.held.length && s < now) for (const [, b] of its) holders.add(b);
       seen = new Map();
-      if (data.held.length && s < now - 1) for (const move of its) arrow("trail", move);
+      if (!data.exact.length && s < now - 1) for (const move of its) arrow("trail", move);
     });
   }
   stage.setAttribute("class", (wanted === null ? "" : "follows") + (data.held.length ? " held" : ""));
@@ -165,7 +169,7 @@ function show() {
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
   step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "");
   document.getElementById("following").textContent = wanted === null ? (data.sizes ? `Sizes: ${data.sizes}.` : "")
-    : `${exact(wanted)} moves in ${when.length === 1 ? "step" : "steps"} ${when.join(", ") || "–"}` + (data.held.length ? `; now at ${holders.size} of ${at.length} nodes` : "") + (data.sizes ? `. Sizes: ${data.sizes}.` : ".");
+    : `${data.exact.length ? "messages of " : ""}${exact(wanted)}: ${when.length === 1 ? "in step" : "in steps"} ${when.join(", ") || "–"}` + (data.held.length ? `; now at ${holders.size} of ${at.length} nodes` : "") + (data.sizes ? `. Sizes: ${data.sizes}.` : ".");
   const first = wanted === null ? moves : [...moves].sort((one, other) => (other[2] === wanted) - (one[2] === wanted));
   const listed = first.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
   const count = moves.length === 1 ? "1 transfer: " : `${moves.length} transfers: `;
@@ -181,7 +185,7 @@ function choose() {
   const moved = new Set(data.moves.flat().map((move) => move[2]));
   const known = [...new Set([...data.held.map(([index]) => index), ...moved])].filter((index) => index >= 0).sort((a, b) => a - b);
   document.getElementById("item-label").hidden = known.length === 0;
-  item.replaceChildren(new Option("everything", ""), ...known.map((index) => new Option(data.items[index], index)));
+  item.replaceChildren(new Option("everything", ""), ...known.map((index) => new Option((data.exact.length ? "messages of " : "") + data.items[index], index)));
   document.getElementById("to-row").href = `#row/${data.key}`;
   show();
 }
