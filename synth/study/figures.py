@@ -1,18 +1,22 @@
-"""A study's figures: gaps, ratios, performance profiles and gaps over time."""
+"""A study's figures, per family: gaps, ratios, performance profiles and gaps over time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
+from synth.family import get_family
+from synth.quantities import count
 from synth.record import Record
 from synth.study.measures import performance_profile
 from synth.study.table import VALUE_COUNTS
@@ -20,17 +24,59 @@ from synth.study.table import VALUE_COUNTS
 MOST_INSTANCES = 60  # on one axis
 LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
+INK = "#1c1c1c"  # on light cells, in either theme
+SCALES = {
+    "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),
+    "s": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1, "s")),
+    "bytes/s": ((1, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
+}  # what an axis may count in
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One family's figure: its size [inches] and how to draw it."""
+
+    width: float
+    height: float
+    paint: Callable[[FigureBase], None]
 
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
-    """The figure of that name (see ``definition.FIGURES``), or None where the study has nothing to show in it."""
-    drawers: dict[str, Callable[[pd.DataFrame], Figure | None]] = {
+    """The figure of that name (see ``definition.FIGURES``), or None where the study has nothing to show in it. Families
+    stand below one another: their instances, methods and units have nothing in common."""
+    charts = _charts(name, table, records)
+    if not charts:
+        return None
+    heights = [chart.height + (0.4 if len(charts) > 1 else 0) for chart in charts.values()]
+    figure = Figure(figsize=(max(chart.width for chart in charts.values()), sum(heights)), layout="constrained")
+    if len(charts) == 1:
+        next(iter(charts.values())).paint(figure)
+        return figure
+    parts = figure.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for part, (family, chart) in zip(parts, charts.items(), strict=True):
+        part.suptitle(family, fontsize=11, fontweight="bold")
+        chart.paint(part)
+    return figure
+
+
+def by_family(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Figure]:
+    """The figure of that name for every family that has something to show in it."""
+    figures = {}
+    for family, chart in _charts(name, table, records).items():
+        figures[family] = Figure(figsize=(chart.width, chart.height), layout="constrained")
+        chart.paint(figures[family])
+    return figures
+
+
+def _charts(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Chart]:
+    drawers: dict[str, Callable[[pd.DataFrame], Chart | None]] = {
         "gaps": gaps,
         "ratios": ratios,
         "profile": profile,
         "progress": lambda rows: progress(rows, records),
     }
-    return drawers[name](table)
+    made = {str(family): drawers[name](rows) for family, rows in table.groupby("family", sort=True)}
+    return {family: chart for family, chart in made.items() if chart is not None}
 
 
 def _colours(labels: Sequence[str]) -> dict[str, Any]:
@@ -42,60 +88,63 @@ def _values(table: pd.DataFrame) -> Any:
     return table[table["status"].isin(VALUE_COUNTS) & table["value"].notna()]
 
 
-def _by_instance(rows: Any, what: str, reduce: str = "min") -> Any:
-    """Rows: family/instance; columns: label, with a remark where the values are counts."""
+def _by_instance(rows: Any, what: str) -> Any:
+    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The least where there are
+    several."""
     counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
     labels = rows["label"].where(~counted, rows["label"] + " (counted)")
-    return rows.assign(label=labels).pivot_table(
-        index=["family", "instance"], columns="label", values=what, aggfunc=reduce
-    )
+    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="min")
+    return grid.loc[sorted(grid.index, key=natural)]
 
 
-def _matrix(grid: Any, title: str, what: str, baseline: float, percent: bool) -> Figure:
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """To sort names by as a person would: ring-8 before ring-16."""
+    return [(0, int(word)) if word.isdigit() else (1, word) for word in re.split(r"([0-9]+)", name) if word]
+
+
+def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
     """Instances x labels with the number written into every cell."""
+    if len(grid) > MOST_INSTANCES:
+        title += f", the first {MOST_INSTANCES} of {len(grid)} instances"
     grid = grid.iloc[:MOST_INSTANCES]
-    if percent:
-        grid = 100 * grid
-    height = 1.6 + 0.24 * len(grid)
-    figure = Figure(figsize=(3.2 + 0.95 * grid.shape[1] + 1.2, height), layout="constrained")
-    axes = figure.subplots()
-    numbers = grid.to_numpy(dtype=float)
+    numbers = grid.to_numpy(dtype=float) * (100 if percent else 1)
     top = max(float(np.nanmax(numbers, initial=baseline)), baseline + 1e-6)
     scale = LogNorm(baseline, top) if baseline > 0 and top > 3 * baseline else Normalize(baseline, top)
-    image = axes.imshow(numbers, cmap="YlOrRd", norm=scale, aspect="auto")
-    several = grid.index.get_level_values(0).nunique() > 1
-    names = [f"{family}/{instance}" if several else instance for family, instance in grid.index]
-    axes.set_yticks(range(len(grid)), names, fontsize=7)
-    axes.set_xticks(range(grid.shape[1]), list(grid.columns), rotation=35, ha="right", fontsize=8)
-    for (y, x), number in np.ndenumerate(numbers):
-        if np.isfinite(number):
-            text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"
-            dark = float(scale(number)) > 0.6
-            axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
-    figure.colorbar(image, ax=axes, label=what, shrink=min(1.0, 3 / height))
-    axes.set_title(title, fontsize=10)
-    return figure
+
+    def paint(figure: FigureBase) -> None:
+        axes = figure.subplots()
+        axes.pcolormesh(np.ma.masked_invalid(numbers), cmap="YlOrRd", norm=scale, linewidth=0)
+        axes.invert_yaxis()
+        axes.set_yticks(np.arange(len(grid)) + 0.5, list(grid.index), fontsize=8)
+        axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), rotation=35, ha="right", fontsize=8)
+        for (y, x), number in np.ndenumerate(numbers):
+            if np.isfinite(number):
+                text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"
+                ink = "#ffffff" if float(scale(number)) > 0.6 else INK
+                axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7.5, color=ink)
+        axes.set_title(title, fontsize=10, loc="left")
+
+    longest = max(len(str(name)) for name in grid.index)
+    return Chart(max(4.6, 1.2 + 0.07 * longest + 0.6 * grid.shape[1]), 1.5 + 0.25 * len(grid), paint)
 
 
-def gaps(table: pd.DataFrame) -> Figure | None:
+def gaps(table: pd.DataFrame) -> Chart | None:
     """Gap to the best proven bound, per instance and label, in percent."""
     rows = _values(table)
     rows = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
-    if rows.empty:
-        return None
-    return _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", "gap [%]", 0.0, True)
+    return None if rows.empty else _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", 0.0, True)
 
 
-def ratios(table: pd.DataFrame) -> Figure | None:
+def ratios(table: pd.DataFrame) -> Chart | None:
     """Value over the best known value, per instance and label."""
     rows = _values(table)
     rows = rows[rows["ratio_to_best"].notna()]
     if rows.empty or rows["label"].nunique() < 2:
         return None
-    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value", "ratio", 1.0, False)
+    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×]", 1.0, False)
 
 
-def profile(table: pd.DataFrame) -> Figure | None:
+def profile(table: pd.DataFrame) -> Chart | None:
     """Performance profiles: time of the runs that proved their value best, and value over best value."""
     rows = _values(table)
     rows = rows[rows["evidence"] == "replayed"]
@@ -107,68 +156,94 @@ def profile(table: pd.DataFrame) -> Figure | None:
         charts.append(("value / best value", _by_instance(rows, "ratio_to_best")))
     if not charts:
         return None
-    figure = Figure(figsize=(6.2 * len(charts), 4.2), layout="constrained")
     colours = _colours(sorted(rows["label"].unique()))
-    for axes, (what, costs) in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts, strict=True):
-        right = 1.05
-        for label, (taus, shares) in performance_profile(costs).items():
-            right = max(right, float(taus[-1]))
-            axes.step(taus, shares, where="post", label=label, color=colours[label])
-        for line in axes.get_lines():  # every curve ends at the same right edge
-            taus, shares = line.get_data()
-            line.set_data(np.append(taus, right * 1.05), np.append(shares, shares[-1]))
-        if right > 3:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlim(1.0, right * 1.05)
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_xlabel(f"{what} ≤ τ")
-        axes.set_ylabel(f"share of {len(costs.dropna(how='all'))} instances")
-        axes.grid(alpha=0.3)
-    handles = [Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
-    figure.legend(handles=handles, fontsize=7, loc="outside right upper")
-    return figure
+
+    def paint(figure: FigureBase) -> None:
+        for axes, (what, costs) in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts, strict=True):
+            _profile(axes, what, costs, colours)
+        handles = [Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
+        figure.legend(handles=handles, fontsize=7, loc="outside right upper", framealpha=0)
+
+    return Chart(1.4 + 4.4 * len(charts), 3.6, paint)
 
 
-def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
+def _profile(axes: Any, what: str, costs: Any, colours: dict[str, Any]) -> None:
+    right = 1.05
+    for label, (taus, shares) in performance_profile(costs).items():
+        right = max(right, float(taus[-1]))
+        axes.step(taus, shares, where="post", label=label, color=colours[label])
+    for line in axes.get_lines():  # every curve ends at the same right edge
+        taus, shares = line.get_data()
+        line.set_data(np.append(taus, right * 1.05), np.append(shares, shares[-1]))
+    if right > 3:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(1.0, right * 1.05)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel(f"{what} ≤ τ", fontsize=9)
+    axes.set_ylabel(f"share of {len(costs.dropna(how='all'))} instances", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3)
+
+
+def progress(table: pd.DataFrame, records: Sequence[Record]) -> Chart | None:
     """Incumbent and bound over time of the programs that took longest, up to six instances on which something
     happened on the way."""
     of_path = {record.path.as_posix(): record for record in records if record.path is not None}
     rows: Any = table[table["status"].isin(VALUE_COUNTS) & (table["kind"] == "program")]
-    charts: dict[tuple[str, str], list[tuple[str, list[Any]]]] = {}
+    charts: dict[str, list[tuple[str, list[Any]]]] = {}
     for row in rows.sort_values("total_s", ascending=False).to_dict("records"):
         record = next((r for path, r in of_path.items() if path.endswith("/" + row["record"])), None)
         steps = _curves(record.data.get("progress") or []) if record is not None else []
         if len(steps) > 2 and steps[-1][0] - steps[0][0] > LEAST_SPAN_S:
-            charts.setdefault((row["family"], row["instance"]), []).append((row["label"], steps))
-    chosen = list(charts.items())[:6]
+            charts.setdefault(row["instance"], []).append((row["label"], steps))
+    chosen = [(instance, curves[:6]) for instance, curves in list(charts.items())[:6]]
     if not chosen:
         return None
-    lines = (len(chosen) + 2) // 3
-    figure = Figure(figsize=(5.2 * min(3, len(chosen)), 3.4 * lines), layout="constrained")
-    axes_list = list(np.ravel(figure.subplots(lines, min(3, len(chosen)), squeeze=False)))
+    columns, lines = min(3, len(chosen)), (len(chosen) + 2) // 3
     colours = _colours(sorted({label for _, curves in chosen for label, _ in curves}))
-    for axes, ((_, instance), curves) in zip(axes_list, chosen, strict=False):
-        end = max(steps[-1][0] for _, steps in curves[:6])
-        for label, steps in curves[:6]:
-            seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
-            for column, style in ((1, "-"), (2, "--")):
-                heights = [np.nan if step[column] is None else step[column] for step in [*steps, steps[-1]]]
-                axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
-                          label=label if column == 1 else None)  # fmt: skip
-        axes.set_title(instance, fontsize=9)
-        if end > 10 * max(LEAST_S, min(steps[0][0] for _, steps in curves[:6])):
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.set_xlabel("seconds")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
-    for axes in axes_list[len(chosen) :]:
-        axes.set_visible(False)
-    axes_list[0].set_ylabel(f"incumbent (full), bound (dashed) [{table['unit'].iloc[0]}]")
-    return figure
+    objective = get_family(str(table["family"].iloc[0])).objective
+
+    def paint(figure: FigureBase) -> None:
+        all_axes = list(np.ravel(figure.subplots(lines, columns, squeeze=False)))
+        for axes, (instance, curves) in zip(all_axes, chosen, strict=False):
+            _progress(axes, instance, curves, objective.unit, colours)
+        for axes in all_axes[len(chosen) :]:
+            axes.set_visible(False)
+        figure.supylabel("value (full), bound (dashed)", fontsize=9)
+
+    return Chart(0.6 + 4.4 * columns, 3.2 * lines, paint)
+
+
+def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, colours: dict[str, Any]) -> None:
+    end = max(steps[-1][0] for _, steps in curves)
+    highest = max(height for _, steps in curves for step in steps for height in step[1:] if height is not None)
+    factor, name = scaled(unit, highest)
+    for label, steps in curves:
+        seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
+        for column, style in ((1, "-"), (2, "--")):
+            heights = [np.nan if step[column] is None else step[column] / factor for step in [*steps, steps[-1]]]
+            axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
+                      label=label if column == 1 else None)  # fmt: skip
+    axes.set_title(instance, fontsize=9)
+    if end > 10 * max(LEAST_S, min(steps[0][0] for _, steps in curves)):
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(EngFormatter("s"))
+    axes.yaxis.set_major_formatter(lambda height, _: count(round(height, 9)))
+    axes.set_xlabel("time", fontsize=9)
+    axes.set_ylabel(name, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, framealpha=0)
+
+
+def scaled(unit: str, highest: float) -> tuple[float, str]:
+    """What an axis up to ``highest`` of the unit counts in: the factor and its name."""
+    steps = SCALES.get(unit, ((1, unit),))
+    return next(((factor, name) for factor, name in reversed(steps) if factor <= highest), steps[0])
 
 
 def _curves(steps: Sequence[Any]) -> list[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
@@ -21,19 +22,38 @@ import synth
 from synth.family import get_family, load
 from synth.frames import Frames
 from synth.instance import Instance
+from synth.quantities import NOTHING, percent, shown, times
 from synth.record import Record
+from synth.standing import Standing, by_instance
 from synth.study import measures
-from synth.study.table import COLUMNS, VALUE_COUNTS, WRONG, place, plain_name
+from synth.study.figures import by_family, natural
+from synth.study.table import COLUMNS, WRONG, place, plain_name
+from synth.summary import InstanceRow, closing_line, rows_by_instance
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
 MOST_NODES = 256
-LONGEST = 7  # digits before the point that a table shows without a power of ten
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
-    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
+    "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
     "best_proof", "gap", "ratio_to_best", "win", "solved", "total_s", "message", "faults",
 )  # fmt: skip
+VALUES = ("value", "bound", "best_value", "best_bound")  # columns in the objective's unit
+GAPS = ("gap", "gap_own", "mean_gap")
+HEADINGS = {"total_s": "time", "time_s": "time", "label": "run"}
+INSTANCE_COLUMNS = {
+    "instance": "the instance; the link shows its best schedule",
+    "best": "least value of a replayed schedule over all methods",
+    "bound": "greatest proven bound over all methods",
+    "gap": "(best - bound) / best",
+    "proof": "what proves the bound: a certificate that the check derived it from again, or a solver's word",
+    "by": "the run that found the best value",
+    "published": "value of the paper's own algorithm",
+    "ratio": "published / best: above 1 the best is better",
+    "runs": "runs on the instance",
+    "time": "of all runs, making the model and solving",
+}
+_BYTES = re.compile(r"(?<![\w.])(\d[\d.]*(?:e[+-]?\d+)?)(?: of (\d[\d.]*(?:e[+-]?\d+)?))? bytes\b")
 
 
 @dataclass(frozen=True)
@@ -46,19 +66,55 @@ class Ran:
     study_file: str = ""
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A table's cell: ``text`` as a person reads it, ``title`` the exact value, ``sort`` what to sort by (a number, or
+    empty for nothing; None: by the text), ``look`` its classes."""
+
+    text: str
+    sort: float | str | None = None
+    title: str = ""
+    look: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A table's row; ``look`` is its class."""
+
+    cells: Sequence[Cell]
+    look: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the report says about one family. ``columns`` are pairs (heading, meaning)."""
+
+    name: str
+    title: str
+    citation: str
+    objective: str
+    closing: str
+    best: Sequence[Row]
+    figures: Sequence[tuple[str, str]]
+    method_columns: Sequence[tuple[str, str]]
+    methods: Sequence[Row]
+    run_columns: Sequence[tuple[str, str]]
+    runs: Sequence[Row]
+
+
 def write(
     path: Path, ran: Ran, table: pd.DataFrame, figures: Sequence[tuple[str, Figure]], records: Sequence[Record],
     instances: Sequence[Instance],
 ) -> None:  # fmt: skip
-    """Write the report to ``path``. The ``instances`` are needed to draw their best schedules."""
+    """Write the report to ``path``. The ``instances`` are needed to draw their best schedules. Where the study has
+    several families, each gets its own of the named ``figures``."""
     from jinja2 import Environment, PackageLoader
 
     page = files("synth.study") / "page"
     environment = Environment(loader=PackageLoader("synth.study", "page"), autoescape=True)
-    environment.filters["for_people"] = for_people
     template = environment.get_template("report.html")
-    best = measures.best_of_instances(table) if len(table) else pd.DataFrame()
-    animations, undrawn = _animations(table, {place(record, path.parent): record for record in records}, instances)
+    animations, undrawn = _animations(table, path.parent, records, instances)
     text = template.render(
         title=ran.title,
         command=ran.command,
@@ -68,19 +124,116 @@ def write(
         facts=_facts(table),
         alarms=alarms(table),
         skipped=ran.notes,
-        summary=_rows(measures.summary(table)) if len(table) else [],
-        best=_rows(best),
-        columns=_shown(table),
-        rows=_rows(table[_shown(table)]),
-        meanings=COLUMNS,
-        shift=measures.SHIFT_S,
-        figures=[(name, _svg(figure, name)) for name, figure in figures],
+        parts=list(_parts(table, path.parent, figures, records, {one["key"] for one in animations})),
+        instance_columns=list(INSTANCE_COLUMNS.items()),
+        shift=shown(measures.SHIFT_S, "s"),
         animations=_json(animations),
         undrawn=undrawn,
         most_animations=MOST_ANIMATIONS,
-        most_moves=MOST_MOVES,
+        most_moves=f"{MOST_MOVES:,}",
     )
     path.write_text(text, encoding="utf-8")
+
+
+def _parts(
+    table: pd.DataFrame, folder: Path, figures: Sequence[tuple[str, Figure]], records: Sequence[Record], drawn: set[str]
+) -> Iterator[Part]:
+    families: list[str] = sorted(table["family"].unique()) if len(table) else []
+    of_family: dict[str, list[tuple[str, Figure]]] = {family: [] for family in families}
+    for name, figure in figures:
+        found = {families[0]: figure} if len(families) == 1 else by_family(name, table, records)
+        for family_name, one in found.items():
+            of_family[family_name].append((name, one))
+    for family_name in families:
+        family = get_family(family_name)
+        rows: Any = table[table["family"] == family_name]
+        unit = family.objective.unit
+        groups = [
+            (sha, rows_by_instance(group)[0]) for (of, sha), group in by_instance(records).items() if of == family_name
+        ]
+        summary: Any = measures.summary(rows).drop(columns="family")
+        columns = [*SHOWN, *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN)]
+        columns = [name for name in columns if _filled(rows[name])]
+        summary = summary[[name for name in summary.columns if _filled(summary[name])]]
+        yield Part(
+            name=family_name,
+            title=family.title,
+            citation=family.citation,
+            objective=family.objective.name,
+            closing=closing_line([row for _, row in groups]),
+            best=sorted(_instance_rows(groups, rows, folder, drawn), key=lambda row: natural(row.cells[0].text)),
+            figures=[(name, _svg(figure, f"{name}-{family_name}")) for name, figure in of_family[family_name]],
+            method_columns=_headings(summary.columns),
+            methods=[Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(summary)],
+            run_columns=_headings(columns),
+            runs=[
+                Row([_cell(name, row[name], unit) for name in columns], str(row["status"]).replace(" ", "-"))
+                for row in _rows(rows)
+            ],
+        )
+
+
+def _filled(column: Any) -> bool:
+    return any(value == value and value is not None and value != "" for value in column)
+
+
+def _headings(columns: Iterable[Any]) -> list[tuple[str, str]]:
+    return [(HEADINGS.get(str(name), str(name).replace("_", " ")), COLUMNS.get(str(name), "")) for name in columns]
+
+
+def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: Path, drawn: set[str]) -> Iterator[Row]:
+    """One row an instance (given by its file's hash); those of an alarm or a disproved bound are marked."""
+    names = dict(zip(rows["instance_sha256"], rows["instance"], strict=True))
+    labels = dict(zip(rows["record"], rows["label"], strict=True))
+    runs = rows["instance_sha256"].value_counts()
+    for sha, row in found:
+        name, unit, best, standing = names[sha], get_family(row.family).objective.unit, row.best, row.standing
+        key = f"{row.family}/{name}"
+        marked = "alarm" if standing.alarms else "bound-disproved" if standing.disproved else ""
+        value = _cell("value", None if best is None else best.value, unit)
+        if best is not None and best.evidence == "counted":
+            value = replace(value, text=f"{value.text} (counted)")
+        gap = _cell("gap", row.gap, unit)
+        cells = [
+            Cell(name, link=key if key in drawn else ""),
+            value,
+            _cell("bound", standing.bound, unit),
+            replace(gap, text=f"{gap.text} ✓", title=f"proven best; gap {gap.title}") if row.solved else gap,
+            _grade(standing),
+            Cell(NOTHING) if best is None else Cell(labels.get(place(best, folder), best.label)),
+            _cell("value", None if row.published is None else row.published.value, unit),
+            _cell("ratio_to_best", row.ratio, unit),
+            _cell("runs", int(runs[sha]), unit),
+            _cell("total_s", row.seconds, unit),
+        ]
+        yield Row(cells, marked)
+
+
+def _grade(found: Standing) -> Cell:
+    """By what an instance's bound is proven."""
+    if found.best is None:
+        return Cell(NOTHING)
+    if found.best.grade == "certified":
+        return Cell("certified", title="the check derived the bound again from its certificate", look="certified")
+    return Cell(f"solver {found.proof}", title=f"the word of {found.best.words_of_grade}", look="solver")
+
+
+def _cell(name: str, value: Any, unit: str) -> Cell:
+    """A column's value as a person reads it; the exact number in the title."""
+    if value is None or value != value:
+        return Cell(NOTHING, "", look="n")
+    if isinstance(value, bool):
+        return Cell("yes" if value else "no", int(value))
+    if not isinstance(value, int | float):
+        grade = ("certified" if value == "certified" else "solver") if name in ("proof", "best_proof") and value else ""
+        return Cell(str(value), look=grade)
+    exact = f"{value:.17g}" if float(value).is_integer() else repr(float(value))
+    if name in GAPS:
+        return Cell(percent(value), value, exact, "n")
+    if name.startswith("ratio"):
+        return Cell(times(value), value, exact, "n")
+    of = unit if name in VALUES else "s" if name.endswith("_s") else ""
+    return Cell(shown(float(value), of), value, f"{exact} {of}".strip(), "n")
 
 
 def alarms(table: pd.DataFrame) -> list[str]:
@@ -90,18 +243,6 @@ def alarms(table: pd.DataFrame) -> list[str]:
         for status in ("alarm", "bound disproved")
         for row in (table[table["status"] == status].to_dict("records") if len(table) else ())
     ]
-
-
-def for_people(value: float) -> str:
-    """A number of a table: whole numbers in full, others to four digits."""
-    if float(value).is_integer() and abs(value) < 10**12:
-        return f"{value:.0f}"
-    return f"{value:.4g}" if abs(value) < 10**LONGEST else f"{value:.6g}"
-
-
-def _shown(table: pd.DataFrame) -> list[str]:
-    first = SHOWN[1:] if table["family"].nunique() == 1 else SHOWN
-    return [*first, *(name for name in table.columns if name.startswith("ratio_to_") and name not in SHOWN)]
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -121,15 +262,17 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
     empty = len(table) - good - failed
     used = table[table["solver"] != ""]
     solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
-    limits = table["time_limit_s"].astype(float).map(lambda limit: f"{limit:g} s" if limit == limit else "none")
+    limits = table["time_limit_s"].astype(float).map(lambda limit: shown(limit, "s") if limit == limit else "none")
+    gaps = table["relative_gap"].astype(float).map(percent)
     return [
-        ("runs", f"{len(table)}: {good} ok, {failed} failed, disproved or an alarm, {empty} without value and bound"),
+        ("runs", f"{len(table):,}: {good:,} ok, {failed:,} failed, disproved or an alarm, "
+                 f"{empty:,} with neither value nor bound"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
         ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
                              + "; " + _distinct(solvers)),
         ("limits", _distinct(limits)),
-        ("seeds, threads, gaps", "; ".join(_distinct(table[name]) for name in ("seed", "threads", "relative_gap"))),
+        ("seeds; threads; gaps", "; ".join(_distinct(values) for values in (table["seed"], table["threads"], gaps))),
         ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}, Python "
                         f"{platform.python_version()}, {', '.join(installed)}"),
     ]  # fmt: skip
@@ -140,13 +283,15 @@ def _distinct(values: Iterable[Any]) -> str:
 
 
 def _svg(figure: Figure, name: str) -> str:
-    buffer = io.StringIO()
+    """The figure as a part of the page: no background, and what is black takes the page's text colour."""
     import matplotlib as mpl
 
+    buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    text = text[text.index("<svg") :].replace("#000000", "currentColor")
+    return re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
 
 
 def _json(data: Any) -> str:
@@ -154,24 +299,46 @@ def _json(data: Any) -> str:
 
 
 def _animations(
-    table: pd.DataFrame, records: Mapping[str, Record], instances: Sequence[Instance]
+    table: pd.DataFrame, folder: Path, records: Sequence[Record], instances: Sequence[Instance]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The best schedule of every instance (least value, then least time), and which are not drawn and why. ``records``
-    are by the table's column ``record``."""
+    """The schedule of every instance's row, by family and instance, and which are not drawn and why."""
+    of_record = {row["record"]: row for row in table.to_dict("records")}
+    best = [row.best for group in by_instance(records).values() for row in rows_by_instance(group)]
+    shown_ones = [
+        (record, of_record[place(record, folder)])
+        for record in best
+        if record is not None and record.evidence == "replayed"
+    ]
     by_name = {(instance.family, instance.name): instance for instance in instances}
-    good: Any = table[table["status"].isin(VALUE_COUNTS) & (table["evidence"] == "replayed")]
-    firsts = good.sort_values(["value", "total_s"], kind="stable").groupby(["family", "instance"], sort=True).head(1)
     made: list[dict[str, Any]] = []
     undrawn = []
-    for row in firsts.sort_values(["family", "instance"]).to_dict("records"):
+    for record, row in sorted(shown_ones, key=lambda pair: (pair[1]["family"], natural(pair[1]["instance"]))):
         instance = by_name.get((row["family"], plain_name(row["instance"])))
-        found = _frames(records[row["record"]], instance) if len(made) < MOST_ANIMATIONS else "the page is full"
+        found = _frames(record, instance) if len(made) < MOST_ANIMATIONS else "the page is full"
         if isinstance(found, str):
             undrawn.append(f"{row['instance']}: {found}")
             continue
-        title = f"{row['instance']}: {row['label']}, {for_people(row['value'])} {row['unit']}"
-        made.append(animation(found) | {"title": title})
+        of = "" if row["unit"] in ("s", "bytes", "bytes/s") else f" {row['unit']}"
+        title = f"{row['instance']}: {row['label']}, {shown(row['value'], row['unit'])}{of}"
+        key = f"{row['family']}/{row['instance']}"
+        words = {"title": title, "key": key, "family": row["family"], "sizes": _sizes(instance)}
+        made.append(animation(found) | words)
     return made, undrawn
+
+
+def _sizes(instance: Instance | None) -> str:
+    """The sizes that an instance states for all its data alike: its numbers that are named ``…bytes``."""
+    sizes = [] if instance is None else [(name, getattr(instance, name)) for name in type(instance).model_fields]
+    return ", ".join(
+        f"{name.removesuffix('bytes').rstrip('_').replace('_', ' ') or 'data'} {shown(size, 'bytes')}"
+        for name, size in sizes
+        if name.endswith("bytes") and isinstance(size, int | float)
+    )
+
+
+def _readable(text: str) -> str:
+    """A text of frames with its sizes as a person reads them: 8388608 bytes as 8.00 MiB."""
+    return _BYTES.sub(lambda m: " of ".join(shown(float(part), "bytes") for part in m.groups() if part), text)
 
 
 def _frames(record: Record, instance: Instance | None) -> Frames | str:
@@ -198,18 +365,20 @@ def _frames(record: Record, instance: Instance | None) -> Frames | str:
 def animation(found: Frames) -> dict[str, Any]:
     """Frames as plain data for the page's script, cut to whole steps of at most ``MOST_MOVES`` moves in all."""
     steps = int(found.step.max(initial=0))
-    shown = int((np.cumsum(np.bincount(found.step, minlength=1)[1:]) <= MOST_MOVES).sum())
-    keep = found.step <= shown
+    kept = int((np.cumsum(np.bincount(found.step, minlength=1)[1:]) <= MOST_MOVES).sum())
+    keep = found.step <= kept
     low = found.positions.min(axis=0)
     span = max(float((found.positions.max(axis=0) - low).max()), 1e-9)
     places = [[round(float(x), 4), round(1 - float(y), 4)] for x, y in (found.positions - low) / span]
-    moves: list[list[list[int]]] = [[] for _ in range(shown)]
+    sized = any(_readable(text) != text for text in found.items)
+    moves: list[list[list[int]]] = [[] for _ in range(kept)]
     for step, src, dst, item in zip(found.step[keep].tolist(), found.src[keep].tolist(), found.dst[keep].tolist(),
                                     found.item[keep].tolist(), strict=True):  # fmt: skip
         moves[step - 1].append([src, dst, item])
     return {
         "places": places, "names": list(found.names), "links": found.links.tolist(), "moves": moves,
-        "items": list(found.items), "groups": found.groups.tolist(), "held": found.held.tolist(),
-        "titles": list(found.titles), "steps": steps,
+        "items": [_readable(text) for text in found.items], "groups": found.groups.tolist(),
+        "exact": ["" if "e+" in text else text for text in found.items] if sized else [],
+        "held": found.held.tolist(), "titles": [_readable(text) for text in found.titles], "steps": steps,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
     }  # fmt: skip

@@ -21,23 +21,42 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }));
 }
 
-const runs = document.getElementById("runs");
-const filter = document.getElementById("filter");
-const onlyFailed = document.getElementById("only-failed");
-function applyFilter() {
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  let shown = 0;
-  for (const row of runs.tBodies[0].rows) {
-    const text = row.textContent.toLowerCase();
-    const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || ["failed", "disproved", "bound-disproved", "alarm"].includes(row.className));
-    row.hidden = !fits;
-    shown += fits;
-  }
-  document.getElementById("count").textContent = `${shown} of ${runs.tBodies[0].rows.length} runs`;
+// Light or dark: the reader's system says, until the button does.
+const themeButton = document.getElementById("theme");
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+const stored = (use) => { try { return use(localStorage); } catch { return null; } }; // pages without storage forget it
+function applyTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  const dark = (theme || (systemDark.matches ? "dark" : "light")) === "dark";
+  themeButton.setAttribute("aria-pressed", dark);
 }
-filter.addEventListener("input", applyFilter);
-onlyFailed.addEventListener("change", applyFilter);
-applyFilter();
+applyTheme(stored((storage) => storage.getItem("synth-theme")));
+themeButton.addEventListener("click", () => {
+  const theme = themeButton.getAttribute("aria-pressed") === "true" ? "light" : "dark";
+  stored((storage) => storage.setItem("synth-theme", theme));
+  applyTheme(theme);
+});
+systemDark.addEventListener("change", () => applyTheme(document.documentElement.dataset.theme));
+
+const WRONG = ["failed", "disproved", "bound-disproved", "alarm"];
+for (const part of document.querySelectorAll("details.runs")) {
+  const [filter, onlyFailed] = [part.querySelector(".filter"), part.querySelector(".only-failed")];
+  const rows = [...part.querySelector("table").tBodies[0].rows];
+  const applyFilter = () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      const fits = words.every((word) => text.includes(word)) && (!onlyFailed.checked || WRONG.includes(row.className));
+      row.hidden = !fits;
+      shown += fits;
+    }
+    part.querySelector(".count").textContent = `${shown} of ${rows.length} runs`;
+  };
+  filter.addEventListener("input", applyFilter);
+  onlyFailed.addEventListener("change", applyFilter);
+  applyFilter();
+}
 
 // Schedules, step by step. places: node → [x, y] in 0..1; moves[step]: [src, dst, item]; held: [item, node] before step 1.
 const all = JSON.parse(document.getElementById("animations").textContent);
@@ -51,8 +70,13 @@ function draw(parent, tag, attributes, text) {
   parent.append(node);
   return node;
 }
-const colour = (index) => (index < 0 ? "#0b62b0" : `hsl(${(index * 137.508) % 360} 70% 42%)`);
+const hue = (index, from = 0) => `--hue: ${((index * 137.508 + from) % 360).toFixed(1)}`;
+const tinted = (index, also) => (index < 0 ? { class: `${also} plain` } : { class: `${also} tint`, style: hue(index) });
 function arc(a, b, radius, lane) { // bent to the right, so that the two directions of a link and parallel links (lanes) stay apart
+  if (a[0] === b[0] && a[1] === b[1]) { // to itself: a loop above the node
+    const [side, foot, peak] = [radius * (1.7 + 0.3 * lane), 0.6 * radius, a[1] - radius * (3 + 0.5 * lane)];
+    return `M${(a[0] - foot).toFixed(1)},${(a[1] - radius).toFixed(1)} C${(a[0] - side).toFixed(1)},${peak.toFixed(1)} ${(a[0] + side).toFixed(1)},${peak.toFixed(1)} ${(a[0] + foot).toFixed(1)},${(a[1] - radius - 4).toFixed(1)}`;
+  }
   const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
   const length = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / length, dy / length];
@@ -99,65 +123,112 @@ function show() {
     const link = draw(stage, "path", { class: "link", d: arc(at[a], at[b], radius, lanes(seen, a, b)) });
     draw(link, "title", {}, `${data.names[a]} → ${data.names[b]}${often(a, b)}`);
   }
-  seen = new Map();
   const name = (index) => (index < 0 ? "" : data.items[index]);
+  const exact = (index) => (index < 0 || !data.exact.length || !data.exact[index] ? name(index) : `${name(index)} (${data.exact[index]})`);
   const marks = draw(stage, "defs", {});
   const made = new Set();
-  for (const [a, b, index] of moves) {
-    const tint = colour(index);
+  function arrow(look, [a, b, index]) {
     const id = `head${index}`;
     if (!made.has(id)) {
       made.add(id);
-      const marker = draw(marks, "marker", { id, viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 4, markerHeight: 4, orient: "auto" });
-      draw(marker, "path", { d: "M0,0 L8,4 L0,8 z", fill: tint });
+      const marker = draw(marks, "marker", { id, viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 16, markerHeight: 16, markerUnits: "userSpaceOnUse", orient: "auto" });
+      draw(marker, "path", { d: "M0,0 L8,4 L0,8 z", ...tinted(index, "head") });
     }
-    const line = draw(stage, "path", { class: "move", d: arc(at[a], at[b], radius, lanes(seen, a, b)), stroke: tint, "marker-end": `url(#${id})` });
-    draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}${often(a, b)}`);
+    return draw(stage, "path", { d: arc(at[a], at[b], radius, lanes(seen, a, b)), "marker-end": `url(#${id})`, ...tinted(index, look) });
   }
+  const wanted = item.value === "" ? null : Number(item.value);
   const holders = new Set();
-  const wanted = Number(item.value);
-  if (data.held.length) {
-    for (const [index, node] of data.held) if (index === wanted) holders.add(node);
-    for (let s = 0; s < now; s++) for (const [, b, index] of data.moves[s]) if (index === wanted) holders.add(b);
+  const when = [];
+  if (wanted !== null) {
+    if (data.held.length) for (const [index, node] of data.held) if (index === wanted) holders.add(node);
+    data.moves.forEach((group, s) => {
+      const its = group.filter((move) => move[2] === wanted);
+      if (its.length) when.push(s + 1);
+      if (data.held.length && s < now) for (const [, b] of its) holders.add(b);
+      seen = new Map();
+      if (!data.exact.length && s < now - 1) for (const move of its) arrow("trail", move);
+    });
+  }
+  stage.setAttribute("class", (wanted === null ? "" : "follows") + (data.held.length ? " held" : ""));
+  seen = new Map();
+  for (const move of moves) {
+    const [a, b, index] = move;
+    const line = arrow(index === wanted ? "move followed" : "move", move);
+    draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + exact(index) : ""}${often(a, b)}`);
+    if (index >= 0) line.addEventListener("click", () => { item.value = index === wanted ? "" : index; show(); });
   }
   at.forEach(([x, y], node) => {
-    const group = draw(stage, "g", { class: holders.has(node) ? "node holds" : "node" });
-    const circle = draw(group, "circle", { cx: x, cy: y, r: radius });
-    if (data.groups.length && !holders.has(node)) circle.style.fill = `hsl(${(data.groups[node] * 137.508 + 40) % 360} 75% 88%)`;
-    if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(14, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
+    const grouped = data.groups.length && !holders.has(node);
+    const look = { class: `node${holders.has(node) ? " holds" : ""}${grouped ? " grouped" : ""}` };
+    const group = draw(stage, "g", grouped ? { ...look, style: hue(data.groups[node], 40) } : look);
+    draw(group, "circle", { cx: x, cy: y, r: radius });
+    if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(20, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
     draw(group, "title", {}, `node ${data.names[node]}${data.groups.length ? ", group " + data.groups[node] : ""}`);
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
-  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "")
-    + (data.held.length ? `; ${data.items[wanted]} then at ${holders.size} of ${at.length} nodes` : "");
-  const listed = moves.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "");
+  document.getElementById("following").textContent = wanted === null ? (data.sizes ? `Sizes: ${data.sizes}.` : "")
+    : `${data.exact.length ? "messages of " : ""}${exact(wanted)}: ${when.length === 1 ? "in step" : "in steps"} ${when.join(", ") || "–"}` + (data.held.length ? `; now at ${holders.size} of ${at.length} nodes` : "") + (data.sizes ? `. Sizes: ${data.sizes}.` : ".");
+  const first = wanted === null ? moves : [...moves].sort((one, other) => (other[2] === wanted) - (one[2] === wanted));
+  const listed = first.slice(0, 60).map(([a, b, index]) => `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + name(index) : ""}`);
   const count = moves.length === 1 ? "1 transfer: " : `${moves.length} transfers: `;
   const heading = now === 0 ? "Before the first step." : (data.titles[now - 1] ? data.titles[now - 1] + ". " : "") + count;
   document.getElementById("transfers").textContent = heading + listed.join(", ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
+  stage.setAttribute("aria-label", `${data.title}, step ${now} of ${data.steps}`);
 }
+const section = document.getElementById("schedules");
 function choose() {
   const data = all[chosen.value];
   slider.max = data.moves.length;
   slider.value = Math.min(1, data.moves.length);
-  document.getElementById("item-label").hidden = data.held.length === 0;
-  item.replaceChildren(...[...new Set(data.held.map(([index]) => index))].map((index) => new Option(data.items[index], index)));
+  const moved = new Set(data.moves.flat().map((move) => move[2]));
+  const known = [...new Set([...data.held.map(([index]) => index), ...moved])].filter((index) => index >= 0).sort((a, b) => a - b);
+  document.getElementById("item-label").hidden = known.length === 0;
+  item.replaceChildren(new Option("everything", ""), ...known.map((index) => new Option((data.exact.length ? "messages of " : "") + data.items[index], index)));
+  document.getElementById("to-row").href = `#row/${data.key}`;
   show();
 }
+function follow() { // #schedule/family/instance shows that schedule, #row/family/instance the row that links to it
+  const [, kind, key] = decodeURIComponent(location.hash).match(/^#(schedule|row)\/(.*)$/) || [];
+  const index = all.findIndex((data) => data.key === key);
+  if (kind === "schedule" && index >= 0) {
+    chosen.value = index;
+    choose();
+    section.scrollIntoView();
+    chosen.focus({ preventScroll: true });
+  } else if (kind === "row") {
+    const link = [...document.querySelectorAll("td a")].find((one) => decodeURIComponent(one.hash) === `#schedule/${key}`);
+    if (link) { link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); }
+  }
+}
 if (all.length) {
-  all.forEach((data, index) => chosen.append(new Option(data.title, index)));
+  const families = new Map();
+  all.forEach((data, index) => families.set(data.family, [...(families.get(data.family) || []), new Option(data.title, index)]));
+  for (const [family, options] of families) {
+    const group = document.createElement("optgroup");
+    group.label = family;
+    group.append(...options);
+    chosen.append(...(families.size > 1 ? [group] : options));
+  }
   chosen.addEventListener("change", choose);
   slider.addEventListener("input", show);
   item.addEventListener("change", show);
   const move = (by) => { slider.value = Number(slider.value) + by; show(); };
   document.getElementById("back").addEventListener("click", () => move(-1));
   document.getElementById("forth").addEventListener("click", () => move(1));
-  document.addEventListener("keydown", (event) => {
+  section.addEventListener("keydown", (event) => {
     if (["INPUT", "SELECT"].includes(event.target.tagName)) return;
     if (event.key === "ArrowLeft") move(-1);
     if (event.key === "ArrowRight") move(1);
   });
   choose();
+  follow();
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => { // a second click on a link changes no hash
+    if (event.target.closest("a")?.getAttribute("href") === location.hash) follow();
+  });
 } else {
-  document.getElementById("schedules").hidden = true;
+  section.hidden = true;
+  document.getElementById("to-schedules").hidden = true;
 }
