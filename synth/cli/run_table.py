@@ -61,11 +61,9 @@ def write_table(done: Sequence[tuple[Run, Record]], results: Path, path: Path) -
         writer.writerow(("instance", "method", "solver", *COLUMNS[2:]))
         for run, record in done:
             best = found[run.instance.family, run.instance.sha256]
-            writer.writerow((
-                run.instance.name, run.method.name, run.options.solver, record.value, best.bound,
-                gap(record.value, best.bound), best.proof if best.best else None, record.run_s, record.ok,
-                record["termination"],
-            ))  # fmt: skip
+            asked = run.instance.name, run.method.name, run.options.solver
+            proven = best.bound, gap(record.value, best.bound), best.proof if best.best else None
+            writer.writerow((*asked, record.value, *proven, record.run_s, record.ok, record["termination"]))
 
 
 def _standings(done: Sequence[tuple[Run, Record]], results: Path) -> Mapping[tuple[str, str], Standing]:

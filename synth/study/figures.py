@@ -156,8 +156,8 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
             seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
             for column, style in ((1, "-"), (2, "--")):
                 heights = [np.nan if step[column] is None else step[column] for step in [*steps, steps[-1]]]
-                axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
-                          label=label if column == 1 else None)  # fmt: skip
+                look = {"color": colours[label], "marker": ".", "markersize": 3}
+                axes.step(seconds, heights, style, where="post", label=label if column == 1 else None, **look)
         axes.set_title(instance, fontsize=9)
         if end > 10 * max(LEAST_S, min(steps[0][0] for _, steps in curves[:6])):
             axes.set_xscale("log")

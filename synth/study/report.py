@@ -31,9 +31,9 @@ MOST_NODES = 256
 LONGEST = 7  # digits before the point that a table shows without a power of ten
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
-    "family", "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
-    "best_proof", "gap", "ratio_to_best", "win", "solved", "total_s", "message", "faults",
-)  # fmt: skip
+    *("family", "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound"),
+    *("best_proof", "gap", "ratio_to_best", "win", "solved", "total_s", "message", "faults"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,13 @@ class Ran:
 
 
 def write(
-    path: Path, ran: Ran, table: pd.DataFrame, figures: Sequence[tuple[str, Figure]], records: Sequence[Record],
+    path: Path,
+    ran: Ran,
+    table: pd.DataFrame,
+    figures: Sequence[tuple[str, Figure]],
+    records: Sequence[Record],
     instances: Sequence[Instance],
-) -> None:  # fmt: skip
+) -> None:
     """Write the report to ``path``. The ``instances`` are needed to draw their best schedules."""
     from jinja2 import Environment, PackageLoader
 
@@ -122,17 +126,17 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
     used = table[table["solver"] != ""]
     solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
     limits = table["time_limit_s"].astype(float).map(lambda limit: f"{limit:g} s" if limit == limit else "none")
+    toolkits = "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
+    made = f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}"
     return [
         ("runs", f"{len(table)}: {good} ok, {failed} failed, disproved or an alarm, {empty} without value and bound"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
-        ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
-                             + "; " + _distinct(solvers)),
+        ("toolkit, solvers", f"{toolkits}; {_distinct(solvers)}"),
         ("limits", _distinct(limits)),
         ("seeds, threads, gaps", "; ".join(_distinct(table[name]) for name in ("seed", "threads", "relative_gap"))),
-        ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}, Python "
-                        f"{platform.python_version()}, {', '.join(installed)}"),
-    ]  # fmt: skip
+        ("report made", f"{made}, Python {platform.python_version()}, {', '.join(installed)}"),
+    ]
 
 
 def _distinct(values: Iterable[Any]) -> str:
@@ -204,12 +208,18 @@ def animation(found: Frames) -> dict[str, Any]:
     span = max(float((found.positions.max(axis=0) - low).max()), 1e-9)
     places = [[round(float(x), 4), round(1 - float(y), 4)] for x, y in (found.positions - low) / span]
     moves: list[list[list[int]]] = [[] for _ in range(shown)]
-    for step, src, dst, item in zip(found.step[keep].tolist(), found.src[keep].tolist(), found.dst[keep].tolist(),
-                                    found.item[keep].tolist(), strict=True):  # fmt: skip
+    columns = (column[keep].tolist() for column in (found.step, found.src, found.dst, found.item))
+    for step, src, dst, item in zip(*columns, strict=True):
         moves[step - 1].append([src, dst, item])
     return {
-        "places": places, "names": list(found.names), "links": found.links.tolist(), "moves": moves,
-        "items": list(found.items), "groups": found.groups.tolist(), "held": found.held.tolist(),
-        "titles": list(found.titles), "steps": steps,
+        "places": places,
+        "names": list(found.names),
+        "links": found.links.tolist(),
+        "moves": moves,
+        "items": list(found.items),
+        "groups": found.groups.tolist(),
+        "held": found.held.tolist(),
+        "titles": list(found.titles),
+        "steps": steps,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
-    }  # fmt: skip
+    }
