@@ -104,12 +104,11 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
         outcome.solve_s = max(0.0, wall - outcome.build_s)
     check_started = time.monotonic()
     verdict, held = _verify(family, instance, method, options, outcome)
-    return Record(
-        _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started, held)
-        | {"progress": _progress(options, outcome, verdict, ended)},
-        load(family.pack)(outcome.solution) if outcome.solution is not None
-        else outcome.certificate if method.kind == "bound" else None,
-    )  # fmt: skip
+    data = _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started, held)
+    packed = outcome.certificate if method.kind == "bound" else None
+    if outcome.solution is not None:
+        packed = load(family.pack)(outcome.solution)
+    return Record(data | {"progress": _progress(options, outcome, verdict, ended)}, packed)
 
 
 def _verify(
@@ -133,9 +132,15 @@ def _verify(
 
 
 def _record_data(
-    family: Family, instance: Instance, method: Method, options: RunOptions, outcome: Outcome, verdict: Verdict,
-    check_s: float, held: float | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    family: Family,
+    instance: Instance,
+    method: Method,
+    options: RunOptions,
+    outcome: Outcome,
+    verdict: Verdict,
+    check_s: float,
+    held: float | None = None,
+) -> dict[str, Any]:
     from synth.solvers.catalogue import SOLVERS
 
     beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
@@ -152,7 +157,10 @@ def _record_data(
         "options": options.as_record(),
         "termination": outcome.termination,
         "objective": {
-            "name": family.objective.name, "unit": family.objective.unit, "sense": "minimise", "value": held,
+            "name": family.objective.name,
+            "unit": family.objective.unit,
+            "sense": "minimise",
+            "value": held,
         },
         "bound": outcome.bound,
         "bound_grade": records.grade_of(outcome.bound, outcome.certificate, options.solver),
@@ -167,7 +175,7 @@ def _record_data(
         "toolkit_version": synth.__version__,
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }  # fmt: skip
+    }
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:

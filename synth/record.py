@@ -78,6 +78,10 @@ class _Contents(_Stored):
     certificate: dict[str, Any] | None = None
     bound_grade: Literal["certified", "solver"] | None = None
     instance_text: str | None = None
+    progress: Any = None
+
+
+KEYS = frozenset(_Contents.model_fields)  # of a record
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,14 @@ from typing import Any, get_args
 
 from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
-from synth.record import Grade, Record, dumps, exceeds, gap
+from synth.record import KEYS, Grade, Record, dumps, exceeds, gap
 
 SAME = 1e-9  # relative difference up to which two computed numbers are the same
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
-THE_RUNS_WORD = {  # keys nobody can compute again; Verdict.unverified names them in one line
-    "bound_proof", "host", "created", "toolkit_version", "message", "seconds", "solver_version", "peak_memory_mb",
-    "stderr",
-}  # fmt: skip
-COMPARED = {
-    "format", "family", "instance", "instance_file", "instance_sha256", "method", "kind", "solver", "options",
-    "termination", "objective", "bound", "bound_grade", "certificate", "progress", "verified", "solution",
-    "solution_file", "instance_text",
-}  # fmt: skip
+THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
+    ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr")
+)
 RUNS_WORD = "options, times, versions, host, date and messages are the run's own word"
 
 
@@ -169,7 +163,7 @@ class _Comparison:
             given = self.record["options"].get("method", {})
             for key in sorted(set(given) - parameters if isinstance(given, Mapping) else ()):
                 self.unverified.append(f"option {key}: method {name} does not know it")
-        for key in sorted(set(self.record.data) - COMPARED - THE_RUNS_WORD):
+        for key in sorted(set(self.record.data) - KEYS - THE_RUNS_WORD):
             self.unverified.append(f"key {key}: unknown")
 
     def _solver(self, method: Method, solver: str | None) -> None:

@@ -20,15 +20,17 @@ def reproduce(
     paper: str = typer.Argument(..., help="A family (see `synth families`), or all."),
     quick: bool = typer.Option(False, "--quick", help="The short form: small sizes, no long solves."),
     out: Path = typer.Option(
-        None, "--results", "--out", help="Where pages, figures and records go. Default: results/published; "
-        "with --quick results/quick.",
+        None,
+        "--results",
+        "--out",
+        help="Where pages, figures and records go. Default: results/published; with --quick results/quick.",
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
     instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
     data: Path = typer.Option(
         Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
     ),
-) -> None:  # fmt: skip
+) -> None:
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError

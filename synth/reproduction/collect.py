@@ -156,16 +156,22 @@ class Reproduction:
         count = Counter(self.proofs.values())
         parts = [f"{count['certified']} certified (the check derives them again from certificates)"]
         parts += [
-            f"{number} by the word of {proof}" for proof, number in sorted(count.items())
-            if proof not in ("certified", "nobody")
-        ]  # fmt: skip
-        parts += [f"{count['nobody']} proven by nobody, which count for nothing"] if count["nobody"] else []
+            f"{number} by the word of {proof}"
+            for proof, number in sorted(count.items())
+            if proof not in ("certified", "–")
+        ]
+        parts += [f"{count['–']} proven by nobody, which count for nothing"] if count["–"] else []
         return f"Bounds behind gaps, 'optimal' and 'proven' on this page: {', '.join(parts)}." if count else ""
 
     def solve(
-        self, instances: Iterable[Instance], methods: Sequence[str] | Mapping[str, Mapping[str, str]],
-        *, solver: str | None = None, time_limit: float | None = 60.0, part: str = "",
-    ) -> Iterator[tuple[Instance, Record]]:  # fmt: skip
+        self,
+        instances: Iterable[Instance],
+        methods: Sequence[str] | Mapping[str, Mapping[str, str]],
+        *,
+        solver: str | None = None,
+        time_limit: float | None = 60.0,
+        part: str = "",
+    ) -> Iterator[tuple[Instance, Record]]:
         """Run methods (a mapping gives their own ``key=value`` options) on instances: programs through the runner, our
         own references and bounds (in the short form everything) in this process, which saves a start each.
 
@@ -215,7 +221,7 @@ class Reproduction:
             if not record.ok:
                 raise RuntimeError(f"{run.path}: {record['verified']['faults'] or record['message']}")
             if record.stated_bound is not None:
-                self.proofs[run.path] = record.proof if record.bound is not None else "nobody"
+                self.proofs[run.path] = record.proof
             yield run.instance, record
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from synth.reproduction.collect import Reproduction
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from synth.family import Family
 
 COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
@@ -27,8 +27,6 @@ def write_page(page: Reproduction, family: Family, path: Path) -> None:
 
 def comparisons_table(page: Reproduction) -> pd.DataFrame:
     """Columns ``where,what,paper,ours,difference,unit,remark``; ``difference`` is ``(ours - paper) / |paper|``."""
-    import pandas as pd
-
     rows = [(c.where, c.what, c.paper, c.ours, c.difference, c.unit, c.remark) for c in page.comparisons]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -62,15 +60,17 @@ def page_text(page: Reproduction, family: Family, folder: Path) -> str:
 
 
 def _comparisons(page: Reproduction) -> str:
-    rows = comparisons_table(page)
-    cells = rows.map(shown)
-    cells["difference"] = [_percent(item.difference) for item in page.comparisons]
-    return _text(cells, ("paper", "ours", "difference"))
+    cells = [
+        (c.where, c.what, shown(c.paper), shown(c.ours), _percent(c.difference), c.unit, c.remark)
+        for c in page.comparisons
+    ]
+    return _text(pd.DataFrame(cells, columns=list(COLUMNS)), ("paper", "ours", "difference"))
 
 
 def markdown(rows: pd.DataFrame) -> str:
     """A table as Markdown, numbers to six digits and to the right."""
-    return _text(rows.map(shown), [name for name, kind in rows.dtypes.items() if kind.kind in "iuf"])
+    cells = rows.astype(object).map(shown)
+    return _text(cells, [name for name, kind in rows.dtypes.items() if kind.kind in "iuf"])
 
 
 def _text(cells: pd.DataFrame, right: Collection[Any]) -> str:

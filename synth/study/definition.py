@@ -227,9 +227,15 @@ def load(target: str | Path) -> Study:
     if faults:
         raise InputError(faults, str(path))
     return Study(
-        file.name, file.title or file.name, tuple(dict.fromkeys(paths)), tuple(file.generate),
-        tuple(file.run) or (RunGrid(),), tuple(file.baselines), tuple(file.figures), path,
-    )  # fmt: skip
+        file.name,
+        file.title or file.name,
+        tuple(dict.fromkeys(paths)),
+        tuple(file.generate),
+        tuple(file.run) or (RunGrid(),),
+        tuple(file.baselines),
+        tuple(file.figures),
+        path,
+    )
 
 
 def _family_study(name: str) -> Study:

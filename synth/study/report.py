@@ -104,7 +104,11 @@ class Part:
 
 
 def write(
-    path: Path, ran: Ran, table: pd.DataFrame, figures: Sequence[tuple[str, Figure]], records: Sequence[Record],
+    path: Path,
+    ran: Ran,
+    table: pd.DataFrame,
+    figures: Sequence[tuple[str, Figure]],
+    records: Sequence[Record],
     instances: Sequence[Instance],
 ) -> None:  # fmt: skip
     """Write the report to ``path``. The ``instances`` are needed to draw their best schedules. Where the study has
@@ -269,8 +273,7 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
                  f"{empty:,} with neither value nor bound"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
-        ("toolkit, solvers", "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
-                             + "; " + _distinct(solvers)),
+        ("toolkit, solvers", f"{toolkits}; {_distinct(solvers)}"),
         ("limits", _distinct(limits)),
         ("seeds; threads; gaps", "; ".join(_distinct(values) for values in (table["seed"], table["threads"], gaps))),
         ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}, Python "
@@ -376,9 +379,15 @@ def animation(found: Frames) -> dict[str, Any]:
                                     found.item[keep].tolist(), strict=True):  # fmt: skip
         moves[step - 1].append([src, dst, item])
     return {
-        "places": places, "names": list(found.names), "links": found.links.tolist(), "moves": moves,
-        "items": [_readable(text) for text in found.items], "groups": found.groups.tolist(),
+        "places": places,
+        "names": list(found.names),
+        "links": found.links.tolist(),
+        "moves": moves,
+        "items": [_readable(text) for text in found.items],
+        "groups": found.groups.tolist(),
         "exact": ["" if "e+" in text else text for text in found.items] if sized else [],
-        "held": found.held.tolist(), "titles": [_readable(text) for text in found.titles], "steps": steps,
+        "held": found.held.tolist(),
+        "titles": [_readable(text) for text in found.titles],
+        "steps": steps,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
-    }  # fmt: skip
+    }
