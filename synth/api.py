@@ -16,7 +16,7 @@ from synth import making
 from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
-from synth.instance import Instance, from_bytes, read
+from synth.instance import Instance
 from synth.options import RunOptions, read_parameters
 from synth.record import Record
 from synth.verification import against_value, certify, compare, replay
@@ -108,7 +108,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     packed = outcome.certificate if method.kind == "bound" else None
     if outcome.solution is not None:
         packed = load(family.pack)(outcome.solution)
-    return Record(data | {"progress": _progress(options, outcome, verdict, ended)}, packed)
+    return Record(data | {"progress": _progress(options, outcome, verdict, ended)}, packed, instance=instance)
 
 
 def _verify(
@@ -208,30 +208,6 @@ def relative(path: Path | None) -> str | None:
         return path.resolve().as_posix()
 
 
-def find_instance(record: Record) -> Instance:
-    """The instance a record belongs to: the text in the record, or else its file, looked for from the working
-    directory, then from every folder above the record; it must have the record's hash. Raises :class:`InputError` when
-    there is none."""
-    name, text = record["instance_file"], record.data.get("instance_text")
-    source = str(record.path) if record.path else None
-    if text is not None:
-        instance = from_bytes(text.encode(errors="replace"), f"{source or 'record'}: instance_text")
-        if instance.sha256 != record["instance_sha256"]:
-            raise InputError("instance_text is not the instance of the run (its hash differs)", source)
-        return instance
-    if name is None:
-        raise InputError("the record's instance was never in a file; pass the instance itself", source)
-    seen_other = False
-    for candidate in record.instance_paths():
-        if candidate.is_file():
-            instance = read(candidate)
-            if instance.sha256 == record["instance_sha256"]:
-                return instance
-            seen_other = True
-    problem = "has changed since the run" if seen_other else "is not found"
-    raise InputError(f"the instance file {name} {problem}", source)
-
-
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:
     """Compare everything a record states with what can be computed again from the instance, its solution (replayed) and
     its bound's certificate; see :mod:`synth.verification`. ``unverified`` lists what cannot.
@@ -241,7 +217,7 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
     if not isinstance(record, Record):
         record = records.read(record)
     if instance is None:
-        instance = find_instance(record)
+        instance = record.find_instance()
     elif instance.sha256 != record["instance_sha256"]:
         return Verdict(None, {"replayed": False}, ["the record belongs to another instance (its hash differs)"])
     return compare(record, instance)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
-import os
-import re
-import secrets
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synth import collection
 from synth.errors import InputError
-from synth.instance import faults_of, read_json
+from synth.family import Family, get_family, load
+from synth.instance import Instance, faults_of, from_bytes, read_json
+from synth.instance import read as read_instance
+from synth.quantities import percent, shown
 from synth.solvers.catalogue import SOLVERS
+from synth.textfile import dumps, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 FORMAT = "synth-record/1"
 CERTIFICATE = "certificate/"  # before the names of a certificate's arrays in the solution file
@@ -95,6 +99,7 @@ class Record:
     data: Mapping[str, Any]
     packed: Mapping[str, Any] | None = None
     path: Path | None = None
+    instance: Instance | None = field(default=None, compare=False, repr=False)  # known where the run was made here
 
     @property
     def value(self) -> float | None:
@@ -215,6 +220,71 @@ class Record:
         """Seconds of building and solving."""
         return float(self.data["seconds"]["build"] + self.data["seconds"]["solve"])
 
+    def find_instance(self) -> Instance:
+        """The instance it belongs to: the text in the record, or else its file, looked for from the working directory,
+        then from every folder above the record; it must have the record's hash. Raises :class:`InputError` when there
+        is none."""
+        if self.instance is not None:
+            return self.instance
+        name, text = self.data["instance_file"], self.data.get("instance_text")
+        source = str(self.path) if self.path else None
+        if text is not None:
+            instance = from_bytes(text.encode(errors="replace"), f"{source or 'record'}: instance_text")
+            if instance.sha256 != self.data["instance_sha256"]:
+                raise InputError("instance_text is not the instance of the run (its hash differs)", source)
+            return instance
+        if name is None:
+            raise InputError("the record's instance was never in a file; pass the instance itself", source)
+        there = [read_instance(path) for path in self.instance_paths() if path.is_file()]
+        for instance in there:
+            if instance.sha256 == self.data["instance_sha256"]:
+                return instance
+        problem = "has changed since the run" if there else "is not found"
+        raise InputError(f"the instance file {name} {problem}", source)
+
+    def solution(self) -> Any:
+        """The solution as the family's own type. Raises :class:`InputError` where none is held or it cannot be read."""
+        source = str(self.path) if self.path else None
+        if self.data["kind"] == "bound" or not self.packed:
+            raise InputError(f"holds no solution ({self.data['termination']})", source)
+        try:
+            return load(self._family.unpack)(self.find_instance(), self.packed)
+        except InputError:
+            raise
+        except Exception as error:  # what a file holds may break in any way
+            raise InputError(f"the stored solution cannot be read: {error!r}", source) from None
+
+    def table(self) -> pd.DataFrame:
+        """The solution as one flat table with stable columns (``synth show --csv``). Raises :class:`InputError`."""
+        return load(self._family.table)(self.find_instance(), self.solution())  # type: ignore[no-any-return]
+
+    def describe(self) -> str:
+        """The solution in words. Raises :class:`InputError`."""
+        return str(load(self._family.describe)(self.find_instance(), self.solution()))
+
+    def plot(self, title: str | None = None) -> Figure:
+        """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
+        value = shown(self.value, self._family.objective.unit)
+        title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
+        return load(self._family.plot)(self.find_instance(), self.solution(), title)  # type: ignore[no-any-return]
+
+    @property
+    def _family(self) -> Family:
+        return get_family(self.data["family"])
+
+    def _repr_html_(self) -> str:
+        """A short form for notebooks."""
+        unit = self._family.objective.unit
+        rows = {
+            "instance": f"{self.data['family']} {self.data['instance']}",
+            "method": f"{self.title} ({self.data['kind']}), {self.data['termination']}",
+            self.data["objective"]["name"]: f"{shown(self.value, unit)} ({self.words_of_check})",
+            "bound": f"{shown(self.bound, unit)} ({self.proof}), gap {percent(self.gap)}",
+            "seconds": shown(self.run_s, "s"),
+        }
+        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
+        return f"<table>{cells}</table>"
+
     def instance_paths(self) -> list[Path]:
         """Where its instance file may be: from the working directory, then from every folder above the record."""
         name = self.data["instance_file"]
@@ -309,61 +379,11 @@ def plain_data(record: Record, inline: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
-    """The record's JSON: long lists on one line each, so that a person can read the rest."""
-    if one_line:
-        return json.dumps(data, default=_plain, allow_nan=False)
-    lists: list[str] = []
-    mark = secrets.token_hex(12)  # stands for a folded list; no text of the data can hold it
-
-    def fold(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {k: fold(v) for k, v in value.items()}
-        if isinstance(value, (list, tuple)) and value and not any(isinstance(v, Mapping) for v in value):
-            lists.append(json.dumps(value, default=_plain, allow_nan=False))
-            return f"{mark}{len(lists) - 1}"
-        return value
-
-    text = json.dumps(fold(data), indent=1, default=_plain, allow_nan=False)
-    return re.sub(rf'"{mark}(\d+)"', lambda found: lists[int(found[1])], text)
-
-
 def _narrow(values: Any) -> Any:
     """Whole numbers in the smallest type that holds them: fewer bytes to compress."""
     if values.dtype.kind not in "iu" or not values.size:
         return values
     return values.astype(np.promote_types(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Path):
-        return value.as_posix()
-    raise TypeError(f"cannot store {type(value).__name__} in a record")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that at any moment either the old one or the new one is there. Raises ``OSError``."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def remove_leftovers(path: Path) -> None:
-    """Delete temporary files that a killed writer of this record left behind."""
-    for leftover in path.parent.glob(f".{path.stem}.*tmp"):
-        leftover.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> Record:

@@ -13,6 +13,7 @@ from synth import collection
 from synth import record as records
 from synth.errors import Fault, InputError
 from synth.record import Record
+from synth.textfile import write_atomically
 
 KEPT = ".instance"  # how files end that hold an instance made for a page (records alone end in .json there)
 
@@ -116,7 +117,7 @@ def pack(folder: Path) -> int:
         raise InputError([Fault("", line) for error in faults for line in str(error).splitlines()])
     for home, held in groups.items():
         entries = [(place, _with_instance(record, folder), records.split_arrays(record)) for place, record in held]
-        collection.write(home / collection.NAME, entries, records.write_atomically)
+        collection.write(home / collection.NAME, entries, write_atomically)
     for path in loose:
         if _stamp(path) == stamps[path]:  # else a run has written it again in the meantime
             _remove(path)

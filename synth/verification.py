@@ -16,7 +16,8 @@ from typing import Any, get_args
 
 from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
-from synth.record import KEYS, Grade, Record, dumps, exceeds, gap
+from synth.record import KEYS, Grade, Record, exceeds, gap
+from synth.textfile import dumps
 
 SAME = 1e-9  # relative difference up to which two computed numbers are the same
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold

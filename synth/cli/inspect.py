@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from synth.cli.output import console, errors, number, percent
+from synth.cli.output import console, errors
+from synth.quantities import percent, shown
 
 if TYPE_CHECKING:
     from synth.family import Verdict
@@ -58,11 +59,13 @@ def _checked(record: Record, verdict: Verdict) -> str:
     """What the check found right, and behind it what it could not verify."""
     from synth.verification import RUNS_WORD
 
-    said = []
+    said, unit = [], record["objective"]["unit"]
     if verdict.value is not None:
-        said.append(f"{record['objective']['name']} {number(verdict.value)}, {record.evidence}")
+        said.append(
+            f"{record['objective']['name']} {shown(verdict.value, record['objective']['unit'])}, {record.evidence}"
+        )
     if record.grade == "certified":
-        said.append(f"bound {number(record.bound)} follows from its certificate")
+        said.append(f"bound {shown(record.bound, record['objective']['unit'])} follows from its certificate")
     if not said:
         said.append(f"{record['termination']}, holds no solution to replay")
     rest = [text for text in verdict.unverified if text != RUNS_WORD]
@@ -106,56 +109,48 @@ def show(
 ) -> None:
     """Show a record and its solution to a person."""
     from synth import record as records
-    from synth.api import find_instance
     from synth.errors import InputError
     from synth.family import get_family, load
 
     if flows and not csv:
         raise InputError("--flows goes with --csv")
     record = records.read(path)
-    instance = find_instance(record)
     family = get_family(record["family"])
-    solution = None
-    if record["kind"] != "bound" and record.packed:
-        try:
-            solution = load(family.unpack)(instance, record.packed)
-        except Exception as error:  # what a file holds may break in any way
-            raise InputError(f"the stored solution cannot be read: {error!r}", str(path)) from None
-    if (csv or plot is not None) and solution is None:
-        raise InputError(f"holds no solution ({record['termination']})", str(path))
     if csv:
         target = family.flow_table if flows else family.table
         if target is None:
             raise InputError(f"--flows: the table of family {family.name} holds everything; it has no flows beside it")
-        load(target)(instance, solution).to_csv(sys.stdout, index=False)
+        load(target)(record.find_instance(), record.solution()).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(plot))
-        title = f"{record['instance']}, {record['method']}: {number(record.value)} {family.objective.unit}"
+        figure = record.plot()
         try:
-            load(family.plot)(instance, solution, title).savefig(plot, dpi=150)
+            figure.savefig(plot, dpi=150)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(plot)) from None
         console.print(f"{plot} written", markup=False, soft_wrap=True)
         return
+    text = record.describe() if record["kind"] != "bound" and record.packed else None
     _print_summary(record)
-    if solution is not None:
-        console.print(load(family.describe)(instance, solution), markup=False, soft_wrap=True)
+    if text is not None:
+        console.print(text, markup=False, soft_wrap=True)
+        console.print(f"the whole solution as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
 
 
 def _print_summary(record: Record) -> None:
-    objective = record["objective"]
+    objective, unit = record["objective"], record["objective"]["unit"]
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
     lines = [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
         f"ended: {record['termination']}" + (f" ({record['message']})" if record["message"] else ""),
-        f"{objective['name']}: {number(record.value)}, proven bound {number(record.bound)}, "
+        f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(record.bound, unit)}, "
         f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),
     ]
     if record.stated_bound is not None and record.bound is None:
         why = "disproved by the value" if record.bound_disproved else record.words_of_grade
-        lines.append(f"stated bound {number(record.stated_bound)}: {why}")
+        lines.append(f"stated bound {shown(record.stated_bound, unit)}: {why}")
     if record.data.get("bound_proof"):
         lines.append(f"bound by: {record['bound_proof']}")
     if record.certificate:

@@ -41,7 +41,7 @@ def solve(
     from synth.execution.pool import run_all, slots
     from synth.execution.runs import plan
     from synth.options import read_duration, read_megabytes
-    from synth.record import dumps
+    from synth.textfile import dumps
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)

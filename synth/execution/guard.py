@@ -65,7 +65,7 @@ class Guard:
 
     def _keep(self, task: Task) -> Ending | None:
         """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
-        from synth.record import remove_leftovers
+        from synth.textfile import remove_leftovers
 
         kills_before = _kernel_kills()
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:

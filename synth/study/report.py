@@ -268,17 +268,18 @@ def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
     solvers = [f"{solver} {version}" for solver, version in zip(used["solver"], used["solver_version"], strict=True)]
     limits = table["time_limit_s"].astype(float).map(lambda limit: shown(limit, "s") if limit == limit else "none")
     gaps = table["relative_gap"].astype(float).map(percent)
+    toolkits = "; ".join(f"synth {_distinct([v])}" for v in sorted(set(table["toolkit_version"])))
+    ended = f"{good:,} ok, {failed:,} failed, disproved or an alarm, {empty:,} with neither value nor bound"
+    made = f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}"
     return [
-        ("runs", f"{len(table):,}: {good:,} ok, {failed:,} failed, disproved or an alarm, "
-                 f"{empty:,} with neither value nor bound"),
+        ("runs", f"{len(table):,}: {ended}"),
         ("run on", _distinct(table["host"])),
         ("when", f"{table['created'].min()} to {table['created'].max()}" if len(table) else "–"),
         ("toolkit, solvers", f"{toolkits}; {_distinct(solvers)}"),
         ("limits", _distinct(limits)),
         ("seeds; threads; gaps", "; ".join(_distinct(values) for values in (table["seed"], table["threads"], gaps))),
-        ("report made", f"{datetime.now(UTC).isoformat(timespec='seconds')} by synth {synth.__version__}, Python "
-                        f"{platform.python_version()}, {', '.join(installed)}"),
-    ]  # fmt: skip
+        ("report made", f"{made}, Python {platform.python_version()}, {', '.join(installed)}"),
+    ]
 
 
 def _distinct(values: Iterable[Any]) -> str:

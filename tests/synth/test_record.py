@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
-from synth import api
+from synth import api, textfile
 from synth import record as records
 from synth.errors import InputError
-from synth.record import Record, dumps, gap
+from synth.record import Record, gap
+from synth.textfile import dumps
 
 
 def sample(packed: dict[str, Any] | None = None, **changes: Any) -> Record:
@@ -168,7 +169,7 @@ def test_leftovers_of_a_killed_writer(tmp_path: Path) -> None:
     for name in (".ilp.abc.tmp", ".ilp.0123456789ab.xyz.tmp"):
         (tmp_path / name).write_text("half")
     (tmp_path / ".ilp-highs.abc.tmp").write_text("another run's")
-    records.remove_leftovers(path)
+    textfile.remove_leftovers(path)
     assert contents(tmp_path) == keep | {".ilp-highs.abc.tmp": b"another run's"}
 
 
