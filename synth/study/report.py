@@ -40,7 +40,7 @@ SHOWN = (
 )  # fmt: skip
 VALUES = ("value", "bound", "best_value", "best_bound")  # columns in the objective's unit
 GAPS = ("gap", "gap_own", "mean_gap")
-HEADINGS = {"total_s": "time", "time_s": "time", "label": "run"}
+HEADINGS = {"total_s": "time", "time_s": "time", "label": "method"}
 INSTANCE_COLUMNS = {
     "instance": "the instance; the link shows its best schedule",
     "best": "least value of a replayed schedule over all methods",
@@ -296,7 +296,7 @@ def _svg(figure: Figure, name: str) -> str:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _animations(

@@ -191,7 +191,7 @@ function choose() {
   show();
 }
 function follow() { // #schedule/family/instance shows that schedule, #row/family/instance the row that links to it
-  const [, kind, key] = decodeURIComponent(location.hash).match(/^#(schedule|row)\/(.*)$/) || [];
+  const [, kind, key] = location.hash.match(/^#(schedule|row)\/(.*)$/) || [];
   const index = all.findIndex((data) => data.key === key);
   if (kind === "schedule" && index >= 0) {
     chosen.value = index;
@@ -199,7 +199,7 @@ function follow() { // #schedule/family/instance shows that schedule, #row/famil
     section.scrollIntoView();
     chosen.focus({ preventScroll: true });
   } else if (kind === "row") {
-    const link = [...document.querySelectorAll("td a")].find((one) => decodeURIComponent(one.hash) === `#schedule/${key}`);
+    const link = [...document.querySelectorAll("td a")].find((one) => one.hash === `#schedule/${key}`);
     if (link) { link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); }
   }
 }
