@@ -24,7 +24,8 @@ from synth.study.table import VALUE_COUNTS
 MOST_INSTANCES = 60  # on one axis
 LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
-INK = "#1c1c1c"  # on light cells, in either theme
+INK = "#0a0a0a"  # on light cells, in either theme (pure black would take the page's text colour)
+DARK = 0.38  # brightness of a cell below which its number is white
 SCALES = {
     "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),
     "s": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1, "s")),
@@ -120,7 +121,8 @@ def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
         for (y, x), number in np.ndenumerate(numbers):
             if np.isfinite(number):
                 text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"
-                ink = "#ffffff" if float(scale(number)) > 0.6 else INK
+                red, green, blue, _ = colormaps["YlOrRd"](float(scale(number)))
+                ink = "#ffffff" if 0.3 * red + 0.6 * green + 0.1 * blue < DARK else INK
                 axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7.5, color=ink)
         axes.set_title(title, fontsize=10, loc="left")
 
@@ -202,7 +204,7 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Chart | None:
     chosen = [(instance, curves[:6]) for instance, curves in list(charts.items())[:6]]
     if not chosen:
         return None
-    columns, lines = min(3, len(chosen)), (len(chosen) + 2) // 3
+    columns, lines = min(2, len(chosen)), (len(chosen) + 1) // 2
     colours = _colours(sorted({label for _, curves in chosen for label, _ in curves}))
     objective = get_family(str(table["family"].iloc[0])).objective
 

@@ -40,7 +40,7 @@ SHOWN = (
 )  # fmt: skip
 VALUES = ("value", "bound", "best_value", "best_bound")  # columns in the objective's unit
 GAPS = ("gap", "gap_own", "mean_gap")
-HEADINGS = {"total_s": "time", "time_s": "time", "label": "run"}
+HEADINGS = {"total_s": "time", "time_s": "time", "label": "method"}
 INSTANCE_COLUMNS = {
     "instance": "the instance; the link shows its best schedule",
     "best": "least value of a replayed schedule over all methods",
@@ -50,7 +50,7 @@ INSTANCE_COLUMNS = {
     "by": "the run that found the best value",
     "published": "value of the paper's own algorithm",
     "ratio": "published / best: above 1 the best is better",
-    "runs": "runs on the instance",
+    "runs": "runs on the instance, and how many of them failed or are contradicted",
     "time": "of all runs, making the model and solving",
 }
 _BYTES = re.compile(r"(?<![\w.])(\d[\d.]*(?:e[+-]?\d+)?)(?: of (\d[\d.]*(?:e[+-]?\d+)?))? bytes\b")
@@ -190,6 +190,7 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
     names = dict(zip(rows["instance_sha256"], rows["instance"], strict=True))
     labels = dict(zip(rows["record"], rows["label"], strict=True))
     runs = rows["instance_sha256"].value_counts()
+    wrong = rows.loc[rows["status"].isin(WRONG), "instance_sha256"].value_counts()
     for sha, row in found:
         name, unit, best, standing = names[sha], get_family(row.family).objective.unit, row.best, row.standing
         key = f"{row.family}/{name}"
@@ -207,7 +208,7 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
             Cell(NOTHING) if best is None else Cell(labels.get(place(best, folder), best.label)),
             _cell("value", None if row.published is None else row.published.value, unit),
             _cell("ratio_to_best", row.ratio, unit),
-            _cell("runs", int(runs[sha]), unit),
+            Cell(f"{runs[sha]:,}" + (f" ({wrong[sha]} failed)" if sha in wrong else ""), int(runs[sha]), look="n"),
             _cell("total_s", row.seconds, unit),
         ]
         yield Row(cells, marked)
@@ -299,7 +300,7 @@ def _svg(figure: Figure, name: str) -> str:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _animations(

@@ -28,11 +28,11 @@ const stored = (use) => { try { return use(localStorage); } catch { return null;
 function applyTheme(theme) {
   if (theme) document.documentElement.dataset.theme = theme;
   const dark = (theme || (systemDark.matches ? "dark" : "light")) === "dark";
-  themeButton.setAttribute("aria-pressed", dark);
+  themeButton.textContent = dark ? "Light theme" : "Dark theme";
 }
 applyTheme(stored((storage) => storage.getItem("synth-theme")));
 themeButton.addEventListener("click", () => {
-  const theme = themeButton.getAttribute("aria-pressed") === "true" ? "light" : "dark";
+  const theme = themeButton.textContent === "Light theme" ? "light" : "dark";
   stored((storage) => storage.setItem("synth-theme", theme));
   applyTheme(theme);
 });
@@ -109,7 +109,8 @@ function show() {
   const at = data.places.map(([x, y]) => [70 + 1000 * x, 70 + 1000 * (y - top)]);
   let closest = 400;
   for (let a = 0; a < at.length; a++) for (let b = 0; b < a; b++) closest = Math.min(closest, Math.hypot(at[a][0] - at[b][0], at[a][1] - at[b][1]));
-  const radius = Math.max(5, Math.min(24, closest * 0.28));
+  const small = 0 < stage.clientWidth && stage.clientWidth < 560 ? 1.6 : 1; // larger nodes and names on a phone
+  const radius = Math.max(5, Math.min(24 * small, closest * 0.28));
   const moves = now === 0 ? [] : data.moves[now - 1];
   const use = useOf(data);
   const lanes = (seen, a, b) => { const lane = seen.get(`${a} ${b}`) || 0; seen.set(`${a} ${b}`, lane + 1); return lane; };
@@ -162,7 +163,7 @@ function show() {
     const look = { class: `node${holders.has(node) ? " holds" : ""}${grouped ? " grouped" : ""}` };
     const group = draw(stage, "g", grouped ? { ...look, style: hue(data.groups[node], 40) } : look);
     draw(group, "circle", { cx: x, cy: y, r: radius });
-    if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(20, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
+    if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(20 * small, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
     draw(group, "title", {}, `node ${data.names[node]}${data.groups.length ? ", group " + data.groups[node] : ""}`);
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
@@ -190,7 +191,7 @@ function choose() {
   show();
 }
 function follow() { // #schedule/family/instance shows that schedule, #row/family/instance the row that links to it
-  const [, kind, key] = decodeURIComponent(location.hash).match(/^#(schedule|row)\/(.*)$/) || [];
+  const [, kind, key] = location.hash.match(/^#(schedule|row)\/(.*)$/) || [];
   const index = all.findIndex((data) => data.key === key);
   if (kind === "schedule" && index >= 0) {
     chosen.value = index;
@@ -198,7 +199,7 @@ function follow() { // #schedule/family/instance shows that schedule, #row/famil
     section.scrollIntoView();
     chosen.focus({ preventScroll: true });
   } else if (kind === "row") {
-    const link = [...document.querySelectorAll("td a")].find((one) => decodeURIComponent(one.hash) === `#schedule/${key}`);
+    const link = [...document.querySelectorAll("td a")].find((one) => one.hash === `#schedule/${key}`);
     if (link) { link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); }
   }
 }
@@ -213,6 +214,7 @@ if (all.length) {
   }
   chosen.addEventListener("change", choose);
   slider.addEventListener("input", show);
+  addEventListener("resize", show);
   item.addEventListener("change", show);
   const move = (by) => { slider.value = Number(slider.value) + by; show(); };
   document.getElementById("back").addEventListener("click", () => move(-1));
