@@ -59,13 +59,12 @@ def _checked(record: Record, verdict: Verdict) -> str:
     """What the check found right, and behind it what it could not verify."""
     from synth.verification import RUNS_WORD
 
-    said, unit = [], record["objective"]["unit"]
+    said: list[str] = []
+    unit = record["objective"]["unit"]
     if verdict.value is not None:
-        said.append(
-            f"{record['objective']['name']} {shown(verdict.value, record['objective']['unit'])}, {record.evidence}"
-        )
+        said.append(f"{record['objective']['name']} {shown(verdict.value, unit)}, {record.evidence}")
     if record.grade == "certified":
-        said.append(f"bound {shown(record.bound, record['objective']['unit'])} follows from its certificate")
+        said.append(f"bound {shown(record.bound, unit)} follows from its certificate")
     if not said:
         said.append(f"{record['termination']}, holds no solution to replay")
     rest = [text for text in verdict.unverified if text != RUNS_WORD]
