@@ -10,7 +10,7 @@ from quantiphy import Quantity
 
 NOTHING = "–"
 DIGITS = 2  # after the first significant one
-SECONDS, BYTES, RATE = "s", "bytes", "bytes/s"
+SI_UNITS = ("s", "bytes", "bytes/s")  # that a text of :func:`shown` names itself
 _LONG_S = 120.0  # from here on minutes
 
 

@@ -19,7 +19,7 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_json
 from synth.instance import read as read_instance
-from synth.quantities import percent, shown
+from synth.quantities import SI_UNITS, percent, shown
 from synth.solvers.catalogue import SOLVERS
 from synth.textfile import dumps, write_atomically
 
@@ -264,7 +264,8 @@ class Record:
 
     def plot(self, title: str | None = None) -> Figure:
         """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
-        value = shown(self.value, self._family.objective.unit)
+        unit = self._family.objective.unit
+        value = shown(self.value, unit) + ("" if unit in SI_UNITS else f" {unit}")
         title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
         return load(self._family.plot)(self.find_instance(), self.solution(), title)  # type: ignore[no-any-return]
 

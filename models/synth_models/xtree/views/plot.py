@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
+from matplotlib.ticker import MaxNLocator
 
 from synth.network import Network
 from synth.schedule import Schedule
@@ -71,6 +72,7 @@ def _draw_chart(figure: Figure, axes: Any, instance: XTreeInstance, schedule: Sc
         aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, vmax=max(1, network.nodes - 1)
     )
     image = axes.imshow(chart[order], extent=extent, **style)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("timestep")
     axes.set_ylabel("link")
     if network.links <= 64:

@@ -1,0 +1,33 @@
+"""The README's pictures are what the command draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from synth.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEDULE = ROOT / "results" / "published" / "pictures" / "schedule.png"
+COMMAND = ["show", "results/published/xtree/equimesh-3x3-c2/pull.json", "--plot"]
+
+
+def test_the_schedule_of_the_readme_is_drawn_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by ``synth show results/published/xtree/equimesh-3x3-c2/pull.json --plot FILE``; another version of
+    matplotlib may move a few pixels."""
+    from matplotlib.testing.compare import compare_images
+
+    monkeypatch.chdir(ROOT)
+    drawn = tmp_path / "schedule.png"
+    done = CliRunner().invoke(app, [*COMMAND, str(drawn)])
+    assert done.exit_code == 0, done.output
+    assert compare_images(str(SCHEDULE), str(drawn), tol=5) is None
+    assert "results/published/pictures/schedule.png" in (ROOT / "README.md").read_text()
+
+
+def test_the_other_picture_is_the_papers_page() -> None:
+    """Figure 7 of the xtree page, made by ``synth reproduce xtree``."""
+    assert "results/published/xtree/figure-7.png" in (ROOT / "README.md").read_text()
+    assert "figure-7.png" in (ROOT / "results" / "published" / "xtree.md").read_text()
