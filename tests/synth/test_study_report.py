@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from synth import record as records
-from synth.api import read, solve
+from synth.api import solve
 from synth.cli.main import app
 from synth.frames import Frames, circle
+from synth.instance import read
 from synth.study import figures, report
 
 RUNS = {
