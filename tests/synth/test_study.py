@@ -256,9 +256,9 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     study = load(folder.parents[1] / "small.toml")
     instances = study.prepare(folder).instances
     found = table.read_records(folder)
-    rows, records = table.build("small", folder, found), {table.place(record, folder): record for record in found}
+    rows = table.build("small", folder, found)
     monkeypatch.setattr(report, "MOST_NODES", 6)
-    drawn, undrawn = report._animations(rows, records, instances)
+    drawn, undrawn = report._animations(rows, folder, found, instances)
     assert [one["title"].split(":")[0] for one in drawn] == ["equimesh-2x3-c1", "torus-2x3-c1"]
     assert undrawn == ["ring-8-c1: 8 nodes, more than 6", "torus-3x3-c1: 9 nodes, more than 6"]
     [first_one] = [one for one in instances if one.name == "equimesh-2x3-c1"]
@@ -271,8 +271,8 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     assert 0 < len(cut["moves"]) < cut["steps"]
     assert first <= sum(map(len, cut["moves"])) <= first + 1
     monkeypatch.setattr(report, "MOST_MOVES", 3)
-    assert report._animations(rows, records, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
-    assert "not in the study any more" in report._animations(rows, records, [])[1][0]
+    assert report._animations(rows, folder, found, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
+    assert "not in the study any more" in report._animations(rows, folder, found, [])[1][0]
 
 
 def test_nothing_collected_without_records(file, tmp_path):
