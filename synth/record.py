@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synth import collection
+from synth.card import card
 from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_json
@@ -282,8 +282,7 @@ class Record:
             "bound": f"{shown(self.bound, unit)} ({self.proof}), gap {percent(self.gap)}",
             "seconds": shown(self.run_s, "s"),
         }
-        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
-        return f"<table>{cells}</table>"
+        return card(rows)
 
     def instance_paths(self) -> list[Path]:
         """Where its instance file may be: from the working directory, then from every folder above the record."""
