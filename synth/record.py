@@ -19,7 +19,7 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_json
 from synth.instance import read as read_instance
-from synth.quantities import percent, shown
+from synth.quantities import named, percent, shown
 from synth.solvers.catalogue import SOLVERS
 from synth.textfile import dumps, write_atomically
 
@@ -264,7 +264,7 @@ class Record:
 
     def plot(self, title: str | None = None) -> Figure:
         """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
-        value = shown(self.value, self._family.objective.unit)
+        value = named(self.value, self._family.objective.unit)
         title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
         return load(self._family.plot)(self.find_instance(), self.solution(), title)  # type: ignore[no-any-return]
 
@@ -278,7 +278,7 @@ class Record:
         rows = {
             "instance": f"{self.data['family']} {self.data['instance']}",
             "method": f"{self.title} ({self.data['kind']}), {self.data['termination']}",
-            self.data["objective"]["name"]: f"{shown(self.value, unit)} ({self.words_of_check})",
+            self.data["objective"]["name"]: f"{named(self.value, unit)} ({self.words_of_check})",
             "bound": f"{shown(self.bound, unit)} ({self.proof}), gap {percent(self.gap)}",
             "seconds": shown(self.run_s, "s"),
         }
