@@ -41,9 +41,8 @@ def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
     inside = np.bincount(step[~crossed], size[~crossed], rounds)
     across = np.bincount(step[crossed], size[crossed], rounds)
     scale, unit = scaled(BYTES, float(np.max(across + inside)))
-    across, inside = across / scale, inside / scale
-    right.bar(range(rounds), across, label="between groups")
-    right.bar(range(rounds), inside, bottom=across, label="inside groups")
+    right.bar(range(rounds), across / scale, label="between groups")
+    right.bar(range(rounds), inside / scale, bottom=across / scale, label="inside groups")
     right.set_xlabel("round")
     right.set_ylabel(f"sent, {unit}")
     right.legend()
