@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from synth.instance import read
     from synth.network import Network
     from synth.schedule import Schedule
+    from synth.study import study
 
 try:
     __version__ = version("collective-synth")
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
-__all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve"]
+__all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve", "study"]
 _TARGETS = {
     "read": "synth.instance:read",
     "make": "synth.api:make",
@@ -38,9 +39,19 @@ _TARGETS = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _TARGETS:
-        from synth.family import load
+if not TYPE_CHECKING:  # a checker is to tell a name that does not exist
 
-        return load(_TARGETS[name])
-    raise AttributeError(f"module 'synth' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "study":  # a package that may be called
+            from importlib import import_module
+
+            return import_module("synth.study")
+        if name in _TARGETS:
+            from synth.family import load
+
+            return load(_TARGETS[name])
+        raise AttributeError(f"module 'synth' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,7 +17,7 @@ from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
-from synth.options import RunOptions, read_parameters
+from synth.options import RunOptions, as_text, read_parameters
 from synth.record import Record
 from synth.verification import against_value, certify, compare, replay
 
@@ -63,13 +63,14 @@ def solve(
     gap: float = 1e-4,
     threads: int = 1,
     seed: int = 0,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
     results: str | Path | None = None,
 ) -> Record:
     """Solve ``instance`` in this process by one method: its name, a :class:`Method` of your own, or (by default)
     the family's first default program.
 
-    ``time_limit`` in seconds; ``options`` are the method's own ``key=value`` parameters as texts. With ``results`` the
+    ``time_limit`` in seconds; ``options`` are the method's own parameters (``{"horizon": 5}``; texts as in
+    ``key=value`` do as well). With ``results`` the
     record is also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
     happens during the run (infeasible, size limit, error) is in the record.
     """
@@ -78,7 +79,8 @@ def solve(
         defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
     chosen = method if isinstance(method, Method) else family.method(method)
-    solver, parameters = method_options(family, chosen, solver, options or {})
+    given = {key: as_text(value) for key, value in (options or {}).items()}
+    solver, parameters = method_options(family, chosen, solver, given)
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
     record = execute(instance, chosen, run)
     if results is None:

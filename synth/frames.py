@@ -19,8 +19,8 @@ class Frames:
     number per node, shape (nodes,), or empty; nodes of one group get one colour (hosts, pods).
 
     ``step`` (1, 2, …), ``src``, ``dst`` (node indices), ``item``: shape (moves,); one row is one item moving over one
-    drawn arrow in that step, ``item`` an index into ``items`` (what the page calls it) or -1. ``titles``: a line per
-    step.
+    drawn arrow in that step, ``item`` an index into ``items`` (what the page calls it; ``1048576 bytes`` is shown
+    there as 1.00 MiB, the exact number on hover) or -1. ``titles``: a line per step.
 
     ``links``: shape (links, 2), source and destination; drawn in grey in every step, and the page counts how often
     each is used. Leave it empty where the topology changes from step to step, and draw the topology as moves.

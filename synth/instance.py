@@ -5,17 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
+from synth.card import card
 from synth.errors import Fault, InputError
+from synth.quantities import shown
 from synth.textfile import decode
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
+HIDDEN = ("format", "family", "name", "source")
 Parsed = TypeVar("Parsed", bound="Part")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of a field, written into its type: ``Annotated[float, Field(gt=0), Unit("bytes")]``."""
+
+    name: str
 
 
 class Part(BaseModel):
@@ -65,6 +76,17 @@ class Instance(Part):
     def sha256(self) -> str:
         """Hash of the file's bytes, or of the canonical JSON of an instance that was never in a file."""
         return self._sha256 or hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def _repr_html_(self) -> str:
+        """A short form for notebooks: what it is, where it comes from, and its fields that are one value."""
+        rows = {"instance": f"{self.family} {self.name}", "source": self.source}
+        for key, field in type(self).model_fields.items():
+            value = getattr(self, key)
+            if key in HIDDEN or not isinstance(value, (str, int, float)):
+                continue
+            unit = next((one.name for one in field.metadata if isinstance(one, Unit)), "")
+            rows[key] = value if isinstance(value, str) else shown(value, unit)
+        return card(rows)
 
     def to_json(self) -> str:
         """The instance file's text."""

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 from synth.errors import Fault, InputError
 from synth.family import Family, load
 from synth.instance import Instance, faults_of, parse
-from synth.options import read_flag
+from synth.options import as_text, read_flag
 
 
 def _flag(value: Any) -> Any:
@@ -73,7 +73,7 @@ class Keys(BaseModel):
         properties, rows = cls.model_json_schema()["properties"], []
         for key in cls.names():
             field = cls.model_fields[key]
-            default = "needed" if field.is_required() else "" if field.default is None else _text(field.default)
+            default = "needed" if field.is_required() else "" if field.default is None else as_text(field.default)
             rows.append((key, _takes(properties[key]), default, field.description or ""))
         return rows
 
@@ -87,7 +87,7 @@ class Keys(BaseModel):
         """The parameters as typed, files by their names only; part of the instance's ``source``."""
         values = {key: getattr(self, key) for key in self._given}
         return " ".join(
-            f"{key}={values[key].name if isinstance(values[key], Path) else _text(typed)}"
+            f"{key}={values[key].name if isinstance(values[key], Path) else as_text(typed)}"
             for key, typed in self._given.items()
         )
 
@@ -160,13 +160,3 @@ def _takes(schema: Mapping[str, Any]) -> str:
     word = "file" if schema.get("format") == "path" else words.get(schema.get("type", ""), "")
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     return " ".join([word, *(f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)])
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(_text, value))
-    if value is None or isinstance(value, (str, int, float)):
-        return str(value)
-    return f"({type(value).__name__})"  # an object from Python: the instance holds what was made of it

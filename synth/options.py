@@ -73,6 +73,17 @@ class RunOptions:
         }
 
 
+def as_text(value: Any) -> str:
+    """A typed value as one would type it behind ``key=``."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(as_text, value))
+    if value is None or isinstance(value, (str, int, float)):
+        return str(value)
+    return f"({type(value).__name__})"  # an object from Python: the instance holds what was made of it
+
+
 def read_flag(text: str) -> bool:
     """``on``/``off`` (also true/false, yes/no, 1/0)."""
     value = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}

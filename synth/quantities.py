@@ -12,6 +12,11 @@ NOTHING = "–"
 DIGITS = 2  # after the first significant one
 SI_UNITS = ("s", "bytes", "bytes/s")  # that a text of :func:`shown` names itself
 _LONG_S = 120.0  # from here on minutes
+SCALES = {
+    "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),
+    "s": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1, "s")),
+    "bytes/s": ((1, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
+}  # what an axis may count in
 
 
 def shown(value: float | None, unit: str = "") -> str:
@@ -32,6 +37,17 @@ def shown(value: float | None, unit: str = "") -> str:
         case "bytes/s":
             return Quantity(value, "B/s").render(prec=DIGITS, strip_zeros=False)
     return count(value)
+
+
+def named(value: float | None, unit: str) -> str:
+    """The number with its unit or with the name of what it counts, for places where that name stands nowhere else."""
+    return shown(value, unit) if value is None or unit in SCALES else f"{shown(value, unit)} {unit}"
+
+
+def scaled(unit: str, highest: float) -> tuple[float, str]:
+    """What an axis up to ``highest`` of the unit counts in: the factor and its name."""
+    steps = SCALES.get(unit, ((1, unit),))
+    return next(((factor, name) for factor, name in reversed(steps) if factor <= highest), steps[0])
 
 
 def count(value: float) -> str:

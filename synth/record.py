@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,11 +14,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synth import collection
+from synth.card import card
 from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_json
 from synth.instance import read as read_instance
-from synth.quantities import SI_UNITS, percent, shown
+from synth.quantities import named, percent, shown
 from synth.solvers.catalogue import SOLVERS
 from synth.textfile import dumps, write_atomically
 
@@ -264,8 +264,7 @@ class Record:
 
     def plot(self, title: str | None = None) -> Figure:
         """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
-        unit = self._family.objective.unit
-        value = shown(self.value, unit) + ("" if unit in SI_UNITS else f" {unit}")
+        value = named(self.value, self._family.objective.unit)
         title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
         return load(self._family.plot)(self.find_instance(), self.solution(), title)  # type: ignore[no-any-return]
 
@@ -279,12 +278,11 @@ class Record:
         rows = {
             "instance": f"{self.data['family']} {self.data['instance']}",
             "method": f"{self.title} ({self.data['kind']}), {self.data['termination']}",
-            self.data["objective"]["name"]: f"{shown(self.value, unit)} ({self.words_of_check})",
+            self.data["objective"]["name"]: f"{named(self.value, unit)} ({self.words_of_check})",
             "bound": f"{shown(self.bound, unit)} ({self.proof}), gap {percent(self.gap)}",
             "seconds": shown(self.run_s, "s"),
         }
-        cells = "".join(f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in rows.items())
-        return f"<table>{cells}</table>"
+        return card(rows)
 
     def instance_paths(self) -> list[Path]:
         """Where its instance file may be: from the working directory, then from every folder above the record."""

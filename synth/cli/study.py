@@ -70,20 +70,15 @@ def run_study(
 ) -> list[tuple[Run, Record]]:
     """Run the study, a line on standard error as each run ends; the records in the order of the runs."""
     from synth.cli.progress import Progress
-    from synth.execution.pool import run_all, slots
+    from synth.study.run import run_study as run_all
 
-    runs = one.runs
     for text in one.left_out:
         errors.print(f"left out: {text}", markup=False)
-    errors.print(f"study {one.study.name}: {len(runs)} runs into {one.folder}", markup=False)
-    threads = max((run.options.threads for run in runs), default=1)
-    with ending_early(), Progress(len(runs), lines=True) as progress:
-        ends = run_all(runs, slots(jobs, threads), resume, retry_failed, on_start=progress.start, memory_mb=memory_mb)
-        ended = {}
-        for run, record, reused in ends:
-            progress.done(run, record, reused)
-            ended[run.path] = record
-    return [(run, ended[run.path]) for run in runs if run.path in ended]
+    errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}", markup=False)
+    with ending_early(), Progress(len(one.runs), lines=True) as progress:
+        return run_all(
+            one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=progress.done
+        )
 
 
 def _collect(one: PreparedStudy) -> int:

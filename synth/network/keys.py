@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field
 
 from synth.errors import Fault, InputError
-from synth.making import Count, Flag, Keys, NotNegative, Positive
+from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
 from synth.network.spec import SPECS, links_from_csv
 
@@ -44,7 +44,7 @@ class NetworkKeys(Keys):
     dimension: Count | None = Field(None, description="of a hypercube of 2^dimension nodes")
     degree: Count | None = Field(None, description="of a Kautz network")
     bidirectional: Flag | None = Field(None, description="ring: links both ways (default on)")
-    rings: str | None = Field(
+    rings: Listed | None = Field(
         None, description="EquiMesh: even_up or odd_up, one for all edges or four (top,bottom,left,right)"
     )
     bandwidth: Positive | None = Field(

@@ -8,20 +8,38 @@ from pathlib import Path
 
 import pandas as pd
 
+from synth.card import card
 from synth.errors import InputError
 from synth.record import Record
 from synth.study import figures, report
 from synth.study.definition import PreparedStudy
+from synth.study.measures import summary
 from synth.study.table import build, read_records
 from synth.textfile import read_text
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What was written: the table and the files."""
+    """What a study wrote into its ``folder``: the ``table`` (a row per run), the ``files``, and among
+    them the ``report`` page."""
 
+    folder: Path
     table: pd.DataFrame
     files: tuple[Path, ...]
+
+    @property
+    def report(self) -> Path:
+        """The page: figures, tables, schedules; one file that needs no network."""
+        return self.folder / "report.html"
+
+    def summary(self) -> pd.DataFrame:
+        """A row per family and method: how many runs ended how, and how well (``synth study`` prints it)."""
+        return summary(self.table)
+
+    def _repr_html_(self) -> str:
+        """A short form for notebooks: where the page is, and the summary."""
+        rows: str = self.summary().to_html(index=False, na_rep="–", float_format=lambda value: f"{value:.4g}")
+        return card({"runs": str(len(self.table)), "report": str(self.report)}) + rows
 
 
 def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
@@ -53,7 +71,7 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
         read_text(study.source) if study.source is not None and study.source.is_file() else "",
     )
     report.write(files[-1], ran, table, drawn, records, prepared.instances)
-    return Collected(table, tuple(files))
+    return Collected(folder, table, tuple(files))
 
 
 def _differences(prepared: PreparedStudy, records: list[Record]) -> Iterator[str]:

@@ -42,7 +42,7 @@ from synth.execution.runs import Request, Run, expand, expand_paths, name_clashe
 from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
-from synth.options import read_limit
+from synth.options import as_text, read_limit
 from synth.textfile import read_text
 
 DEFAULT_LIMIT = "60s"
@@ -65,7 +65,7 @@ class Generate(_Part):
         """Each combination as texts, the last key varying fastest."""
         lists = [value if isinstance(value, list) else [value] for value in self.parameters.values()]
         for values in itertools.product(*lists):
-            yield {key: _text(value) for key, value in zip(self.parameters, values, strict=True)}
+            yield {key: as_text(value) for key, value in zip(self.parameters, values, strict=True)}
 
 
 class RunGrid(_Part):
@@ -82,7 +82,7 @@ class RunGrid(_Part):
 
     def request(self) -> Request:
         """What :func:`synth.execution.runs.expand` is to make of it."""
-        parameters = {key: _text(value) for key, value in self.options.items()}
+        parameters = {key: as_text(value) for key, value in self.options.items()}
         return Request(
             self.methods, self.solvers or (), self.seeds, self.time_limits, self.gap, self.threads, parameters, True
         )
@@ -263,7 +263,7 @@ def _grid_faults(grid: RunGrid, families: Iterable[Family]) -> Iterator[Fault]:
             yield Fault("run.options", "no method of this run takes this parameter", key, True)
             continue
         try:
-            parameters[key].read(_text(value))
+            parameters[key].read(as_text(value))
         except ValueError as error:
             yield Fault(f"run.options.{key}", str(error), value, True)
     yield from _limit_faults(grid, "run")
@@ -297,7 +297,3 @@ def _write_instance(instance: Instance, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return path
-
-
-def _text(value: Any) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)

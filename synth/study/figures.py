@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 from synth.family import get_family
-from synth.quantities import count
+from synth.quantities import count, scaled
 from synth.record import Record
 from synth.study.measures import performance_profile
 from synth.study.table import VALUE_COUNTS
@@ -26,11 +26,6 @@ LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
 INK = "#0a0a0a"  # on light cells, in either theme (pure black would take the page's text colour)
 DARK = 0.38  # brightness of a cell below which its number is white
-SCALES = {
-    "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),
-    "s": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1, "s")),
-    "bytes/s": ((1, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
-}  # what an axis may count in
 
 
 @dataclass(frozen=True)
@@ -240,12 +235,6 @@ def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, colour
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, framealpha=0)
-
-
-def scaled(unit: str, highest: float) -> tuple[float, str]:
-    """What an axis up to ``highest`` of the unit counts in: the factor and its name."""
-    steps = SCALES.get(unit, ((1, unit),))
-    return next(((factor, name) for factor, name in reversed(steps) if factor <= highest), steps[0])
 
 
 def _curves(steps: Sequence[Any]) -> list[Any]:

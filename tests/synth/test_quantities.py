@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synth.quantities import percent, shown, times
+from synth.quantities import named, percent, scaled, shown, times
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,14 @@ def test_shown(value: float | None, unit: str, text: str) -> None:
 def test_ratios() -> None:
     assert [percent(x) for x in (None, 0, 0.125, 2.0)] == ["–", "0", "12.50 %", "200 %"]
     assert [times(x) for x in (None, 1.0, 30.2)] == ["–", "1×", "30.2×"]
+
+
+def test_counts_with_their_names() -> None:
+    assert [named(x, "phases") for x in (None, 1024)] == ["–", "1,024 phases"]
+    assert named(1024, "bytes") == "1.00 KiB"
+
+
+def test_axes() -> None:
+    assert scaled("s", 0.0031) == (1e-3, "ms")
+    assert scaled("phases", 12) == (1, "phases")
+    assert scaled("bytes", 0) == (1, "B")

@@ -162,9 +162,6 @@ def test_curves_over_time_in_units_people_read(written):
     (axes,) = drawn["bine"].axes
     assert axes.get_ylabel() == "MiB"
     assert axes.get_lines()[0].get_ydata().tolist() == [9, 6, 6, 6]
-    assert figures.scaled("s", 0.0031) == (1e-3, "ms")
-    assert figures.scaled("phases", 12) == (1, "phases")
-    assert figures.scaled("bytes", 0) == (1, "B")
 
 
 def test_names_stand_in_the_order_of_their_numbers():

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from synth.errors import Fault
-from synth.instance import Instance, Part
+from synth.instance import Instance, Part, Unit
 
 MAX_RANKS = 65_536
 _RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
@@ -101,7 +101,7 @@ class BineInstance(Instance):
     collective: Collective = "broadcast"
     vector: Literal["small", "large"] = "small"
     problem: Literal["any", "tree", "butterfly"] = "any"
-    bytes: Annotated[float, Field(gt=0, le=MAX_BYTES)] = 1_048_576.0
+    bytes: Annotated[float, Field(gt=0, le=MAX_BYTES), Unit("bytes")] = 1_048_576.0
     root: Annotated[int, Field(ge=0)] = 0
     rounds: Annotated[int, Field(ge=1)] | None = None
     fabric: Fabric | None = None

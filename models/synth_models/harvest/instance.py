@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from synth.errors import Fault
-from synth.instance import Instance, Part
+from synth.instance import Instance, Part, Unit
 
 IntArray = npt.NDArray[np.int64]
 
@@ -59,10 +59,10 @@ class HarvestInstance(Instance):
     family: Literal["harvest"] = "harvest"
     gpus: Annotated[int, Field(ge=2, le=4096)]
     ports: Annotated[int, Field(ge=1, le=64)]
-    port_bandwidth: Annotated[float, Field(gt=0)]
-    alpha: Annotated[float, Field(ge=0)]
-    delta: Annotated[float, Field(ge=0)]
-    reconfiguration_delay: Annotated[float, Field(ge=0)]
+    port_bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")]
+    alpha: Annotated[float, Field(ge=0), Unit("s")]
+    delta: Annotated[float, Field(ge=0), Unit("s")]
+    reconfiguration_delay: Annotated[float, Field(ge=0), Unit("s")]
     latency: Literal["on", "off"] = "on"
     algorithm: dict[str, str | int | float] | None = None
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]

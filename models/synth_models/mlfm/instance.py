@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from synth.errors import Fault
-from synth.instance import Instance, Part
+from synth.instance import Instance, Part, Unit
 
 IntArray = npt.NDArray[np.int64]
 MAX_TRANSFERS = 4_000_000  # of a job whose every transfer is stored on its own
@@ -69,9 +69,9 @@ class MLFMInstance(Instance):
     subset: tuple[Server, ...] | None = None
     failed: Failed = Failed()
     routes: Literal["minimal", "detour"] = "minimal"
-    bandwidth: Annotated[float, Field(gt=0)] = 3770.0 * 2**20
-    message_bytes: Annotated[float, Field(gt=0)] = 16.0 * 2**20
-    latency: Annotated[float, Field(ge=0)] = 0.0
+    bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] = 3770.0 * 2**20
+    message_bytes: Annotated[float, Field(gt=0), Unit("bytes")] = 16.0 * 2**20
+    latency: Annotated[float, Field(ge=0), Unit("s")] = 0.0
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:

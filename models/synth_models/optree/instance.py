@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from synth.instance import Instance, Part
+from synth.instance import Instance, Part, Unit
 
 NonNegative = Annotated[float, Field(ge=0)]
 
@@ -75,9 +75,9 @@ class OpTreeInstance(Instance):
     family: Literal["optree"] = "optree"
     nodes: Annotated[int, Field(ge=2, le=10_000_000)]
     wavelengths: Annotated[int, Field(ge=1, le=1_000_000)]
-    item_bytes: Annotated[float, Field(gt=0)] = 4_194_304.0
-    wavelength_bandwidth: Annotated[float, Field(gt=0)] = 5e9
-    step_overhead: NonNegative = 25e-6
+    item_bytes: Annotated[float, Field(gt=0), Unit("bytes")] = 4_194_304.0
+    wavelength_bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] = 5e9
+    step_overhead: Annotated[NonNegative, Unit("s")] = 25e-6
     power: Power | None = None
     crosstalk: Crosstalk | None = None
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from synth.errors import Fault
-from synth.instance import Instance
+from synth.instance import Instance, Unit
 from synth.network import Network
 from synth.network.spec import NetworkSpec, built, network_faults, node_count
 from synth.schedule import COLLECTIVES, Collective
@@ -27,7 +27,7 @@ class XTreeInstance(Instance):
     network: NetworkSpec
     collective: Literal["allgather", "reduce_scatter", "allreduce"] = "allgather"
     chunks: Annotated[int, Field(ge=1, le=100_000)]
-    chunk_bytes: Annotated[float, Field(gt=0)] = 1_048_576.0
+    chunk_bytes: Annotated[float, Field(gt=0), Unit("bytes")] = 1_048_576.0
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -156,5 +157,6 @@ def test_pack_and_table(method):
     groups = instance.allocations[0]
     crossing = groups[table.src] != groups[table.dst]
     assert table.bytes[crossing].sum() == check_messages(instance, messages).value
-    assert "round 0" in load(FAMILY.describe)(instance, messages)
+    text = load(FAMILY.describe)(instance, messages)
+    assert re.search(r"round 0: \d rows, \d+ B, \d+ B global: ", text)
     assert load(FAMILY.plot)(instance, messages, "t") is not None

@@ -132,7 +132,7 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
 def test_a_schedule_for_a_crowded_step_is_drawn(tmp_path):
     instance = instance_of(1, [{"bytes": 0.0, "pairs": ALL_TO_ALL}, {"bytes": 1e6, "pairs": ALL_TO_ALL}])
     schedule = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
-    assert "12 pairs, 0 bytes each" in load(FAMILY.describe)(instance, schedule)
+    assert "12 pairs, 0 B each" in load(FAMILY.describe)(instance, schedule)
     assert load(FAMILY.frames)(instance, schedule) is not None
     load(FAMILY.plot)(instance, schedule, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.quantities import BYTES, shown
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages
 
@@ -21,10 +22,10 @@ def describe(instance: BineInstance, messages: Messages) -> str:
         lines.append(f"{instance.job_names[j]}: {len(groups)} ranks in {int(groups.max()) + 1} groups")
         for t in range(int(step.max(initial=-1)) + 1):
             now = np.flatnonzero(step == t)
-            shown = [f"{src[i]}->{dst[i]}{'*' if crossed[i] else ''}" for i in now[:MAX_MESSAGES]]
+            first = [f"{src[i]}->{dst[i]}{'*' if crossed[i] else ''}" for i in now[:MAX_MESSAGES]]
             more = f" … {len(now) - MAX_MESSAGES} more" if len(now) > MAX_MESSAGES else ""
-            total, over = size[now].sum(), (size * crossed)[now].sum()
-            lines.append(f"  round {t}: {len(now)} rows, {total:g} bytes, {over:g} global: {' '.join(shown)}{more}")
+            total, over = (shown(part[now].sum(), BYTES) for part in (size, size * crossed))
+            lines.append(f"  round {t}: {len(now)} rows, {total}, {over} global: {' '.join(first)}{more}")
     if len(instance.allocations) > MAX_JOBS:
         lines.append(f"… {len(instance.allocations) - MAX_JOBS} more jobs (--csv prints all)")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from synth.quantities import BYTES, scaled
 from synth_models.bine.check.links import pair_bytes, torus_links
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages
@@ -27,20 +28,22 @@ def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
         labels = ("rank", "direction: +, − of each dimension")
     else:
         matrix, labels = pair_bytes(instance, 0, src, dst, size), ("to group", "from group")
-    image = left.imshow(matrix, cmap="viridis", aspect="auto", interpolation="nearest")
+    scale, unit = scaled(BYTES, float(np.max(matrix)))
+    image = left.imshow(matrix / scale, cmap="viridis", aspect="auto", interpolation="nearest")
     left.set_xlabel(labels[0])
     left.set_ylabel(labels[1])
     for axis in (left.xaxis, left.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True))
     left.set_title(f"{instance.job_names[0]}: bytes on global links")
-    figure.colorbar(image, ax=left, label="bytes")
+    figure.colorbar(image, ax=left, label=unit)
     rounds = int(step.max(initial=0)) + 1
     crossed = instance.crossings(0, src, dst) > 0
     inside = np.bincount(step[~crossed], size[~crossed], rounds)
     across = np.bincount(step[crossed], size[crossed], rounds)
-    right.bar(range(rounds), across, label="between groups")
-    right.bar(range(rounds), inside, bottom=across, label="inside groups")
+    scale, unit = scaled(BYTES, float(np.max(across + inside)))
+    right.bar(range(rounds), across / scale, label="between groups")
+    right.bar(range(rounds), inside / scale, bottom=across / scale, label="inside groups")
     right.set_xlabel("round")
-    right.set_ylabel("bytes sent")
+    right.set_ylabel(f"sent, {unit}")
     right.legend()
     return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.quantities import BYTES, SECONDS, shown
 from synth_models.harvest.check.replay import changed_before, step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import IntArray, Schedule
@@ -16,11 +17,11 @@ def shape_of(links: IntArray, gpus: int) -> str:
     shift = (links[:, 1] - links[:, 0]) % gpus
     kinds, at = np.unique(np.stack([shift, links[:, 2]], axis=1), axis=0, return_counts=True)
     if len(kinds) <= 6 and np.all(at == gpus):
-        shown = [min(s, s - gpus, key=abs) for s, _ in kinds.tolist()]
+        signed = [min(s, s - gpus, key=abs) for s, _ in kinds.tolist()]
         word = "shift " if len(kinds) == 1 else "shifts "
         return word + ", ".join(
             f"{s:+d}" + (f" ({count} links)" if count > 1 else "")
-            for s, (_, count) in zip(shown, kinds.tolist(), strict=True)
+            for s, (_, count) in zip(signed, kinds.tolist(), strict=True)
         )
     return f"{int(links[:, 2].sum())} links between {len(links)} pairs of GPUs"
 
@@ -32,25 +33,17 @@ def describe(instance: HarvestInstance, schedule: Schedule) -> str:
     lines = []
     for i in range(min(len(instance.steps), MAX_STEPS)):
         if i == 0 or changed[i]:
-            before = f", {seconds(times.reconfiguration[i])} to reconfigure" if changed[i] else ""
+            before = f", {shown(times.reconfiguration[i], SECONDS)} to reconfigure" if changed[i] else ""
             lines.append(
                 f"topology: {shape_of(schedule.topologies[schedule.topology_of_step[i]], instance.gpus)}{before}"
             )
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
         hops = "1 hop" if times.hops[i] == 1 else f"{times.hops[i]} hops"
         lines.append(
-            f"  step {i}: {len(instance.pairs[i])} pairs, {instance.bytes_per_pair[i]:g} bytes each: {seconds(total)}"
-            f" = {seconds(times.alpha[i])} alpha + {seconds(times.delta[i])} for {hops}"
-            f" + {seconds(times.bandwidth[i])} for the bytes; theta {times.theta[i]:.4g}"
+            f"  step {i}: {len(instance.pairs[i])} pairs, {shown(instance.bytes_per_pair[i], BYTES)} each: "
+            f"{shown(total, SECONDS)} = {shown(times.alpha[i], SECONDS)} alpha + {shown(times.delta[i], SECONDS)} "
+            f"for {hops} + {shown(times.bandwidth[i], SECONDS)} for the bytes; theta {times.theta[i]:.4g}"
         )
     if len(instance.steps) > MAX_STEPS:
         lines.append(f"… {len(instance.steps) - MAX_STEPS} more steps (--csv prints all)")
     return "\n".join(lines)
-
-
-def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.4g} {unit}"
-    return f"{value * 1e9:.4g} ns"

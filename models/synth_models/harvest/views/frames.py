@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from synth.frames import Frames, circle
+from synth.quantities import SECONDS, shown
 from synth_models.harvest.check.replay import changed_before, step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import Schedule
-from synth_models.harvest.views.describe import seconds, shape_of
+from synth_models.harvest.views.describe import shape_of
 
 MAX_MOVES = 20_000
 
@@ -24,15 +25,15 @@ def frames(instance: HarvestInstance, schedule: Schedule) -> Frames | None:
         return None
     when, ends = np.divmod(keys, gpus * gpus)
     sizes = np.bincount(at, schedule.share * instance.bytes_per_pair[step], len(keys))
-    texts = [f"{size:.6g} bytes" for size in sizes]
+    texts = [f"{size:.10g} bytes" for size in sizes]
     items = list(dict.fromkeys(texts))
     number = {text: index for index, text in enumerate(items)}
     times, changed = step_times(instance, schedule), changed_before(schedule)
     titles = []
     for i, chosen in enumerate(schedule.topology_of_step.tolist()):
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
-        before = f"reconfigured ({seconds(times.reconfiguration[i])}) to " if changed[i] else ""
-        titles.append(f"step {i}: {before}{shape_of(schedule.topologies[chosen], gpus)}; {seconds(total)}")
+        before = f"reconfigured ({shown(times.reconfiguration[i], SECONDS)}) to " if changed[i] else ""
+        titles.append(f"step {i}: {before}{shape_of(schedule.topologies[chosen], gpus)}; {shown(total, SECONDS)}")
     return Frames(
         positions=circle(gpus),
         names=[str(gpu) for gpu in range(gpus)],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from synth.quantities import SECONDS, scaled
 from synth_models.harvest.check.replay import StepTimes, changed_before, step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import IntArray, Schedule
@@ -49,11 +50,11 @@ def plot(instance: HarvestInstance, schedule: Schedule, title: str) -> Figure:
 
 def _bars(axes: Axes, times: StepTimes) -> None:
     parts = (times.reconfiguration, times.alpha, times.delta, times.bandwidth)
-    unit, factor = ("ms", 1e3) if times.total > 1e-2 else ("us", 1e6)
+    size, unit = scaled(SECONDS, float(np.max(sum(parts))))
     bottom = np.zeros(len(times.alpha))
     for (name, colour), part in zip(_COLOURS.items(), parts, strict=True):
-        axes.bar(np.arange(len(bottom)), part * factor, bottom=bottom, label=name, color=colour)
-        bottom += part * factor
+        axes.bar(np.arange(len(bottom)), part / size, bottom=bottom, label=name, color=colour)
+        bottom += part / size
     axes.set_xlabel("step")
     axes.set_ylabel(f"time ({unit})")
     axes.set_xticks(range(0, len(bottom), max(1, len(bottom) // 20)))
