@@ -10,7 +10,7 @@ from quantiphy import Quantity
 
 NOTHING = "–"
 DIGITS = 2  # after the first significant one
-SI_UNITS = ("s", "bytes", "bytes/s")  # that a text of :func:`shown` names itself
+SECONDS, BYTES, RATE = "s", "bytes", "bytes/s"
 _LONG_S = 120.0  # from here on minutes
 SCALES = {
     "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),

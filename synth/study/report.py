@@ -22,7 +22,7 @@ import synth
 from synth.family import get_family, load
 from synth.frames import Frames
 from synth.instance import Instance
-from synth.quantities import NOTHING, SI_UNITS, percent, shown, times
+from synth.quantities import NOTHING, SCALES, percent, shown, times
 from synth.record import Record
 from synth.standing import Standing, by_instance
 from synth.study import measures
@@ -323,7 +323,7 @@ def _animations(
         if isinstance(found, str):
             undrawn.append(f"{row['instance']}: {found}")
             continue
-        of = "" if row["unit"] in SI_UNITS else f" {row['unit']}"
+        of = "" if row["unit"] in SCALES else f" {row['unit']}"
         title = f"{row['instance']}: {row['label']}, {shown(row['value'], row['unit'])}{of}"
         key = f"{row['family']}/{row['instance']}"
         words = {"title": title, "key": key, "family": row["family"], "sizes": _sizes(instance)}
