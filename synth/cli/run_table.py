@@ -19,9 +19,9 @@ COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "v
 Done = Sequence[tuple["Run", "Record"]]
 
 
-def print_tables(done: Done, every: bool = False) -> None:
+def print_tables(done: Done, every: bool | None = False) -> None:
     """One row per instance, by family with a closing line each; before it, with ``every`` or where there is only one
-    instance, one row per run."""
+    instance, one row per run (None: the command has no ``--all``)."""
     from synth.summary import COLUMNS as BY_INSTANCE
     from synth.summary import closing_line, rows_by_instance
 
@@ -36,7 +36,7 @@ def print_tables(done: Done, every: bool = False) -> None:
         out = table(*BY_INSTANCE, rows=cells, right=("best", "bound", "gap"))
         out.title, out.caption = family, f"{family}: {closing_line(of_family)}"
         console.print(out)
-    if not every and len(keys) > 1:
+    if every is False and len(keys) > 1:
         console.print(f"{len(done)} runs; --all lists them")
 
 

@@ -27,7 +27,7 @@ def tour(
     study = load(own / "tour.toml").prepare(results)
     done = run_study(study, jobs)
     contradictions = print_contradictions(done)
-    print_tables(done)
+    print_tables(done, None)
     collect(study, "synth tour")
     console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
     console.print(
