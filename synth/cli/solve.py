@@ -12,12 +12,16 @@ import typer
 from synth.cli import common
 from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
-from synth.cli.output import console
+from synth.cli.output import console, errors
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
+from synth.quantities import shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.record import Record
+
+
+MANY = 20  # runs from which on it is said beforehand how long they can take
 
 
 @grouped
@@ -49,6 +53,7 @@ def solve(
     if as_csv and json_lines:
         raise common.bad_option("--csv", "goes without --json", "on")
     runs = plan(paths, asked.request(), results)
+    _announce(runs, slots(jobs, asked.threads))
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
@@ -74,6 +79,19 @@ def solve(
     code = common.EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
+
+
+def _announce(runs: Sequence[Run], at_once: int) -> None:
+    """How long many runs can take, before they start; on standard error."""
+    if len(runs) < MANY:
+        return
+    limits = [run.options.time_limit_s for run in runs]
+    text = f"{len(runs):,} runs, {at_once} at a time"
+    if None not in limits:
+        most = sum(limit or 0.0 for limit in limits) / at_once
+        text += f", each stopped after {shown(max(limits, key=lambda limit: limit or 0.0), 's')}: "
+        text += f"{shown(most, 's')} at the very most (bounds and references take a moment each)"
+    errors.print(text, markup=False)
 
 
 def exit_code(done: Sequence[tuple[Run, Record]]) -> int:
