@@ -141,6 +141,23 @@ class Family:
         return self.methods[name]
 
 
+def rooms(package: str, instance: str, keys: str, check: str, **others: str) -> dict[str, Any]:
+    """The targets of a family whose rooms and functions bear the plan's names: ``instance``, ``keys`` and ``check``
+    (the replay) are named, ``others`` are targets within the package that have a name or room of their own."""
+    parts = {
+        "instance": f"instance:{instance}",
+        "keys": f"making:{keys}",
+        "make": "making:make",
+        "check": f"check.replay:{check}",
+        "check_bound": "check.certificates:check_bound",
+        **{name: f"solution:{name}" for name in ("pack", "unpack", "table")},
+        **{name: f"views.{name}:{name}" for name in ("describe", "plot", "frames")},
+        "paper": "paper.page:reproduce",
+        **others,
+    }
+    return {name: f"{package}.{target}" for name, target in parts.items()}
+
+
 def by_name(*methods: Method) -> Mapping[str, Method]:
     """Methods as a read-only mapping from their names, in this order."""
     return MappingProxyType({method.name: method for method in methods})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_choice, read_int
 
 _HERE = "synth_models.bine."
@@ -22,19 +22,7 @@ FAMILY = Family(
     title="Bine trees: traffic of collectives on global links",
     citation="De Sensi et al.: Bine Trees: Enhancing Collective Operations by Optimizing Communication Locality",
     objective=Objective("bytes on global links", "bytes"),
-    instance=_HERE + "instance:BineInstance",
-    keys=_HERE + "making:BineKeys",
-    make=_HERE + "making:make",
-    check=_HERE + "check.replay:check_messages",
-    check_bound=_HERE + "check.certificates:check_bound",
-    pack=_HERE + "solution:pack",
-    unpack=_HERE + "solution:unpack",
-    table=_HERE + "solution:table",
-    describe=_HERE + "views.describe:describe",
-    plot=_HERE + "views.plot:plot",
-    frames=_HERE + "views.frames:frames",
-    paper=_HERE + "paper.page:reproduce",
-    suited=_HERE + "instance:suited",
+    **rooms("synth_models.bine", "BineInstance", "BineKeys", "check_messages", suited="instance:suited"),
     published=("bine",),
     default_methods=(
         *("bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket"),

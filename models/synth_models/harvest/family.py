@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.harvest."
@@ -24,20 +24,14 @@ FAMILY = Family(
     title="Harvest: reconfiguration schedules for a photonic fabric",
     citation="Harvest: adaptive photonic switching schedules for collective communication in scale-up domains",
     objective=Objective("completion time", "s"),
-    instance=_HERE + "instance:HarvestInstance",
-    keys=_HERE + "making:HarvestKeys",
-    make=_HERE + "making:make",
-    check=_HERE + "check.replay:check_schedule",
-    check_bound=_HERE + "check.certificates:check_bound",
-    pack=_HERE + "solution:pack",
-    unpack=_HERE + "solution:unpack",
-    table=_HERE + "solution:table",
-    flow_table=_HERE + "solution:flow_table",
-    describe=_HERE + "views.describe:describe",
-    plot=_HERE + "views.plot:plot",
-    frames=_HERE + "views.frames:frames",
-    paper=_HERE + "paper.page:reproduce",
-    suited=_HERE + "references.suited:suited",
+    **rooms(
+        "synth_models.harvest",
+        "HarvestInstance",
+        "HarvestKeys",
+        "check_schedule",
+        suited="references.suited:suited",
+        flow_table="solution:flow_table",
+    ),
     published=("dp_k",),
     default_methods=(
         "bound",

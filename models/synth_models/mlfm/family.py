@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.mlfm."
@@ -26,19 +26,7 @@ FAMILY = Family(
     title="MLFM: congestion-free all-to-all on part of a multi-layer full mesh",
     citation="Congestion-free all-to-all communication using part of the servers on the Multi-layer full mesh topology",
     objective=Objective("phases", "phases"),
-    instance=_HERE + "instance:MLFMInstance",
-    keys=_HERE + "making:MLFMKeys",
-    make=_HERE + "making:make",
-    check=_HERE + "check.replay:check_phases",
-    check_bound=_HERE + "check.certificates:check_bound",
-    pack=_HERE + "solution:pack",
-    unpack=_HERE + "solution:unpack",
-    table=_HERE + "solution:table",
-    describe=_HERE + "views.describe:describe",
-    plot=_HERE + "views.plot:plot",
-    frames=_HERE + "views.frames:frames",
-    paper=_HERE + "paper.page:reproduce",
-    suited=_HERE + "instance:suited",
+    **rooms("synth_models.mlfm", "MLFMInstance", "MLFMKeys", "check_phases", suited="instance:suited"),
     published=("closed_form",),
     default_methods=("bound", "closed_form", "shift", "cpsat"),
     methods=by_name(

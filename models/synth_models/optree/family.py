@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.optree."
@@ -26,18 +26,7 @@ FAMILY = Family(
     title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring",
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
-    instance=_HERE + "instance:OpTreeInstance",
-    keys=_HERE + "making:OpTreeKeys",
-    make=_HERE + "making:make",
-    check=_HERE + "check.replay:check_solution",
-    check_bound=_HERE + "check.certificates:check_bound",
-    pack=_HERE + "solution:pack",
-    unpack=_HERE + "solution:unpack",
-    table=_HERE + "solution:table",
-    describe=_HERE + "views.describe:describe",
-    plot=_HERE + "views.plot:plot",
-    frames=_HERE + "views.frames:frames",
-    paper=_HERE + "paper.page:reproduce",
+    **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution"),
     published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

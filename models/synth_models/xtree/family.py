@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
@@ -22,19 +22,7 @@ FAMILY = Family(
     title="XTree: link allocation for allgather, reduce-scatter, allreduce",
     citation="Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication",
     objective=Objective("timesteps", "timesteps"),
-    instance=_HERE + "instance:XTreeInstance",
-    keys=_HERE + "making:XTreeKeys",
-    make=_HERE + "making:make",
-    check=_HERE + "check.replay:check_schedule",
-    check_bound=_HERE + "check.certificates:check_bound",
-    pack=_HERE + "solution:pack",
-    unpack=_HERE + "solution:unpack",
-    table=_HERE + "solution:table",
-    describe=_HERE + "views.describe:describe",
-    plot=_HERE + "views.plot:plot",
-    frames=_HERE + "views.frames:frames",
-    paper=_HERE + "paper.page:reproduce",
-    suited=_HERE + "instance:suited",
+    **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited"),
     published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "ilp"),
     methods=by_name(
