@@ -157,12 +157,22 @@ def _print_summary(record: Record) -> None:
     facts = record["verified"]["facts"]
     if record.value is not None or not record.ok:
         lines.append(
-            f"verified: {'yes' if record.ok else 'FAILED'}; " + ", ".join(f"{k} {v}" for k, v in facts.items())
+            f"verified: {'yes' if record.ok else 'FAILED'}; "
+            + ", ".join(f"{k} {_fact(k, v)}" for k, v in facts.items())
         )
     lines += [f"  fault: {fault}" for fault in record["verified"]["faults"]]
     seconds = record["seconds"]
     lines.append(f"seconds: build {seconds['build']:.3g}, solve {seconds['solve']:.3g}, check {seconds['check']:.3g}")
     console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _fact(name: str, value: object) -> str:
+    """A fact as a person reads it: rounded, with the unit that its name ends in."""
+    if not isinstance(value, float):
+        return str(value)
+    units = {"_bytes_per_s": "bytes/s", "_s": "s", "_bytes": "bytes"}
+    unit = next((unit for end, unit in units.items() if name.endswith(end)), None)
+    return f"{value:.6g}" if unit is None else shown(value, unit)
 
 
 def _short(value: object) -> str:

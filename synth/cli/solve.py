@@ -75,10 +75,18 @@ def solve(
         print_tables(done, every)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
+        _tell_where(done)
     print_messages(done)
     code = common.EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
+
+
+def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:
+    """A run whose schedule can be looked at, and how; on standard error."""
+    best = next((run for run, record in reversed(done) if record.ok and record.evidence == "replayed"), None)
+    if best is not None:
+        errors.print(f"a schedule: synth show {best.path}; all records: {best.results}", markup=False, soft_wrap=True)
 
 
 def _announce(runs: Sequence[Run], at_once: int) -> None:

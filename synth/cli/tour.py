@@ -30,10 +30,9 @@ def tour(
     print_tables(done, None)
     collect(study, "synth tour")
     console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
-    console.print(
-        f"the schedules: synth show {results / 'records'}/…; check them: synth check {results / 'records'}",
-        markup=False,
-    )
+    shown = next((str(run.path) for run, record in reversed(done) if record.evidence == "replayed"), "RECORD")
+    console.print(f"a schedule: synth show {shown}", markup=False, soft_wrap=True)
+    console.print(f"check all of them: synth check {results / 'records'}", markup=False, soft_wrap=True)
     if contradictions or any(not record.ok for _, record in done):
         raise typer.Exit(EXIT_FAILED)
 

@@ -35,8 +35,8 @@ class NetworkKeys(Keys):
     network: str | None = Field(None, description=f"one of {', '.join(BUILT)}")
     links: Annotated[Path | dict[str, Any] | None, BeforeValidator(_source)] = Field(
         None,
-        description="CSV file with the header src,dst[,bandwidth][,latency]; from Python also a NetworkX graph or a "
-        "pandas frame with such columns",
+        description="CSV file with the header src,dst[,bandwidth][,latency] (nodes from 0 on, one direction a line, "
+        "bytes/s, seconds); from Python also a NetworkX graph or a pandas frame with such columns",
     )
     rows: Count | None = Field(None, description="of a mesh, torus or EquiMesh")
     cols: Count | None = Field(None, description="of a mesh, torus or EquiMesh")

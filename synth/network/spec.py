@@ -244,7 +244,7 @@ def links_from_csv(path: Path) -> dict[str, Any]:
         header = set(reader.fieldnames or ())
         rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read: {error}", str(path)) from None
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
     if not {"src", "dst"} <= header or not header <= set(known) or not rows:
         raise InputError("needs a header line src,dst[,bandwidth][,latency] and at least one link", str(path))
     for number, row in rows:
@@ -259,7 +259,8 @@ def links_from_csv(path: Path) -> dict[str, Any]:
             try:
                 link[key] = convert(row[key])
             except ValueError:
-                faults.append(Fault(f"line {number}, {key}", f"not a number ({convert.__name__})", row[key], True))
+                what = "not a whole number" if convert is int else "not a number"
+                faults.append(Fault(f"line {number}, {key}", what, row[key], True))
         links.append(link)
     if faults:
         raise InputError(faults, str(path))

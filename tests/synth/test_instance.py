@@ -276,11 +276,11 @@ def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
         ("src,dst,speed\n0,1,5\n", ["needs a header line"]),
         ("src\n0\n", ["needs a header line"]),
         (b"\xff\xfe\x00", ["cannot be read"]),
-        ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': not a number (int)"]),
-        ("src,dst\n0,\n1.5,0\n", ["line 2, dst: is missing", "line 3, src = '1.5': not a number (int)"]),
+        ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': not a whole number"]),
+        ("src,dst\n0,\n1.5,0\n", ["line 2, dst: is missing", "line 3, src = '1.5': not a whole number"]),
         ("src,dst\n0,1\n\n\n1,y\n", ["line 5, dst = 'y'"]),  # empty lines count when a person looks for line 5
         ("src,dst\n0,1\n1,0,7\n", ["line 3"]),  # more cells than the header has
-        ("src,dst,bandwidth\n0,1,fast\n1,0,\n", ["line 2, bandwidth = 'fast': not a number (float)"]),
+        ("src,dst,bandwidth\n0,1,fast\n1,0,\n", ["line 2, bandwidth = 'fast': not a number"]),
         ("src,dst,bandwidth\n0,1,0\n1,0,-2\n", ["network.links[0].bandwidth = 0", "network.links[1].bandwidth = -2"]),
         ("src,dst,latency\n0,1,nan\n1,0,1\n", ["network.links[0].latency = nan"]),
         ("src,dst\n-1,0\n0,1\n1,0\n", ["network.links[0].src = -1: must be >= 0"]),

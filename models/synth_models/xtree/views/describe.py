@@ -8,11 +8,13 @@ from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
 
 MAX_LINES = 60
+LEGEND = "a transfer reads src->dst:origin.chunk, the node the chunk belongs to and its number there"
 
 
 def describe(instance: XTreeInstance, schedule: Schedule) -> str:
     """Per timestep the transfers as ``src->dst:origin.chunk`` (``+`` marks a partial sum that is added)."""
-    network, lines = instance.topology, []
+    network = instance.topology
+    lines = [LEGEND + ("; + is added to what is there" if schedule.adds.any() else "")]
     ordered = schedule.sorted()
     for step in range(1, schedule.steps + 1):
         now = np.flatnonzero(ordered.step == step)
