@@ -93,7 +93,7 @@ def pack(folder: Path) -> int:
     Nothing is touched before every record was read. Raises :class:`InputError` naming each that cannot be, and
     ``OSError``.
     """
-    loose = sorted(folder.rglob("*.json"))
+    loose = sorted(file for file in folder.rglob("*.json") if not _is_instance(file))
     faults: list[InputError] = []
     groups: dict[Path, list[tuple[str, Record]]] = defaultdict(list)
     stamps = {path: _stamp(path) for path in loose}

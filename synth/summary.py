@@ -83,8 +83,14 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
 
 
 def _least(records: Sequence[Record]) -> Record | None:
-    """Replayed schedules come before counts; among equal values the first run stands."""
-    return min(records, key=lambda r: (r.evidence != "replayed", r.value or 0.0), default=None)
+    """Replayed schedules come before counts; among equal values the method that the family lists first."""
+
+    def place(record: Record) -> tuple[bool, float, int]:
+        names = list(get_family(record["family"]).methods)
+        known = names.index(record["method"]) if record["method"] in names else len(names)
+        return record.evidence != "replayed", record.value or 0.0, known
+
+    return min(records, key=place, default=None)
 
 
 def _least_value(records: Sequence[Record]) -> Record | None:

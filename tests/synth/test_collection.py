@@ -309,3 +309,15 @@ def test_a_record_written_while_its_folder_is_packed_stays(sweep: Path, monkeypa
     assert path.is_file()
     assert records.read(path)["message"] == "late"
     assert len(good(sweep)) == 6
+
+
+def test_instances_beside_records_are_no_records(tmp_path: Path) -> None:
+    """A tour's folder holds its instances too: they are neither packed nor in the way."""
+    shutil.copytree(ROOT / "instances" / "tour", tmp_path / "instances")
+    instance = synth.read(tmp_path / "instances" / "ring-12.json")
+    synth.solve(instance, "bound", results=tmp_path / "records")
+    assert results.pack(tmp_path) == 1
+    assert (tmp_path / "instances" / "ring-12.json").is_file()
+    [record] = results.read_all([tmp_path])
+    assert not isinstance(record, InputError)
+    assert record.bound == 3
