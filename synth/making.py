@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -143,7 +144,9 @@ def _readable(keys_type: type[Keys], given: Mapping[str, Any]) -> dict[str, Any]
 def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> Fault:
     """Pydantic's words for parameters."""
     if fault.message == "unknown key":
-        return Fault(fault.path, f"unknown parameter; one of {', '.join(keys_type.names())}", given[fault.path], True)
+        near = get_close_matches(fault.path, keys_type.names(), 1)
+        words = f"unknown parameter; {f'did you mean {near[0]}? ' if near else ''}one of {', '.join(keys_type.names())}"
+        return Fault(fault.path, words, given[fault.path], True)
     choices = re.findall(r"'([^']*)'", fault.message)
     if fault.message.startswith("input should be '"):
         return replace(fault, message=f"must be one of {', '.join(choices)}")

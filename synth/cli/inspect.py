@@ -21,6 +21,7 @@ LONGEST = 200  # characters of one value of a certificate that are shown
 
 def check(
     paths: list[Path] = typer.Argument(..., metavar="RECORD…", help="Records, collections (records.jsonl), folders."),
+    summary: bool = typer.Option(False, "--summary", help="Only what fails and the closing line."),
 ) -> None:
     """Compare all that records state with what can be computed again: replay their solutions from the instance files
     alone, verify their bounds' certificates. Says what could not be verified. Exit code 1 if a record states what is
@@ -49,7 +50,8 @@ def check(
         count["good"] += 1
         count[record.evidence or "no value"] += 1
         count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
-        console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
+        if not summary:
+            console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
     console.print(_count_in_words(count), markup=False, soft_wrap=True)
     if count["failed"] or count["unreadable"]:
         raise typer.Exit(1 if count["failed"] else 2)

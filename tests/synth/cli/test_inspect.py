@@ -20,6 +20,9 @@ def test_check(solved: Path, tmp_path: Path) -> None:
     assert "timesteps 2, replayed" in text
     assert "bound 2 follows from its certificate" in text
     assert run("check", "results", cwd=solved).stdout.count("ok ") == 2
+    short = run("check", "--summary", "results", cwd=solved).stdout
+    assert "ok " not in short
+    assert "2 records hold" in flat(short)
     run("check", solved / RECORD, cwd=tmp_path)  # from anywhere: the instance is sought above the record
     assert run("check", "gone.json", cwd=solved, code=2).stderr
     assert run("check", "ring4.json", cwd=solved, code=2).stderr
@@ -36,6 +39,7 @@ def test_check_tells_tampered_records(copy: Path) -> None:
     tamper(copy / RECORD, lambda data: data["objective"].update(value=1.0))
     done = run("check", "results", cwd=copy, code=1)
     assert "FAILED" in done.stdout
+    assert "FAILED" in run("check", "--summary", "results", cwd=copy, code=1).stdout
     assert "the record states the value 1.0, the replay gives 2.0" in flat(done.stdout)
     assert "ok " in done.stdout  # the bound's record is still checked
     tamper(copy / RECORD, lambda data: data["objective"].update(value=2.0))

@@ -23,6 +23,7 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.quantities import SECONDS, shown
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -40,9 +41,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     wanted = options.method.get("reconfigurations")
     if wanted is not None:
         k = min(int(wanted), len(found.time) - 1)
-    points = ", ".join(f"{j}: {found.time[j]:.6g}" for j in found.pareto())
+    points = ", ".join(f"{j}: {shown(float(found.time[j]), SECONDS)}" for j in found.pareto())
     word = "best k" if wanted is None else "k as asked"
-    message = f"{word} = {k}; Pareto front (reconfigurations: seconds without their delays) {points}"
+    message = f"{word} = {k}; Pareto front (reconfigurations: time without their delays) {points}"
     return Outcome("finished", ratings.schedule(found.topology[k]), message=f"{message}; {ratings.tried()}")
 
 
