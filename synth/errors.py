@@ -32,7 +32,10 @@ class SynthError(Exception):
 
 
 class InputError(SynthError):
-    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``."""
+    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``; ``hint`` says
+    where the right input is described, which the command prints last."""
+
+    hint: str | None = None
 
     def __init__(self, faults: Sequence[Fault] | str, source: str | None = None) -> None:
         self.faults: tuple[Fault, ...] = (Fault("", faults),) if isinstance(faults, str) else tuple(faults)

@@ -100,7 +100,8 @@ class Method:
 
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
-        return load(self.target)  # type: ignore[no-any-return]
+        function: Callable[[Any, RunOptions], Outcome] = load(self.target)
+        return function
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def make(family: Family, parameters: Mapping[str, Any]) -> Instance:
     """An instance of the family from its keys. Raises :class:`InputError` listing every fault."""
     keys = read_keys(family, parameters)
     try:
-        return load(family.make)(keys)  # type: ignore[no-any-return]
+        made: Instance = load(family.make)(keys)
+        return made
     except InputError as error:
         raise error if error.source else InputError(error.faults, f"synth make {family.name}") from None
 

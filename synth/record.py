@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,7 +236,7 @@ class Record:
             return instance
         if name is None:
             raise InputError("the record's instance was never in a file; pass the instance itself", source)
-        there = [read_instance(path) for path in self.instance_paths() if path.is_file()]
+        there = [read_instance(path) for path in self.instance_paths()]
         for instance in there:
             if instance.sha256 == self.data["instance_sha256"]:
                 return instance
@@ -256,7 +257,8 @@ class Record:
 
     def table(self) -> pd.DataFrame:
         """The solution as one flat table with stable columns (``synth show --csv``). Raises :class:`InputError`."""
-        return load(self._family.table)(self.find_instance(), self.solution())  # type: ignore[no-any-return]
+        frame: pd.DataFrame = load(self._family.table)(self.find_instance(), self.solution())
+        return frame
 
     def describe(self) -> str:
         """The solution in words. Raises :class:`InputError`."""
@@ -266,7 +268,8 @@ class Record:
         """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
         value = named(self.value, self._family.objective.unit)
         title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
-        return load(self._family.plot)(self.find_instance(), self.solution(), title)  # type: ignore[no-any-return]
+        figure: Figure = load(self._family.plot)(self.find_instance(), self.solution(), title)
+        return figure
 
     @property
     def _family(self) -> Family:
@@ -285,10 +288,11 @@ class Record:
         return card(rows)
 
     def instance_paths(self) -> list[Path]:
-        """Where its instance file may be: from the working directory, then from every folder above the record."""
+        """The files its instance may be in: from the working directory, then from every folder above the record."""
         name = self.data["instance_file"]
         folders = [Path.cwd(), *(self.path.resolve().parents if self.path else ())]
-        return [] if name is None else [folder / name for folder in folders]
+        # os.path.isfile: a name that no file system takes is no file either
+        return [] if name is None else [folder / name for folder in folders if os.path.isfile(folder / name)]
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]

@@ -135,7 +135,7 @@ def _with_instance(record: Record, folder: Path) -> dict[str, Any]:
     data = records.plain_data(record, {})
     if data.get("instance_text") is None:
         for file in record.instance_paths():
-            if file.is_file() and folder.resolve() in file.resolve().parents:
+            if folder.resolve() in file.resolve().parents:
                 text = file.read_bytes()
                 if hashlib.sha256(text).hexdigest() == record["instance_sha256"]:
                     with suppress(UnicodeDecodeError):

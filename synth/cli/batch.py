@@ -17,7 +17,7 @@ from synth.cli.output import console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
-    from synth.batch.plan import Batch, Resources, Submission
+    from synth.batch.plan import Batch, Engine, Resources, Submission
     from synth.batch.status import BatchStatus
     from synth.execution.runs import Run
     from synth.record import Record
@@ -44,7 +44,7 @@ def submit(
     from synth.batch import plan
     from synth.execution.runs import plan as expand_all
 
-    _check_engine(engine)
+    chosen = _engine(engine)
     resources = _resources(plan.Resources(), wanted)
     study = _study(targets)
     if study is None:
@@ -63,7 +63,7 @@ def submit(
         raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
     batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
-    submission = plan.submission(batch, engine, range(len(entries)), resources)  # type: ignore[arg-type]
+    submission = plan.submission(batch, chosen, range(len(entries)), resources)
     _send(batch, submission, wanted.jobs, wanted.dry_run)
 
 
@@ -82,9 +82,8 @@ def resubmit(
     from synth.options import read_duration
 
     batch = plan.read(folder)
-    if engine is not None:
-        _check_engine(engine)
     last = batch.submissions[-1] if batch.submissions else None
+    chosen = _engine(engine or (last.engine if last else "local"))
     resources = _resources(last.resources if last else plan.Resources(), wanted)
     found = status.of(batch)
     _warn_of_queue(found)
@@ -98,8 +97,7 @@ def resubmit(
         for index in missing:
             entries[index] = replace(entries[index], options={**entries[index].options, "time_limit_s": limit})
         batch = replace(batch, entries=tuple(entries))
-    chosen = engine or (last.engine if last else "local")
-    _send(batch, plan.submission(batch, chosen, missing, resources), wanted.jobs, wanted.dry_run)  # type: ignore[arg-type]
+    _send(batch, plan.submission(batch, chosen, missing, resources), wanted.jobs, wanted.dry_run)
 
 
 @app.command("status")
@@ -179,9 +177,12 @@ def _collect_study(batch: Batch, target: str) -> None:
         console.print(f"{batch.folder / path.relative_to(folder)} written", markup=False, soft_wrap=True)
 
 
-def _check_engine(engine: str) -> None:
-    if engine not in ("slurm", "local"):
-        raise bad_option("--engine", "must be slurm or local", engine)
+def _engine(name: str) -> Engine:
+    if name == "slurm":
+        return "slurm"
+    if name == "local":
+        return "local"
+    raise bad_option("--engine", "must be slurm or local", name)
 
 
 def _resources(before: Resources, wanted: Jobs) -> Resources:

@@ -61,6 +61,8 @@ def run() -> None:
     except InputError as error:
         for line in str(error).splitlines():
             print(f"synth: {line}", file=sys.stderr)
+        if error.hint is not None:
+            print(error.hint, file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

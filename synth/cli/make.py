@@ -49,7 +49,7 @@ def make(
     ),
 ) -> None:
     """Make an instance file, e.g. `synth make xtree network=equimesh rows=4 cols=6 chunks=4`."""
-    from synth.errors import Fault, InputError
+    from synth.errors import InputError
     from synth.family import get_family
     from synth.making import make as make_instance
     from synth.options import split_pairs
@@ -57,8 +57,8 @@ def make(
     try:
         instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
     except InputError as error:
-        hint = Fault("", f"what each key means: synth make {family} --help")
-        raise InputError([*error.faults, hint], error.source) from None
+        error.hint = f"what each key means: synth make {family} --help"
+        raise
     if output is not None and str(output) == "-":
         typer.echo(instance.to_json(), nl=False)
         return

@@ -14,7 +14,7 @@ from synth.options import RunOptions
 from synth_models.optree.bounds.steps import lower_bound
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.programs.stages import best_radices
+from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.references.relay import relay
 
 

@@ -12,8 +12,9 @@ from synth.errors import UnsupportedError
 from synth_models.optree import FAMILY
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.check.replay import check_solution
+from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.parts.stage_layout import longest_hops
-from synth_models.optree.programs.stages import best_radices, solve
+from synth_models.optree.programs.stages import solve
 from synth_models.optree.references.optree import fitted, schedule
 from synth_models.optree.references.published_counts import best_depths, formula_steps
 from synth_models.optree.solution import StepCount

@@ -7,14 +7,14 @@ certificate whatever may carry a bound above it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.odd_values import ODD, mutants
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import limited, options, ring
 
@@ -25,29 +25,6 @@ from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.references.relay import relay
 from synth_models.optree.solution import COLUMNS, Circuits, StepCount
-
-ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]
-ODDER = [*ODD, 2, 2**31 - 1, 2**63, 2**64, 0.5, 1.0, True, None, "1", "ring", [], [1], [[1]], {}]
-
-
-def mutants(value: Any) -> Iterator[Any]:
-    """Every odd value in place of the field, of one entry, of all entries; shorter, longer, nested."""
-    yield from ODDER
-    if isinstance(value, str):
-        return
-    array = np.asarray(value)
-    for odd in ODD:
-        filled = np.full(array.shape, odd)
-        yield from (filled, filled.tolist())
-        for place in {0, array.size // 2, array.size - 1} if array.size else ():
-            mixed = array.astype(object)
-            mixed.flat[place] = odd
-            yield mixed.tolist()
-            if isinstance(odd, int):
-                whole = array.astype(np.int64)
-                whole.flat[place] = odd
-                yield whole
-    yield from (array[:-1], np.concatenate([array, array]), array[None], array.astype(float), array.astype(np.uint64))
 
 
 def plain_replay(instance: OpTreeInstance, rows: list[tuple[int, ...]]) -> int | None:

@@ -7,14 +7,14 @@ certificate whatever may carry a bound above it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models.odd_values import ODD, mutants
 from models.xtree import brute_force
 from models.xtree.cases import make
 
@@ -26,42 +26,11 @@ from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 
-ODD = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63), math.nan, math.inf, -math.inf]
-ODDER = [*ODD, 2**31 - 1, 2**63, 2**64, 2**40, -(2**40), 2**40 + 1, 0.5, 1.0, True, None, "1", [], [1], {}]
 CASES = {
     "allgather": dict(network="ring", nodes=3),
     "reduce_scatter": dict(network="kautz", nodes=4, degree=2),
     "allreduce": dict(network="line", nodes=3),
 }
-
-
-def mutants(value: Any) -> Iterator[Any]:
-    """Every odd value in place of the field, of one entry in the middle, of all entries; shorter, longer, nested."""
-    yield from ODDER
-    if isinstance(value, str):
-        return
-    array = np.asarray(value)
-    for odd in ODD:
-        for dtype in (object, None):
-            filled = np.full(array.shape, odd, dtype=dtype)
-            yield filled.tolist()
-            if dtype is None:
-                yield filled
-        if array.size:
-            for place in {0, array.size // 2, array.size - 1}:
-                mixed = array.astype(object)
-                mixed.flat[place] = odd
-                yield mixed.tolist()
-                if isinstance(odd, int):
-                    whole = array.astype(np.int64)
-                    whole.flat[place] = odd
-                    yield whole
-    if array.ndim:
-        yield array[:-1]
-        yield np.concatenate([array, array])
-        yield array[None]
-        yield array.astype(float)
-        yield array.astype(np.uint64)
 
 
 def plain_replay(instance: XTreeInstance, rows: list[tuple[int, int, int, bool]]) -> int | None:

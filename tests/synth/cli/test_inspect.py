@@ -73,6 +73,9 @@ def test_records_with_wrong_types_are_no_tracebacks(copy: Path) -> None:
     for key in keys:
         for i, wrong in enumerate((None, [1], 5)):
             (copy / "results" / f"a-{key}-{i}.json").write_text(json.dumps(whole | {key: wrong}))
+    for key in ("instance_file", "solution_file"):
+        for i, name in enumerate(("x" * 5000, "a/" * 3000, "\0", "\ud800", "", "..", "/", "/dev/zero")):
+            (copy / "results" / f"b-{key}-{i}.json").write_text(json.dumps(whole | {key: name}))
     (copy / "results" / "zlast.json").write_text(json.dumps(whole | {"objective": whole["objective"] | {"value": 7.0}}))
     done = subprocess.run([SYNTH, "check", "results"], cwd=copy, text=True, capture_output=True, timeout=60)
     assert "Traceback" not in done.stderr, done.stderr[-300:]

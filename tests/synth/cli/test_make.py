@@ -73,7 +73,7 @@ def test_make_names_every_fault(tmp_path: Path) -> None:
     done = run("make", "xtree", "network=mesh", "rows=x", "chunks=0", "colour=red", cwd=tmp_path, code=2)
     *faults, hint = done.stderr.splitlines()
     assert sorted(line.split()[4].rstrip(":") for line in faults) == ["chunks", "colour", "cols", "rows"]
-    assert hint == "synth: synth make xtree: what each key means: synth make xtree --help"
+    assert hint == "what each key means: synth make xtree --help"
     mistyped = run("make", "xtree", "network=mesh", "rows=3", "cols=3", "chunk=2", cwd=tmp_path, code=2)
     assert "did you mean chunks?" in mistyped.stderr
     for words in (("make", "xtree", "rows"), ("make", "tree")):

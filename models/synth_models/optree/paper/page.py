@@ -22,9 +22,9 @@ from synth.reproduction.collect import Reproduction
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
+from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.parts.stage_layout import ring_wavelengths
 from synth_models.optree.programs.rwa.method import fewest
-from synth_models.optree.programs.stages import best_radices
 from synth_models.optree.references.first_fit import first_fit
 from synth_models.optree.references.published_counts import best_depths, formula_steps, root_up
 from synth_models.optree.solution import StepCount

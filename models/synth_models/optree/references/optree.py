@@ -18,8 +18,8 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size, require_hops
+from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.parts.stage_layout import longest_hops, ring_wavelengths, segment_wavelengths
-from synth_models.optree.programs.stages import best_radices
 from synth_models.optree.solution import Circuits
 
 

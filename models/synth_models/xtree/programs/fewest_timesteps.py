@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def _incumbent(network: Network, chunks: int, options: RunOptions, bound: int) -
     candidates: list[tuple[str, Callable[[], Schedule]]] = []
     for restart in range(10):
         child = np.random.SeedSequence([options.seed, restart]).spawn(1)[0]
-        candidates.append(("pull", lambda child=child: pull.allgather(network, chunks, child)))  # type: ignore[misc]
+        candidates.append(("pull", partial(pull.allgather, network, chunks, child)))
     candidates.insert(1, ("symmetric", lambda: symmetric.allgather(network, chunks, seeds.spawn(1)[0], bound)))
     candidates.append(("xtree", lambda: xtree.allgather(network, chunks, seeds.spawn(1)[0])))
     best: tuple[Schedule, str] | None = None
