@@ -1,0 +1,46 @@
+"""The fabric family as data: its name, its methods and where its parts are."""
+
+from __future__ import annotations
+
+from synth.family import Family, Method, Objective, by_name, rooms
+from synth.options import Parameter, read_int
+
+_HERE = "synth_models.fabric."
+_CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
+_RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+
+
+def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
+    return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters)
+
+
+FAMILY = Family(
+    name="fabric",
+    title="Any machine: collectives on heterogeneous links and switches",
+    citation="the peers' territory: SCCL (PPoPP 2021), TACCL (NSDI 2023), TE-CCL (SIGCOMM 2024), TACOS (MICRO 2024), "
+    "ForestColl (2024), direct-connect (NSDI 2025)",
+    objective=Objective("completion time", "s"),
+    **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule", suited="instance:suited"),
+    published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
+    default_methods=(
+        "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",
+        "flow",
+    ),
+    methods=by_name(
+        Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
+               _HERE + "bounds.strongest:solve"),
+        Method("forest", "program", "throughput-optimal tree packing, cut into chunks and pipelined (ours)",
+               _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
+        Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
+               _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
+        _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
+                   _RESTARTS),
+        _reference("ring", "NCCL's ring: one cycle through all ranks"),
+        _reference("double_tree", "NCCL's double binary tree"),
+        _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
+        _reference("direct", "every rank sends to every other at once"),
+        _reference("bruck", "Bruck's algorithm (MPI)"),
+        _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
+        _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
+    ),
+)  # fmt: skip

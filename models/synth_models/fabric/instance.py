@@ -1,0 +1,288 @@
+"""Instances of the fabric family: a machine, a collective over some of its ranks, and a size in bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, TypeAdapter, ValidationError
+
+from synth.errors import Fault
+from synth.instance import Instance, Part, Unit
+from synth_models.fabric.parts.collective import COLLECTIVES, ROOTED, SHARED_OUT, Blocks, blocks_of
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.parts.network_spec import FabricSpec, built, own_faults
+
+IntArray = npt.NDArray[np.int64]
+Node = Annotated[int, Field(ge=0)]
+MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
+MOST_SHOWN = 8
+
+
+class Switching(Part):
+    """How switches forward.
+
+    ``cut_through``: a transfer goes from rank to rank over a route whose inner nodes are switches; with ``multicast``
+    the route may be an out-tree. ``store_and_forward``: a hop into a switch is a transfer of its own; without
+    ``buffer`` a piece leaves the switch when it has arrived or never, with ``copy`` on several links at once.
+    """
+
+    mode: Literal["cut_through", "store_and_forward"] = "cut_through"
+    multicast: bool = False
+    buffer: bool = False
+    copies: bool = Field(True, alias="copy")
+
+
+class Failed(Part):
+    """What is broken: links as pairs of nodes (all links from the first to the second), and whole nodes."""
+
+    links: tuple[tuple[Node, Node], ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+
+class FabricInstance(Instance):
+    """One collective on one machine; the completion time in seconds is to be least.
+
+    ``ranks`` is the process group (node numbers, in its order; default: every rank that has not failed). Ranks outside
+    the group forward nothing unless ``relay`` is true. ``bytes`` counts as in nccl-tests
+    (:mod:`synth_models.fabric.parts.collective`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
+    whose ``bytes`` is their sum.
+    """
+
+    family: Literal["fabric"] = "fabric"
+    network: FabricSpec
+    switching: Switching = Switching()
+    collective: Literal[
+        "allgather",
+        "reduce_scatter",
+        "allreduce",
+        "alltoall",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "demand",
+    ] = "allgather"
+    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES), Unit("bytes")]
+    root: Node | None = None
+    ranks: Annotated[tuple[Node, ...], Field(min_length=1)] | None = None
+    relay: bool = False
+    demand: tuple[tuple[Node, Node, Annotated[int, Field(ge=1, le=MOST_BYTES)]], ...] | None = None
+    failed: Failed = Failed()
+
+    @classmethod
+    def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
+        return list(_faults(raw))
+
+    @cached_property
+    def members(self) -> tuple[int, ...]:
+        """Node numbers of the process group, in its order."""
+        return _members(built(self.network), self.ranks, self.failed.nodes)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What can be used: without failed links and nodes, and without ranks that forward nothing. Node numbers are
+        those of the file; links are numbered anew, in the file's order."""
+        return _usable(built(self.network), self.failed, self.members, self.relay)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """What has to move."""
+        return blocks_of(self.collective, self.members, self.bytes, self.the_root, self.demand or ())
+
+    @property
+    def the_root(self) -> int | None:
+        """The root of a rooted collective (default: the first of the group), None for the others."""
+        if self.collective not in ROOTED:
+            return None
+        return self.members[0] if self.root is None else self.root
+
+
+def suited(instance: FabricInstance, method: str) -> bool:
+    """Whether a default method knows this collective and way of switching."""
+    from synth_models.fabric.parts.reach import knows
+
+    return knows(method, instance.collective, instance.switching.mode)
+
+
+def _members(machine: Machine, ranks: tuple[int, ...] | None, failed: tuple[int, ...]) -> tuple[int, ...]:
+    if ranks is not None:
+        return tuple(ranks)
+    return tuple(int(v) for v in machine.ranks if int(v) not in set(failed))
+
+
+def _usable(machine: Machine, failed: Failed, members: tuple[int, ...], relay: bool) -> Machine:
+    gone = set(failed.nodes)
+    if not relay:
+        gone |= {int(v) for v in machine.ranks} - set(members)
+    pairs = set(failed.links)
+    net = machine.network
+    links = [e for e in range(net.links) if (int(net.src[e]), int(net.dst[e])) in pairs] if pairs else []
+    return machine.without(links, gone)
+
+
+def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
+    network = raw.get("network")
+    if not isinstance(network, dict):
+        return
+    own = own_faults(network) if network.get("kind") == "links" else []
+    yield from own
+    yield from _size_faults(raw)
+    if own:
+        return
+    try:
+        machine = built(TypeAdapter(FabricSpec).validate_json(_json(network), strict=True))
+    except ValidationError:
+        return  # reported field by field elsewhere
+    except (ValueError, KeyError) as error:
+        yield Fault("network", str(error))
+        return
+    placed = list(_place_faults(raw, machine))
+    yield from placed
+    if placed or any(_wrong_type(raw, key) for key in ("ranks", "demand", "failed", "root")):
+        return
+    failed = Failed.model_validate(raw.get("failed") or {})
+    ranks = raw.get("ranks")
+    members = _members(machine, tuple(ranks) if ranks is not None else None, failed.nodes)
+    yield from _division_faults(raw, members)
+    yield from _partition_faults(raw, _usable(machine, failed, members, raw.get("relay") is True), members)
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def _wrong_type(raw: dict[str, Any], key: str) -> bool:
+    field = FabricInstance.model_fields[key]
+    try:
+        TypeAdapter(field.rebuild_annotation()).validate_json(_json(raw.get(key, field.default)), strict=True)
+    except (ValidationError, TypeError):
+        return key in raw
+    return False
+
+
+def _size_faults(raw: dict[str, Any]) -> Iterator[Fault]:
+    collective, demand, size = raw.get("collective", "allgather"), raw.get("demand"), raw.get("bytes")
+    if collective not in COLLECTIVES:
+        return
+    if collective == "demand" and demand is None:
+        yield Fault("demand", "is missing: the collective demand needs rows [src, dst, bytes]")
+    if collective != "demand" and demand is not None:
+        yield Fault("demand", f"has no meaning for {collective}")
+    if collective == "demand" and isinstance(demand, (list, tuple)):
+        if not demand:
+            yield Fault("demand", "has no rows")
+        amounts = [row[2] for row in demand if isinstance(row, (list, tuple)) and len(row) == 3 and _whole(row[2])]
+        if demand and len(amounts) == len(demand) and _whole(size) and sum(amounts) != size:
+            yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
+    if collective not in ROOTED and raw.get("root") is not None:
+        yield Fault("root", f"has no meaning for {collective}", raw["root"], True)
+
+
+def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
+    """Nodes that do not exist, are switches, have failed, or stand twice."""
+    failed = raw.get("failed")
+    broken: set[int] = set()
+    if isinstance(failed, dict):
+        nodes, links = failed.get("nodes") or (), failed.get("links") or ()
+        for i, node in enumerate(nodes if isinstance(nodes, (list, tuple)) else ()):
+            if _whole(node):
+                broken.add(node)
+                if node >= machine.nodes:
+                    yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
+        net = machine.network
+        there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links else set()
+        for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
+            if (
+                isinstance(pair, (list, tuple))
+                and len(pair) == 2
+                and all(map(_whole, pair))
+                and tuple(pair) not in there
+            ):
+                yield Fault(f"failed.links[{i}]", f"there is no link from {pair[0]} to {pair[1]}")
+    ranks = raw.get("ranks")
+    group: set[int] | None = None
+    if isinstance(ranks, (list, tuple)):
+        group = {node for node in ranks if _whole(node)}
+        for i, node in enumerate(ranks):
+            if _whole(node):
+                yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
+        for node, times in Counter(node for node in ranks if _whole(node)).items():
+            if times > 1:
+                yield Fault("ranks", f"names node {node} {times} times")
+    if _whole(raw.get("root")):
+        yield from _rank_fault("root", raw["root"], machine, broken, group)
+    demand = raw.get("demand")
+    for i, row in enumerate(demand if isinstance(demand, (list, tuple)) else ()):
+        if isinstance(row, (list, tuple)) and len(row) == 3 and all(map(_whole, row)):
+            for end, node in zip(("src", "dst"), row[:2], strict=True):
+                yield from _rank_fault(f"demand[{i}].{end}", node, machine, broken, group)
+            if row[0] == row[1]:
+                yield Fault(f"demand[{i}]", "goes from a rank to itself", row[0], True)
+
+
+def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
+    if node >= machine.nodes:
+        yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
+    elif machine.is_switch[node]:
+        yield Fault(path, f"is a switch ({machine.names[node]}): only ranks hold data", node, True)
+    elif node in broken:
+        yield Fault(path, "has failed", node, True)
+    elif group is not None and node not in group:
+        yield Fault(path, "is no member of ranks", node, True)
+
+
+def _division_faults(raw: dict[str, Any], members: tuple[int, ...]) -> Iterator[Fault]:
+    collective, size = raw.get("collective", "allgather"), raw.get("bytes")
+    if not members:
+        yield Fault("ranks", "no rank is left")
+    elif collective in SHARED_OUT and isinstance(size, int) and _whole(size) and size % len(members):
+        yield Fault("bytes", f"does not divide among {len(members)} ranks", size, True)
+
+
+def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int, ...]) -> Iterator[Fault]:
+    """Members that cannot reach each other, the parts by name."""
+    collective = raw.get("collective", "allgather")
+    if len(members) < 2 or collective not in COLLECTIVES:
+        return
+    if collective == "demand":
+        lost = []
+        seen = {u: machine.reached_from(u) for u in {row[0] for row in raw["demand"]}}
+        lost = [(u, v) for u, v, _ in raw["demand"] if not seen[u][v]]
+        for u, v in lost[:MOST_SHOWN]:
+            yield Fault("demand", f"rank {v} cannot be reached from rank {u}")
+        return
+    if collective in ROOTED:
+        root = members[0] if raw.get("root") is None else raw["root"]
+        way = machine if collective in ("broadcast", "scatter") else _turned(machine)
+        reach = way.reached_from(root)
+        cut = [v for v in members if not reach[v]]
+        if cut:
+            verb = "cannot be reached from" if collective in ("broadcast", "scatter") else "cannot reach"
+            yield Fault("network", f"is parted: ranks {_listed(cut)} {verb} the root {root}")
+        return
+    parts = machine.parts_of(members)
+    if len(parts) > 1:
+        words = "; ".join(_listed(part) for part in parts[:MOST_SHOWN])
+        more = f"; … {len(parts) - MOST_SHOWN} more" if len(parts) > MOST_SHOWN else ""
+        yield Fault("network", f"parts the ranks into {len(parts)} that do not all reach each other: {words}{more}")
+
+
+def _turned(machine: Machine) -> Machine:
+    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
+
+
+def _listed(nodes: list[int]) -> str:
+    more = f", … ({len(nodes)})" if len(nodes) > 2 * MOST_SHOWN else ""
+    return "{" + ", ".join(map(str, nodes[: 2 * MOST_SHOWN])) + more + "}"
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

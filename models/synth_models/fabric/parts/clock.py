@@ -1,0 +1,61 @@
+"""Ticks: the unit of time of a schedule, chosen so that an instance's durations are whole numbers where they can be."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.parts.machine import Machine
+
+IntArray = npt.NDArray[np.int64]
+ROOM = 2**60  # ticks that the longest schedule of ours may take
+COARSEST = 10**9  # ticks a second at least, where the time allows it
+
+
+def ticks_per_second(machine: Machine, seconds: float) -> int:
+    """Ticks a second under which every latency, and every whole number of bytes on every link, takes whole ticks, if
+    a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Raises ``ValueError`` for
+    a schedule of more than 36 years."""
+    net = machine.network
+    most = int(Fraction(ROOM) / max(Fraction(seconds), Fraction(1, 10**6)))
+    if most < COARSEST:
+        raise ValueError(f"a schedule of {seconds:g} s has no clock")
+    ticks = 1
+    for bandwidth in np.unique(net.bandwidth):
+        ticks = math.lcm(ticks, exact(float(bandwidth)).numerator)
+    for latency in np.unique(net.latency):
+        ticks = math.lcm(ticks, exact(float(latency)).denominator)
+    return ticks if ticks <= most else 2 ** (most.bit_length() - 1)
+
+
+def latencies(machine: Machine, ticks_per_s: int) -> IntArray:
+    """Latency of every link in ticks, rounded up, shape (links,)."""
+    return _by_value(machine.network.latency, lambda value: _ceil(exact(value) * ticks_per_s))
+
+
+def durations(machine: Machine, ticks_per_s: int, size: int) -> IntArray:
+    """Ticks for which ``size`` bytes occupy every link, rounded up, shape (links,)."""
+    return _by_value(machine.network.bandwidth, lambda value: _ceil(Fraction(size * ticks_per_s) / exact(value)))
+
+
+def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Ticks per distinct bandwidth and distinct size, shape (bandwidths, sizes), and the bandwidth's row of every
+    link, shape (links,); ``sizes`` are the distinct sizes in bytes."""
+    values, row = np.unique(machine.network.bandwidth, return_inverse=True)
+    ticks = [[_ceil(Fraction(int(n) * ticks_per_s) / exact(float(b))) for n in sizes] for b in values]
+    return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
+
+
+def _by_value(values: npt.NDArray[np.float64], ticks: object) -> IntArray:
+    assert callable(ticks)
+    distinct, inverse = np.unique(values, return_inverse=True)
+    found = np.array([ticks(float(value)) for value in distinct], dtype=np.int64)
+    return found[inverse.reshape(-1)] if len(found) else np.zeros(0, dtype=np.int64)
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)

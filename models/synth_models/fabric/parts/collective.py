@@ -1,0 +1,104 @@
+"""The collectives as blocks of data: whose they are before, whose after, and how many bytes.
+
+Sizes count as in nccl-tests, so that ``algbw = bytes / time``:
+
+| collective | ``bytes`` M | blocks | busbw / algbw |
+|---|---|---|---|
+| allgather | what every rank ends with | M/N of every rank, to all | (N-1)/N |
+| reduce_scatter | what every rank begins with | M/N for every rank, the sum over all | (N-1)/N |
+| allreduce | what every rank begins with | M, the sum over all, to all | 2(N-1)/N |
+| alltoall | what every rank sends, its own part included | M/N for every ordered pair | (N-1)/N |
+| broadcast | what the root sends | M of the root, to all | 1 |
+| reduce | what every rank begins with | M, the sum over all, to the root | 1 |
+| gather | what the root ends with | M/N of every rank, to the root | (N-1)/N |
+| scatter | what the root begins with | M/N for every rank, of the root | (N-1)/N |
+| demand | sum of the demand file | one a row ``src,dst,bytes`` | 1 |
+
+A block that is where it belongs from the start (a rank's own part) is no block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+COLLECTIVES = (
+    "allgather",
+    "reduce_scatter",
+    "allreduce",
+    "alltoall",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "demand",
+)
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+REDUCING = ("reduce_scatter", "allreduce", "reduce")
+SHARED_OUT = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")  # bytes are cut into N equal parts
+EVERYONE = -1
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What has to move. All arrays have the shape (blocks,).
+
+    ``origin``: the rank that holds the block, or :data:`EVERYONE`: every member holds a contribution, and the sum of
+    all, each once, is wanted. ``goal``: the rank that needs it, or :data:`EVERYONE`: every member does. ``bytes``: its
+    size, >= 1.
+    """
+
+    origin: IntArray
+    goal: IntArray
+    bytes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+
+def blocks_of(
+    collective: str, members: Sequence[int], size: int, root: int | None, demand: Sequence[Sequence[int]]
+) -> Blocks:
+    """The blocks of a collective over ``members`` (node numbers of ranks, in the order of the process group)."""
+    n, part = len(members), size // len(members)
+    rows: list[tuple[int, int, int]] = []
+    match collective:
+        case "allgather":
+            rows = [(rank, EVERYONE, part) for rank in members]
+        case "reduce_scatter":
+            rows = [(EVERYONE, rank, part) for rank in members]
+        case "allreduce":
+            rows = [(EVERYONE, EVERYONE, size)]
+        case "alltoall":
+            rows = [(u, v, part) for u in members for v in members if u != v]
+        case "broadcast":
+            rows = [(root if root is not None else members[0], EVERYONE, size)]
+        case "reduce":
+            rows = [(EVERYONE, root if root is not None else members[0], size)]
+        case "gather":
+            rows = [(rank, root if root is not None else members[0], part) for rank in members if rank != root]
+        case "scatter":
+            rows = [(root if root is not None else members[0], rank, part) for rank in members if rank != root]
+        case "demand":
+            rows = [(int(src), int(dst), int(amount)) for src, dst, amount in demand]
+    if n == 1 and collective != "demand":
+        rows = []
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return Blocks(table[:, 0], table[:, 1], table[:, 2])
+
+
+def bus_factor(collective: str, ranks: int) -> Fraction:
+    """busbw / algbw of nccl-tests for N ranks."""
+    share = Fraction(ranks - 1, ranks)
+    match collective:
+        case "allreduce":
+            return 2 * share
+        case "broadcast" | "reduce" | "demand":
+            return Fraction(1)
+    return share

@@ -1,0 +1,105 @@
+"""A machine: a directed multigraph whose nodes are ranks or switches, as flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from synth.network import Network
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """Ranks and switches joined by links.
+
+    Attributes
+    ----------
+    network : Network
+        All nodes and links; bandwidths in bytes/s, latencies in seconds.
+    is_switch : bool array, shape (nodes,)
+        True for a switch, False for a rank.
+    group : int64 array, shape (links,)
+        Number of the group whose links take turns, -1 for none. A group carries one transfer at a time, each for as
+        long as the link it uses is occupied (two ports behind one NIC, a bus).
+    names : tuple of str, shape (nodes,)
+        What people call the nodes.
+    group_names : tuple of str
+        What people call the groups.
+    """
+
+    network: Network
+    is_switch: BoolArray
+    group: IntArray
+    names: tuple[str, ...]
+    group_names: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """Ranks and switches."""
+        return self.network.nodes
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+        return self.network.links
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """Node numbers of the ranks, ascending."""
+        return np.flatnonzero(~self.is_switch).astype(np.int64)
+
+    def without(self, links: Iterable[int], nodes: Iterable[int]) -> Machine:
+        """The machine without these links and without the links of these nodes; node numbers stay, links move up."""
+        keep = np.ones(self.links, dtype=bool)
+        keep[list(links)] = False
+        gone = np.zeros(self.nodes, dtype=bool)
+        gone[list(nodes)] = True
+        keep &= ~(gone[self.network.src] | gone[self.network.dst])
+        if keep.all():
+            return self
+        old = self.network
+        network = Network(
+            old.nodes,
+            np.stack([old.src[keep], old.dst[keep]], axis=1),
+            old.bandwidth[keep],
+            old.latency[keep],
+            kind=old.kind,
+            grid=old.grid,
+        )
+        network.positions = old.positions
+        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names)
+
+    def parts_of(self, members: Sequence[int]) -> list[list[int]]:
+        """The members by strongly connected component, a component's members together, in the order of the first."""
+        n, net = self.nodes, self.network
+        graph = csr_array((np.ones(net.links), (net.src, net.dst)), shape=(n, n))
+        label = connected_components(graph, directed=True, connection="strong")[1]
+        found: dict[int, list[int]] = {}
+        for member in members:
+            found.setdefault(int(label[member]), []).append(int(member))
+        return list(found.values())
+
+    def reached_from(self, node: int) -> BoolArray:
+        """Which nodes can be reached from ``node``, shape (nodes,)."""
+        return reached(self.network, node)
+
+
+def reached(network: Network, node: int) -> Any:
+    """Which nodes can be reached from ``node`` over links, shape (nodes,), bool."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = network.nodes
+    graph = csr_array((np.ones(network.links), (network.src, network.dst)), shape=(n, n))
+    found = np.zeros(n, dtype=bool)
+    found[breadth_first_order(graph, node, return_predecessors=False)] = True
+    return found

@@ -1,0 +1,371 @@
+"""The network of an instance file: a machine by name, a network by its shape, or links one by one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import resources
+from itertools import combinations
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from synth.errors import Fault
+from synth.instance import Part
+from synth.network import Network
+from synth.network.spec import (
+    Bandwidth,
+    HypercubeSpec,
+    KautzSpec,
+    Latency,
+    LineSpec,
+    MeshSpec,
+    RingSpec,
+    TorusSpec,
+)
+from synth_models.fabric.parts.machine import Machine
+
+BANDWIDTH, LATENCY = 25e9, 1e-6  # of shapes that are no named machine: one 200 Gbit/s port, a microsecond
+MOST_NODES, MOST_LINKS = 65_536, 4_000_000
+Count = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class MachineLink(Part):
+    """One line of a machine file; ``both`` makes the link back too."""
+
+    src: str
+    dst: str
+    bandwidth: Bandwidth
+    latency: Latency = 0.0
+    group: str | None = None
+    both: bool = True
+
+
+class MachineFile(Part):
+    """A machine as data: one box, and what joins several.
+
+    ``gpus`` ranks a box, named ``gpu0``…; ``switches`` of the box by name; ``links`` within a box. With two boxes or
+    more, the ``shared_switches`` exist once and every box has the ``uplinks`` too; ``box_switches`` are switches of a
+    box that exist only then (NICs). ``joins`` are links from a node of one box to a node of the next (``ring``) or of
+    every other box (``all``).
+    """
+
+    name: str
+    title: str
+    source: str = Field(description="where bandwidths and latencies come from")
+    assumed: tuple[str, ...] = Field((), description="what the source does not say")
+    gpus: Count
+    most_boxes: Count = 4096
+    switching: Literal["cut_through", "store_and_forward"] = "cut_through"
+    switches: tuple[str, ...] = ()
+    links: tuple[MachineLink, ...]
+    shared_switches: tuple[str, ...] = ()
+    box_switches: tuple[str, ...] = ()
+    uplinks: tuple[MachineLink, ...] = ()
+    joins: tuple[MachineLink, ...] = ()
+
+
+def machine_names() -> list[str]:
+    """The machines that come with the package."""
+    folder = resources.files("synth_models.fabric") / "machines"
+    return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+
+
+@lru_cache(maxsize=64)
+def machine_file(name: str) -> MachineFile:
+    """The machine of that name. Raises ``ValueError`` naming the known ones."""
+    if name not in machine_names():
+        raise ValueError(f"unknown machine {name!r}; one of {', '.join(machine_names())}")
+    text = (resources.files("synth_models.fabric") / "machines" / f"{name}.json").read_text(encoding="utf-8")
+    return MachineFile.model_validate_json(text)
+
+
+class _Rows:
+    """Links as they are collected."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[int, int]] = []
+        self.bandwidth: list[float] = []
+        self.latency: list[float] = []
+        self.group: list[str | None] = []
+
+    def add(self, u: int, v: int, link: Any, group: str | None, both: bool) -> None:
+        for tail, head in ((u, v), (v, u))[: 2 if both else 1]:
+            self.ends.append((tail, head))
+            self.bandwidth.append(link.bandwidth)
+            self.latency.append(link.latency)
+            self.group.append(group)
+
+    def machine(self, names: list[str], switches: set[int], kind: str, positions: Any = None) -> Machine:
+        network = Network(len(names), self.ends, self.bandwidth, self.latency, kind=kind, positions=positions)
+        groups = list(dict.fromkeys(name for name in self.group if name is not None))
+        number: dict[str | None, int] = {name: i for i, name in enumerate(groups)}
+        is_switch = np.zeros(len(names), dtype=bool)
+        is_switch[sorted(switches)] = True
+        group = np.array([number.get(name, -1) for name in self.group], dtype=np.int64)
+        return Machine(network, is_switch, group, tuple(names), tuple(groups))
+
+
+class MachineSpec(Part):
+    """``boxes`` boxes of a named machine. Ranks come first, box after box, then the switches."""
+
+    kind: Literal["machine"]
+    name: str
+    boxes: Count = 1
+
+    def build(self) -> Machine:
+        data = machine_file(self.name)
+        if self.boxes > data.most_boxes:
+            raise ValueError(f"machine {self.name} is known for up to {data.most_boxes} boxes")
+        several = self.boxes > 1
+        inner = [*data.switches, *(data.box_switches if several else ())]
+        names = [f"{b}/gpu{g}" if several else f"gpu{g}" for b in range(self.boxes) for g in range(data.gpus)]
+        number: dict[tuple[int, str], int] = {
+            (b, f"gpu{g}"): b * data.gpus + g for b in range(self.boxes) for g in range(data.gpus)
+        }
+        for b in range(self.boxes):
+            for switch in inner:
+                number[b, switch] = len(names)
+                names.append(f"{b}/{switch}" if several else switch)
+        for switch in data.shared_switches if several else ():
+            number |= {(b, switch): len(names) for b in range(self.boxes)}
+            names.append(switch)
+        switches = set(range(self.boxes * data.gpus, len(names)))
+        rows = _Rows()
+        for b in range(self.boxes):
+            for link in (*data.links, *(data.uplinks if several else ())):
+                group = None if link.group is None else f"{b}/{link.group}"
+                rows.add(number[b, link.src], number[b, link.dst], link, group, link.both)
+        for link in data.joins if several else ():
+            for b in range(self.boxes):
+                after = (b + 1) % self.boxes
+                if self.boxes > 2 or b == 0 or not link.both:
+                    rows.add(number[b, link.src], number[after, link.dst], link, None, link.both)
+        return rows.machine(names, switches, self.name)
+
+
+class _Uniform(Part):
+    bandwidth: Bandwidth = BANDWIDTH
+    latency: Latency = LATENCY
+
+
+class FullSpec(_Uniform):
+    """Every rank joined to every other, both ways."""
+
+    kind: Literal["full"]
+    nodes: Annotated[int, Field(ge=2, le=2048)]
+
+    def build(self) -> Machine:
+        rows = _Rows()
+        for u, v in combinations(range(self.nodes), 2):
+            rows.add(u, v, self, None, True)
+        return rows.machine([str(v) for v in range(self.nodes)], set(), "full")
+
+
+class StarSpec(_Uniform):
+    """Every rank joined to one switch."""
+
+    kind: Literal["star"]
+    nodes: Annotated[int, Field(ge=2, le=MOST_NODES - 1)]
+
+    def build(self) -> Machine:
+        rows = _Rows()
+        for v in range(self.nodes):
+            rows.add(v, self.nodes, self, None, True)
+        return rows.machine([*(str(v) for v in range(self.nodes)), "switch"], {self.nodes}, "star")
+
+
+class FatTreeSpec(_Uniform):
+    """Two levels: ``leaves`` switches with ``hosts`` ranks each, every leaf joined to each of ``spines`` switches.
+
+    Links of leaves and spines have ``uplink_bandwidth`` (default: as the ranks').
+    """
+
+    kind: Literal["fat_tree"]
+    leaves: Annotated[int, Field(ge=1, le=4096)]
+    hosts: Annotated[int, Field(ge=1, le=4096)]
+    spines: Annotated[int, Field(ge=1, le=4096)] = 1
+    uplink_bandwidth: Bandwidth | None = None
+
+    def build(self) -> Machine:
+        ranks = self.leaves * self.hosts
+        names = [str(v) for v in range(ranks)]
+        names += [f"leaf{i}" for i in range(self.leaves)] + [f"spine{i}" for i in range(self.spines)]
+        rows, up = (
+            _Rows(),
+            MachineLink(src="", dst="", bandwidth=self.uplink_bandwidth or self.bandwidth, latency=self.latency),
+        )
+        for v in range(ranks):
+            rows.add(v, ranks + v // self.hosts, self, None, True)
+        for leaf in range(self.leaves):
+            for spine in range(self.spines):
+                rows.add(ranks + leaf, ranks + self.leaves + spine, up, None, True)
+        return rows.machine(names, set(range(ranks, len(names))), "fat_tree")
+
+
+class DragonflySpec(_Uniform):
+    """Dragonfly: ``groups`` groups of ``routers`` switches, all joined within a group, ``hosts`` ranks a router.
+
+    Every pair of groups is joined by one link, dealt out to the routers in turn, which makes the canonical dragonfly
+    where groups = routers * h + 1 (Kim, Dally, Scott, Abts: Technology-driven, highly-scalable dragonfly topology,
+    2008). Links between groups have ``global_bandwidth`` (default: as the others).
+    """
+
+    kind: Literal["dragonfly"]
+    groups: Annotated[int, Field(ge=2, le=512)]
+    routers: Annotated[int, Field(ge=1, le=512)]
+    hosts: Annotated[int, Field(ge=1, le=512)]
+    global_bandwidth: Bandwidth | None = None
+
+    def build(self) -> Machine:
+        ranks = self.groups * self.routers * self.hosts
+        names = [str(v) for v in range(ranks)]
+        names += [f"router{g}.{r}" for g in range(self.groups) for r in range(self.routers)]
+        rows, far = (
+            _Rows(),
+            MachineLink(src="", dst="", bandwidth=self.global_bandwidth or self.bandwidth, latency=self.latency),
+        )
+        for v in range(ranks):
+            rows.add(v, ranks + v // self.hosts, self, None, True)
+        for g in range(self.groups):
+            first = ranks + g * self.routers
+            for u, v in combinations(range(first, first + self.routers), 2):
+                rows.add(u, v, self, None, True)
+        for g, other in combinations(range(self.groups), 2):
+            u = ranks + g * self.routers + (other - 1) % self.routers
+            v = ranks + other * self.routers + g % self.routers
+            rows.add(u, v, far, None, True)
+        return rows.machine(names, set(range(ranks, len(names))), "dragonfly")
+
+
+class OwnLink(Part):
+    """One directed link."""
+
+    src: Annotated[int, Field(ge=0)]
+    dst: Annotated[int, Field(ge=0)]
+    bandwidth: Bandwidth
+    latency: Latency = 0.0
+    group: Annotated[str, Field(min_length=1)] | None = None
+
+
+class OwnSpec(Part):
+    """Any machine, link by link. ``switches`` are node numbers; all other nodes are ranks."""
+
+    kind: Literal["links"]
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)]
+    switches: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    links: Annotated[tuple[OwnLink, ...], Field(min_length=1)]
+    names: tuple[str, ...] | None = None
+    positions: tuple[tuple[float, float], ...] | None = None
+
+    def build(self) -> Machine:
+        rows = _Rows()
+        for link in self.links:
+            rows.add(link.src, link.dst, link, link.group, False)
+        names = list(self.names) if self.names else [str(v) for v in range(self.nodes)]
+        return rows.machine(names, set(self.switches), "links", self.positions)
+
+
+SHAPES: dict[str, type[Part]] = {
+    "line": LineSpec,
+    "ring": RingSpec,
+    "mesh": MeshSpec,
+    "torus": TorusSpec,
+    "hypercube": HypercubeSpec,
+    "kautz": KautzSpec,
+    "full": FullSpec,
+    "star": StarSpec,
+    "fat_tree": FatTreeSpec,
+    "dragonfly": DragonflySpec,
+}
+SPECS: dict[str, type[Part]] = {"machine": MachineSpec, **SHAPES, "links": OwnSpec}
+FabricSpec = Annotated[
+    MachineSpec
+    | LineSpec
+    | RingSpec
+    | MeshSpec
+    | TorusSpec
+    | HypercubeSpec
+    | KautzSpec
+    | FullSpec
+    | StarSpec
+    | FatTreeSpec
+    | DragonflySpec
+    | OwnSpec,
+    Field(discriminator="kind"),
+]
+
+
+def size_of(spec: Any) -> tuple[int, int]:
+    """About how many nodes and links a spec makes, without building it."""
+    match spec:
+        case MachineSpec():
+            data = machine_file(spec.name)
+            nodes = data.gpus + len(data.switches) + len(data.box_switches)
+            return spec.boxes * nodes, spec.boxes * 2 * (len(data.links) + len(data.uplinks) + len(data.joins))
+        case FullSpec():
+            return spec.nodes, spec.nodes * (spec.nodes - 1)
+        case StarSpec():
+            return spec.nodes + 1, 2 * spec.nodes
+        case FatTreeSpec():
+            ranks = spec.leaves * spec.hosts
+            return ranks + spec.leaves + spec.spines, 2 * (ranks + spec.leaves * spec.spines)
+        case DragonflySpec():
+            routers = spec.groups * spec.routers
+            return routers * (spec.hosts + 1), routers * (2 * spec.hosts + spec.routers + spec.groups)
+        case HypercubeSpec():
+            return 2**spec.dimension, spec.dimension * 2**spec.dimension
+        case MeshSpec() | TorusSpec():
+            return spec.rows * spec.cols, 4 * spec.rows * spec.cols
+        case KautzSpec():
+            return spec.nodes, spec.nodes * spec.degree
+        case OwnSpec():
+            return spec.nodes, len(spec.links)
+    return spec.nodes, 2 * spec.nodes
+
+
+@lru_cache(maxsize=16)
+def built(spec: Any) -> Machine:
+    """The machine of a spec, built once. Raises ``ValueError``."""
+    nodes, links = size_of(spec)
+    if nodes > MOST_NODES or links > MOST_LINKS:
+        raise ValueError(f"about {nodes} nodes and {links} links; at most {MOST_NODES} and {MOST_LINKS} are supported")
+    made = spec.build()
+    if isinstance(made, Network):
+        none = np.full(made.links, -1, dtype=np.int64)
+        names = tuple(str(v) for v in range(made.nodes))
+        return Machine(made, np.zeros(made.nodes, dtype=bool), none, names)
+    assert isinstance(made, Machine)
+    return made
+
+
+def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
+    """Faults of a raw ``links`` network that no single field shows: nodes out of range, self-loops, names, switches."""
+    faults: list[Fault] = []
+    nodes, links = raw.get("nodes"), raw.get("links")
+    if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 1:
+        return faults
+    for i, link in enumerate(links if isinstance(links, (list, tuple)) else ()):
+        if not isinstance(link, dict):
+            continue
+        for end in ("src", "dst"):
+            node = link.get(end)
+            if isinstance(node, int) and not isinstance(node, bool) and node >= nodes:
+                message = f"link to nowhere: the network has nodes 0..{nodes - 1}"
+                faults.append(Fault(f"{path}.links[{i}].{end}", message, node, True))
+        if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
+            faults.append(Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True))
+    switches = raw.get("switches")
+    seen: set[int] = set()
+    for i, node in enumerate(switches if isinstance(switches, (list, tuple)) else ()):
+        if isinstance(node, int) and not isinstance(node, bool):
+            if node >= nodes:
+                faults.append(Fault(f"{path}.switches[{i}]", f"the network has nodes 0..{nodes - 1}", node, True))
+            if node in seen:
+                faults.append(Fault(f"{path}.switches[{i}]", "stands twice", node, True))
+            seen.add(node)
+    for key in ("names", "positions"):
+        value = raw.get(key)
+        if isinstance(value, (list, tuple)) and len(value) != nodes:
+            faults.append(Fault(f"{path}.{key}", f"{len(value)} for {nodes} nodes"))
+    return faults

@@ -1,0 +1,29 @@
+"""Which method knows which collective and way of switching: what a run without ``-m`` tries."""
+
+from __future__ import annotations
+
+from synth_models.fabric.parts.collective import COLLECTIVES
+
+_FROM_ONE_TO_ALL = ("allgather", "broadcast")
+_REVERSED = ("reduce_scatter", "reduce")
+_TREES = (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce")
+_PAIRS = ("alltoall", "gather", "scatter", "demand")
+COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
+    "bound": COLLECTIVES,
+    "forest": _TREES,
+    "flow": _PAIRS,
+    "pull": COLLECTIVES,
+    "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
+    "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
+    "double_tree": ("allreduce", "broadcast", "reduce"),
+    "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
+    "direct": COLLECTIVES,
+    "bruck": ("allgather", "alltoall"),
+    "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
+}
+CUT_THROUGH_ONLY = frozenset[str]()
+
+
+def knows(method: str, collective: str, mode: str) -> bool:
+    """Whether the method takes this collective on machines that switch in this way."""
+    return collective in COLLECTIVES_OF.get(method, ()) and (mode == "cut_through" or method not in CUT_THROUGH_ONLY)

@@ -1,0 +1,348 @@
+"""From an order of transfers to start times: event-driven list scheduling on links and groups.
+
+Whoever knows which transfers are to be made, over which routes and after which others, gets start times here: at every
+moment the ready transfer of least priority number starts as soon as all links of its route (and their groups) are free
+for it. Nothing waits while it could run, so a bad priority costs time, never validity.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synth.kernels import jit
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import clock
+from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What is to be moved, in no order of time. All arrays are int64 unless said otherwise.
+
+    ``piece_block``, ``piece_bytes``: shape (pieces,). ``piece``, ``adds`` (bool), ``priority`` (the least goes first):
+    shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i, from a rank to a rank (or
+    an out-tree to several). ``before[before_start[i]:before_start[i + 1]]``: the transfers that must have arrived at
+    the rank where i starts.
+    """
+
+    piece_block: IntArray
+    piece_bytes: IntArray
+    piece: IntArray
+    adds: BoolArray
+    priority: IntArray
+    route_start: IntArray
+    link: IntArray
+    before_start: IntArray
+    before: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        piece_block: Any,
+        piece_bytes: Any,
+        piece: Any,
+        routes: Sequence[Sequence[int]],
+        before: Sequence[Sequence[int]],
+        priority: Any = None,
+        adds: Any = False,
+    ) -> Transfers:
+        """The same from lists: a route and a list of predecessors per transfer."""
+        count = len(routes)
+        piece_array = np.asarray(piece, dtype=np.int64)
+        order = np.arange(count) if priority is None else priority
+        return cls(
+            np.asarray(piece_block, dtype=np.int64),
+            np.asarray(piece_bytes, dtype=np.int64),
+            piece_array,
+            np.broadcast_to(np.asarray(adds, dtype=bool), (count,)).copy(),
+            np.asarray(order, dtype=np.int64),
+            *_rows(routes),
+            *_rows(before),
+        )
+
+
+def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    start = np.concatenate([[0], np.cumsum([len(row) for row in lists])]).astype(np.int64)
+    flat = np.array([value for row in lists for value in row], dtype=np.int64)
+    return start, flat
+
+
+def timed(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None) -> Schedule:
+    """The transfers with start times. Raises ``ValueError`` where some wait for each other.
+
+    Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
+    transfer of its own in the schedule.
+    """
+    machine = instance.machine
+    ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
+    sizes, size_row = np.unique(transfers.piece_bytes, return_inverse=True)
+    table, link_row = clock.duration_table(machine, ticks, sizes)
+    net = machine.network
+    hop_by_hop = instance.switching.mode == "store_and_forward"
+    if not table.size:
+        table = np.zeros((1, 1), dtype=np.int64)
+    offset, arrival = _offsets(
+        transfers.route_start,
+        transfers.link,
+        net.src.astype(np.int64),
+        net.dst.astype(np.int64),
+        clock.latencies(machine, ticks),
+        table,
+        link_row,
+        size_row.reshape(-1).astype(np.int64)[transfers.piece],
+        hop_by_hop,
+    )
+    duration = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], _lengths(transfers))]
+    after_start, after = _turned(transfers)
+    start = _list_schedule(
+        transfers.route_start,
+        transfers.link,
+        net.src.astype(np.int64),
+        net.dst.astype(np.int64),
+        machine.group,
+        len(machine.group_names),
+        offset,
+        arrival,
+        duration.astype(np.int64),
+        transfers.priority,
+        np.diff(transfers.before_start),
+        after_start,
+        after,
+    )
+    if np.any(start < 0):
+        raise ValueError(
+            f"{int(np.sum(start < 0))} transfers wait for each other, or for one that is not at their source"
+        )
+    if not hop_by_hop:
+        return Schedule(
+            ticks,
+            transfers.piece_block,
+            transfers.piece_bytes,
+            start,
+            transfers.piece,
+            transfers.adds,
+            transfers.route_start,
+            transfers.link,
+        )
+    count = _lengths(transfers)
+    return Schedule(
+        ticks,
+        transfers.piece_block,
+        transfers.piece_bytes,
+        np.repeat(start, count) + offset,
+        np.repeat(transfers.piece, count),
+        np.repeat(transfers.adds, count),
+        np.arange(len(transfers.link) + 1, dtype=np.int64),
+        transfers.link,
+    )
+
+
+def completion(instance: FabricInstance, schedule: Schedule) -> int:
+    """Ticks until the last transfer has arrived: what a method compares schedules by. The check computes its own."""
+    machine, ticks = instance.machine, schedule.ticks_per_s
+    if not schedule.transfers:
+        return 0
+    sizes, size_row = np.unique(schedule.piece_bytes, return_inverse=True)
+    table, link_row = clock.duration_table(machine, ticks, sizes)
+    net = machine.network
+    _, arrival = _offsets(
+        schedule.route_start,
+        schedule.link,
+        net.src.astype(np.int64),
+        net.dst.astype(np.int64),
+        clock.latencies(machine, ticks),
+        table,
+        link_row,
+        size_row.reshape(-1).astype(np.int64)[schedule.piece],
+        False,
+    )
+    return int((np.repeat(schedule.start, np.diff(schedule.route_start)) + arrival).max())
+
+
+def most_seconds(instance: FabricInstance, transfers: Transfers) -> float:
+    """More than the transfers take one after the other on every link: what the clock must have room for."""
+    net = instance.machine.network
+    if not len(transfers.link):
+        return 1e-6
+    amount = np.repeat(transfers.piece_bytes[transfers.piece], _lengths(transfers)).astype(float)
+    return float(np.sum(amount / net.bandwidth[transfers.link] + net.latency[transfers.link])) * 1.01 + 1e-6
+
+
+def _lengths(transfers: Transfers) -> IntArray:
+    lengths: IntArray = np.diff(transfers.route_start)
+    return lengths
+
+
+def _turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
+    """The transfers that wait for each one, as rows."""
+    count = len(transfers.piece)
+    waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
+    order = np.argsort(transfers.before, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(transfers.before, minlength=count))]).astype(np.int64)
+    return start, waiting[order]
+
+
+@jit
+def _offsets(
+    route_start: IntArray,
+    link: IntArray,
+    src: IntArray,
+    dst: IntArray,
+    latency: IntArray,
+    table: IntArray,
+    link_row: IntArray,
+    size_row: IntArray,
+    hop_by_hop: bool,
+) -> tuple[IntArray, IntArray]:
+    """Per link of every route: ticks from the transfer's start until the link is occupied, and until what crosses it
+    has arrived whole behind it."""
+    offset = np.zeros(len(link), dtype=np.int64)
+    arrival = np.zeros(len(link), dtype=np.int64)
+    longest = np.zeros(len(link), dtype=np.int64)
+    for i in range(len(route_start) - 1):
+        first = route_start[i]
+        for k in range(first, route_start[i + 1]):
+            e = link[k]
+            took = table[link_row[e], size_row[i]]
+            longest[k] = took
+            for p in range(k - 1, first - 1, -1):
+                if dst[link[p]] == src[e]:
+                    before = latency[link[p]]
+                    if hop_by_hop:
+                        before += table[link_row[link[p]], size_row[i]]
+                    else:
+                        longest[k] = max(took, longest[p])
+                    offset[k] = offset[p] + before
+                    break
+            arrival[k] = offset[k] + latency[e] + longest[k]
+    return offset, arrival
+
+
+@jit
+def _merge(a: int, b: int, left: IntArray, right: IntArray, priority: IntArray) -> int:
+    """Skew heap: the union of two heaps of transfers, least (priority, number) on top."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if priority[b] < priority[a] or (priority[b] == priority[a] and b < a):
+        a, b = b, a
+    top = a
+    while True:
+        left[a], right[a] = right[a], left[a]
+        c = left[a]
+        if c < 0:
+            left[a] = b
+            return top
+        if priority[b] < priority[c] or (priority[b] == priority[c] and b < c):
+            b, c = c, b
+        left[a] = c
+        a = c
+
+
+@jit
+def _earliest(
+    i: int,
+    now: int,
+    route_start: IntArray,
+    link: IntArray,
+    group: IntArray,
+    links: int,
+    offset: IntArray,
+    free: IntArray,
+) -> tuple[int, int]:
+    """The earliest start of transfer i from ``now`` on, and the resource that it waits for (-1: none)."""
+    best, blocker = now, -1
+    for k in range(route_start[i], route_start[i + 1]):
+        e = link[k]
+        if free[e] - offset[k] > best:
+            best, blocker = free[e] - offset[k], e
+        g = group[e]
+        if g >= 0 and free[links + g] - offset[k] > best:
+            best, blocker = free[links + g] - offset[k], links + g
+    return best, blocker
+
+
+@jit
+def _list_schedule(
+    route_start: IntArray,
+    link: IntArray,
+    src: IntArray,
+    dst: IntArray,
+    group: IntArray,
+    groups: int,
+    offset: IntArray,
+    arrival: IntArray,
+    duration: IntArray,
+    priority: IntArray,
+    missing: IntArray,
+    after_start: IntArray,
+    after: IntArray,
+) -> IntArray:
+    """Start ticks, -1 for a transfer that never becomes ready. Complexity: n log n in transfers, times the moves from
+    one busy link's queue to another's."""
+    count, links = len(route_start) - 1, len(group)
+    start = np.full(count, -1, dtype=np.int64)
+    ready = np.zeros(count, dtype=np.int64)
+    waits = missing.copy()
+    free = np.zeros(links + groups, dtype=np.int64)
+    queue = np.full(links + groups, -1, dtype=np.int64)
+    left = np.full(count, -1, dtype=np.int64)
+    right = np.full(count, -1, dtype=np.int64)
+    events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
+    for i in range(count):
+        if waits[i] == 0:
+            heapq.heappush(events, (np.int64(0), np.int64(0), priority[i], np.int64(i)))
+    while len(events):
+        event: Any = heapq.heappop(events)
+        now, kind, number = event[0], event[1], event[3]
+        if kind == 0:  # a transfer becomes ready: it queues at the resource that it waits for longest
+            i = number
+            when, at = _earliest(i, now, route_start, link, group, links, offset, free)
+            if at < 0:
+                at = link[route_start[i]]
+            left[i], right[i] = -1, -1
+            queue[at] = _merge(queue[at], i, left, right, priority)
+            heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+            continue
+        at = number
+        while queue[at] >= 0:
+            i = queue[at]
+            when, blocker = _earliest(i, now, route_start, link, group, links, offset, free)
+            if when > now and blocker == at:
+                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+                break
+            queue[at] = _merge(left[i], right[i], left, right, priority)
+            left[i], right[i] = -1, -1
+            if when > now:
+                queue[blocker] = _merge(queue[blocker], i, left, right, priority)
+                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
+                continue
+            start[i] = now
+            for k in range(route_start[i], route_start[i + 1]):
+                e = link[k]
+                busy = now + offset[k] + duration[k]
+                free[e] = max(free[e], busy)
+                if group[e] >= 0:
+                    free[links + group[e]] = max(free[links + group[e]], busy)
+            for s in range(after_start[i], after_start[i + 1]):
+                j = after[s]
+                source = src[link[route_start[j]]]
+                found = np.int64(-1)
+                for k in range(route_start[i], route_start[i + 1]):
+                    if dst[link[k]] == source:
+                        found = now + arrival[k]
+                        break
+                if found < 0:
+                    waits[j] = -count - 1  # the piece never comes to where j starts
+                    continue
+                ready[j] = max(ready[j], found)
+                waits[j] -= 1
+                if waits[j] == 0:
+                    heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
+    return start

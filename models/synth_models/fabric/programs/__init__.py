@@ -1,0 +1,1 @@
+"""The mathematical programs, each beside its method."""

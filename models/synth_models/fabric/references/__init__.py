@@ -1,0 +1,1 @@
+"""What users have today, and greedy algorithms."""

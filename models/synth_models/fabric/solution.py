@@ -1,0 +1,122 @@
+"""The solution type of the fabric family: transfers with routes and exact start times, its stored form, its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.untrusted import flags, whole, whole_numbers
+from synth_models.fabric.instance import FabricInstance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+MOST_TICKS = 2**62  # a time in ticks, and a sum of two of them, fits 64 bits
+MOST_BYTES = 2**48
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Transfers in continuous time.
+
+    Times are whole *ticks*, ``ticks_per_s`` of them a second; a transfer of n bytes occupies a link of b bytes/s for
+    ``ceil(n * ticks_per_s / b)`` ticks, a latency takes ``ceil(latency * ticks_per_s)``: rounded up, so that a
+    schedule is never faster than its machine, and all comparisons are exact. With ticks that suit the instance
+    (:mod:`synth_models.fabric.parts.clock`) nothing is rounded at all.
+
+    ``piece_block``, ``piece_bytes``: shape (pieces,); the pieces of a block make up its bytes. ``start``, ``piece``,
+    ``adds``: shape (transfers,); a transfer that adds brings a partial sum, which is added to the receiver's; others
+    bring a copy (of a whole sum, in a reduction). ``link[route_start[i]:route_start[i + 1]]`` is the route of transfer
+    i: a path of links, or with multicast an out-tree whose links come after those they hang on.
+    """
+
+    ticks_per_s: int
+    piece_block: IntArray
+    piece_bytes: IntArray
+    start: IntArray
+    piece: IntArray
+    adds: BoolArray
+    route_start: IntArray
+    link: IntArray
+
+    @property
+    def transfers(self) -> int:
+        """Number of transfers."""
+        return len(self.start)
+
+
+def pack(schedule: Schedule) -> dict[str, Any]:
+    """Plain values and flat arrays; ``adds`` only where there are any, ``route_start`` only where routes are not all
+    of one link."""
+    packed: dict[str, Any] = {"ticks_per_s": int(schedule.ticks_per_s)}
+    packed |= {key: getattr(schedule, key) for key in ("piece_block", "piece_bytes", "start", "piece", "link")}
+    if schedule.adds.any():
+        packed["adds"] = schedule.adds.astype(np.int8)
+    if len(schedule.link) != schedule.transfers or np.any(np.diff(schedule.route_start) != 1):
+        packed["route_start"] = schedule.route_start
+    return packed
+
+
+def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
+    """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no schedule."""
+    ticks = whole(packed, "ticks_per_s", 1, MOST_TICKS)
+    block = whole_numbers(packed, "piece_block", 0, max(len(instance.blocks) - 1, 0))
+    size = whole_numbers(packed, "piece_bytes", 1, MOST_BYTES, (len(block),))
+    start = whole_numbers(packed, "start", 0, MOST_TICKS)
+    piece = whole_numbers(packed, "piece", 0, max(len(block) - 1, 0), (len(start),))
+    link = whole_numbers(packed, "link", 0, max(instance.machine.links - 1, 0))
+    adds = flags(packed, "adds", (len(start),)) if "adds" in packed else np.zeros(len(start), dtype=bool)
+    if len(start) and not len(block):
+        raise ValueError("there are transfers but no pieces")
+    if "route_start" in packed:
+        route_start = whole_numbers(packed, "route_start", 0, len(link), (len(start) + 1,))
+        if route_start[0] != 0 or route_start[-1] != len(link) or np.any(np.diff(route_start) < 1):
+            raise ValueError("route_start does not cut the links into routes of at least one link")
+    elif len(link) != len(start):
+        raise ValueError(f"{len(link)} links for {len(start)} transfers, and no route_start")
+    else:
+        route_start = np.arange(len(start) + 1, dtype=np.int64)
+    return Schedule(ticks, block, size, start, piece, adds, route_start, link)
+
+
+def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
+    """Columns ``start_s,piece,block,bytes,origin,src,dst,links`` and, for reductions, ``adds``: a row a transfer in
+    order of time. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a multicast;
+    ``links`` are numbers of links, separated by spaces."""
+    import pandas as pd
+
+    net, is_switch = instance.machine.network, instance.machine.is_switch
+    order = np.argsort(schedule.start, kind="stable")
+    begins, ends = schedule.route_start[:-1][order], schedule.route_start[1:][order]
+    links = schedule.link.tolist()
+    routes = [links[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+    heads = net.dst.tolist()
+    last = [
+        str(heads[route[-1]])
+        if len(route) == 1
+        else " ".join(str(v) for v in dict.fromkeys(heads[e] for e in route) if not is_switch[v])
+        for route in routes
+    ]
+    piece = schedule.piece[order]
+    block = schedule.piece_block[piece]
+    origin = instance.blocks.origin[block]
+    columns: dict[str, Any] = {
+        "start_s": schedule.start[order] / schedule.ticks_per_s,
+        "piece": piece,
+        "block": block,
+        "bytes": schedule.piece_bytes[piece],
+        "origin": ["sum" if v < 0 else str(v) for v in origin.tolist()],
+        "src": net.src[schedule.link[begins]] if len(order) else np.zeros(0, dtype=np.int64),
+        "dst": last,
+        "links": [" ".join(map(str, route)) for route in routes],
+    }
+    if np.any(instance.blocks.origin < 0):
+        columns["adds"] = schedule.adds[order].astype(np.int64)
+    return pd.DataFrame(columns)
