@@ -28,13 +28,13 @@ class Switching(Part):
 
     ``cut_through``: a transfer goes from rank to rank over a route whose inner nodes are switches; with ``multicast``
     the route may be an out-tree. ``store_and_forward``: a hop into a switch is a transfer of its own; without
-    ``buffer`` a piece leaves the switch when it has arrived or never, with ``copy`` on several links at once.
+    ``buffer`` a piece leaves the switch when it has arrived or never, with ``copies`` on several links at once.
     """
 
     mode: Literal["cut_through", "store_and_forward"] = "cut_through"
     multicast: bool = False
     buffer: bool = False
-    copies: bool = Field(True, alias="copy")
+    copies: bool = True
 
 
 class Failed(Part):

@@ -91,7 +91,8 @@ class Machine:
 
     def reached_from(self, node: int) -> BoolArray:
         """Which nodes can be reached from ``node``, shape (nodes,)."""
-        return reached(self.network, node)
+        found: BoolArray = reached(self.network, node)
+        return found
 
 
 def reached(network: Network, node: int) -> Any:
