@@ -13,7 +13,7 @@ from synth.csvfile import typed_rows
 from synth.errors import Fault, InputError
 from synth.instance import Part
 from synth.making import Count, Flag, Listed, Positive, Size
-from synth.network.keys import NetworkKeys, links_of, network_name
+from synth.network.keys import NetworkKeys, links_of
 from synth.textfile import read_text
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.machine import Machine
@@ -22,7 +22,8 @@ from synth_models.fabric.parts.network_spec import SHAPES, MachineSpec, OwnSpec,
 Collective = Literal[
     "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter", "demand"
 ]
-_SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+_SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
+_SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
 _SWITCHES = ("multicast", "buffer", "copies")
 _COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
 
@@ -163,10 +164,8 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
     elif network["kind"] == "links":
         place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, Path) else "links").strip("-")
     else:
-        place = network_name(
-            {"kind": network["kind"].replace("_", ""), **{k: network[k] for k in network if k != "kind"}}
-        )
-        place += "".join(f"-{network[key]}" for key in ("leaves", "hosts", "groups", "routers") if key in network)
+        size = "x".join(str(network[key]) for key in _SIDES if key in network)
+        place = f"{network['kind'].replace('_', '')}-{size}"
     extra = "-failed" if keys.failed is not None else ""
     extra += f"-r{len(_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
     return f"{place or 'links'}-{keys.collective.replace('_', '')}-{_short(size)}{extra}"
@@ -174,18 +173,15 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
 
 def _short(size: int) -> str:
     for word, unit in _SHORT:
-        if size >= unit and size % unit == 0:
+        if size and size % unit == 0:
             return f"{size // unit}{word}"
     return f"{size}B"
 
 
 def _links(path: Path) -> dict[str, Any]:
-    with_place = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link")
-    return {
-        "kind": "links",
-        "nodes": 1 + max(max(link["src"], link["dst"]) for link in with_place),
-        "links": with_place,
-    }
+    links = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link")
+    nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
+    return {"kind": "links", "nodes": nodes, "links": links}
 
 
 def _demand(path: Path) -> list[list[int]]:

@@ -141,7 +141,7 @@ def test_links_of_a_file(tmp_path: Path) -> None:
     rows = ["0,3,1e9,1e-6,nic", "1,3,1e9,1e-6,nic", "3,0,1e9,,", "3,1,1e9,,", "2,3,2e9,,", "3,2,2e9,,", "3,2,2e9,,"]
     file.write_text("src,dst,bandwidth,latency,group\n" + "\n".join(rows) + "\n")
     instance = made(links=file, switches=[3], bytes="3KB", collective="allgather")
-    assert instance.name == "my-links-allgather-3000B"
+    assert instance.name == "my-links-allgather-3KB"
     machine = instance.machine
     assert machine.links == 7
     assert machine.group.tolist() == [0, 0, -1, -1, -1, -1, -1]
