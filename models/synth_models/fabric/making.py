@@ -164,8 +164,8 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
     elif network["kind"] == "links":
         place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, Path) else "links").strip("-")
     else:
-        size = "x".join(str(network[key]) for key in _SIDES if key in network)
-        place = f"{network['kind'].replace('_', '')}-{size}"
+        sides = "x".join(str(network[key]) for key in _SIDES if key in network)
+        place = f"{network['kind'].replace('_', '')}-{sides}"
     extra = "-failed" if keys.failed is not None else ""
     extra += f"-r{len(_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
     return f"{place or 'links'}-{keys.collective.replace('_', '')}-{_short(size)}{extra}"
