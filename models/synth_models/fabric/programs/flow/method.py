@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -25,13 +27,17 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fluid:
-    """The fluid optimum: routes, the completion time that they take without latency, and prices of resources."""
+    """The fluid optimum: ``routes``, the completion ``time`` that they take without latency, ``price`` of resources
+    (s of completion per s of use); ``direct``: the fastest among the flows over routes of least latency alone, and the
+    largest of these ``latency``."""
 
     routes: Routes
     time: float
     price: FloatArray
     sources: int
     commodities: int
+    direct: Routes
+    latency: float
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -48,7 +54,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if fluid is None:
         return Outcome("time_limit", message="the concurrent flow was not found within the time limit")
     built = time.monotonic()
-    found = best_schedule(instance, fluid.routes, fluid.time, options)
+    routings = [("shortest routes", fluid.direct), ("fastest flow", fluid.routes)]
+    found = best_schedule(instance, routings, max(fluid.time, fluid.latency), options)
     return Outcome(
         "finished",
         found.schedule,
@@ -65,7 +72,7 @@ def fluid_optimum(instance: FabricInstance, options: RunOptions) -> Fluid | None
     goals = int(np.any(demand.bytes > 0, axis=0).sum())
     if goals < len(demand.source):  # fewer commodities by goal: the reversed flow on the reversed machine
         fluid = _fluid(instance, _reversed(machine), _turned(demand), identity(machine), options)
-        return fluid and Fluid(_backwards(fluid.routes), fluid.time, fluid.price, fluid.sources, fluid.commodities)
+        return fluid and replace(fluid, routes=_backwards(fluid.routes), direct=_backwards(fluid.direct))
     fold = len(demand.source) > 1
     return _fluid(instance, machine, demand, symmetries(instance) if fold else identity(machine), options)
 
@@ -75,12 +82,38 @@ def _fluid(
 ) -> Fluid | None:
     arcs = arcs_of(machine, instance.switching.mode)
     kept = _representatives(demand, group)
-    program = model.build(arcs, kept, group)
-    flow = model.solve(arcs, kept, program, options.remaining(), options.threads)
-    if flow is None:
+    allowed, latency = _least_latency(instance, arcs, kept)
+    direct = model.solve(arcs, kept, model.build(arcs, kept, group, allowed), options.remaining(), options.threads)
+    flow = model.solve(arcs, kept, model.build(arcs, kept, group), options.remaining(), options.threads)
+    if flow is None or direct is None:
         return None
-    routes = images(decomposed(arcs, kept, flow), arcs, group, demand.source)
-    return Fluid(routes, _fluid_time(arcs, routes, demand), flow.price, len(demand.source), len(kept.source))
+    routes, short = (images(decomposed(arcs, kept, found), arcs, group, demand.source) for found in (flow, direct))
+    took = _fluid_time(arcs, routes, demand)
+    return Fluid(routes, took, flow.price, len(demand.source), len(kept.source), short, latency)
+
+
+def _least_latency(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tuple[npt.NDArray[np.bool_], float]:
+    """The arcs on routes of least latency from every source, a stop at a rank counted with the largest block's time on
+    the link there; and the largest latency, stops left out, that a block cannot avoid."""
+    net, link = arcs.machine.network, arcs.link
+    stops = ~arcs.machine.is_switch[net.dst[link]] | (instance.switching.mode == "store_and_forward")
+    block = float(instance.blocks.bytes.max(initial=1))
+    weight = net.latency[link] + stops * block / net.bandwidth[link]
+    from_source = _distances(arcs, weight, demand.source)
+    behind = from_source[:, arcs.tail] + weight
+    reached = np.isfinite(behind)
+    allowed = reached & (behind <= from_source[:, arcs.head] * (1 + 1e-9))
+    least = _distances(arcs, net.latency[link] + 1e-15, demand.source)[:, : demand.bytes.shape[1]]
+    return allowed, float(least[demand.bytes > 0].max(initial=0.0))
+
+
+def _distances(arcs: Arcs, weight: FloatArray, sources: IntArray) -> FloatArray:
+    order = np.lexsort((weight, arcs.head, arcs.tail))
+    tail, head = arcs.tail[order], arcs.head[order]
+    first = np.concatenate([[True], (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])])
+    graph = csr_array((weight[order][first], (tail[first], head[first])), shape=(arcs.states, arcs.states))
+    found: FloatArray = dijkstra(graph, indices=sources)
+    return found
 
 
 def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand) -> float:

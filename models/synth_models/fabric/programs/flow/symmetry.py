@@ -20,6 +20,7 @@ from synth_models.fabric.parts.machine import Machine
 IntArray = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 MOST_CELLS = 20_000_000  # images of links that are held
+CHOSEN = 0x9E3779B97F4A7C15
 MOST_CHOICES = 64  # times that interchangeable switches are told apart by choosing one
 
 
@@ -47,20 +48,28 @@ def symmetries(instance: FabricInstance) -> Symmetries:
     generators: list[tuple[IntArray, IntArray]] = []
     keys = _demand_keys(instance, np.arange(machine.nodes))
     limit = max(1, min(4 * len(members), MOST_CELLS // max(1, machine.links + machine.nodes)))
+    apart = len(members)
     for image in _candidates(len(members)):
-        if len(group) * 2 > limit:
+        if len(group) * 2 > limit or apart == 1:
             break
         nodes = np.arange(machine.nodes)
         nodes[members] = members[image]
-        if len(group) > 1 and np.any(np.all(group.node[:, members] == nodes[members], axis=1)):
+        orbit = orbits(group.node)
+        if np.array_equal(orbit[nodes[members]], orbit[members]):
+            continue  # brings no two orbits together
+        if keys is not None and not _same(_demand_keys(instance, nodes), keys):
             continue
-        if keys is not None and not np.array_equal(_demand_keys(instance, nodes), keys):
-            continue
-        found = automorphism(machine, members, image)
-        larger = _generated(machine, [*generators, found], limit) if found is not None else None
-        if larger is not None and found is not None:
-            group = larger
-            generators.append(found)
+        best: tuple[int, int] | None = None
+        for turned in (True, False):
+            found = automorphism(machine, members, image, turned)
+            larger = _generated(machine, [*generators, found], limit) if found is not None else None
+            if found is None or larger is None:
+                continue
+            quality = (len(larger), len(np.unique(orbits(larger.link))))  # small groups that move many links
+            if best is None or quality < best:
+                best, group, extended = quality, larger, [*generators, found]
+        if best is not None:
+            generators, apart = extended, len(np.unique(orbits(group.node)[members]))
     return group
 
 
@@ -70,9 +79,12 @@ def orbits(images: IntArray) -> IntArray:
     return least
 
 
-def automorphism(machine: Machine, members: IntArray, image: IntArray) -> tuple[IntArray, IntArray] | None:
+def automorphism(
+    machine: Machine, members: IntArray, image: IntArray, turned: bool = False
+) -> tuple[IntArray, IntArray] | None:
     """The symmetry that maps members[i] to members[image[i]], as images of nodes and links; None where there is none
-    (or none was found: interchangeable switches are matched without going back)."""
+    (or none was found: interchangeable switches are matched without going back). ``turned``: interchangeable switches
+    are mapped in a ring, each to the next, instead of to themselves."""
     net = machine.network
     groups = len(machine.group_names)
     total = machine.nodes + groups  # a group is a vertex that its links know
@@ -97,9 +109,8 @@ def automorphism(machine: Machine, members: IntArray, image: IntArray) -> tuple[
         twice = np.flatnonzero((ours[mine][1:] == ours[mine][:-1]) & used[mine][1:])
         if not len(twice):
             break
-        chosen = np.uint64(0x9E3779B97F4A7C15)
-        ours[mine[twice[0]]] += chosen
-        theirs[yours[twice[0]]] += chosen
+        ours[mine[twice[:1]]] += np.uint64(CHOSEN)
+        theirs[yours[twice[:1] + int(turned)]] += np.uint64(CHOSEN)
     moved = np.empty(total, dtype=np.int64)
     moved[mine] = yours
     group = np.where(machine.group >= 0, moved[machine.nodes + machine.group] - machine.nodes, -1)
@@ -136,6 +147,10 @@ def _candidates(count: int) -> Iterator[IntArray]:
         if radix > 2:
             digit = at // place % radix
             yield at + place * (radix - 1 - 2 * digit)
+
+
+def _same(one: IntArray | None, other: IntArray | None) -> bool:
+    return one is not None and other is not None and np.array_equal(one, other)
 
 
 def _demand_keys(instance: FabricInstance, image: IntArray) -> IntArray | None:
@@ -191,9 +206,9 @@ def _round(machine: Machine, kind: Hashes, colour: Hashes) -> Hashes:
     net, group = machine.network, machine.group
     held = np.where(group >= 0, colour[np.where(group >= 0, machine.nodes + group, 0)], np.uint64(0))
     link = _mixed(colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7))
-    found = colour * np.uint64(11)
+    found: Hashes = colour * np.uint64(11)
     np.add.at(found, net.src, _mixed(link + np.uint64(1)))
     np.add.at(found, net.dst, _mixed(link + np.uint64(2)))
     grouped = group >= 0
     np.add.at(found, machine.nodes + group[grouped], _mixed(link[grouped] + np.uint64(3)))
-    return _mixed(found)
+    return _mixed(found.astype(np.uint64))
