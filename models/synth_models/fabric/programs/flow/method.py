@@ -88,7 +88,7 @@ def _fluid(
     if flow is None or direct is None:
         return None
     routes, short = (images(decomposed(arcs, kept, found), arcs, group, demand.source) for found in (flow, direct))
-    took = _fluid_time(arcs, routes, demand)
+    took = _fluid_time(arcs, routes, demand, instance.switching.mode == "cut_through")
     return Fluid(routes, took, flow.price, len(demand.source), len(kept.source), short, latency)
 
 
@@ -116,9 +116,10 @@ def _distances(arcs: Arcs, weight: FloatArray, sources: IntArray) -> FloatArray:
     return found
 
 
-def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand) -> float:
+def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand, cut_through: bool) -> float:
     row = np.searchsorted(demand.source, routes.source)
-    return float(load(routes, arcs, routes.share * demand.bytes[row, routes.goal]).max(initial=0.0))
+    amount = routes.share * demand.bytes[row, routes.goal]
+    return float(load(routes, arcs.machine, amount, cut_through).max(initial=0.0))
 
 
 def _demand(instance: FabricInstance) -> model.Demand:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
+from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
 from synth_models.fabric.programs.flow.symmetry import Symmetries
@@ -86,18 +87,32 @@ def images(routes: Routes, arcs: Arcs, group: Symmetries, sources: IntArray) -> 
     return _sorted(Routes(source, group.node[by, routes.goal[path]], share, routes.kind[path], start, link), arcs)
 
 
-def load(routes: Routes, arcs: Arcs, amount: FloatArray) -> FloatArray:
-    """Seconds for which every resource is used, shape (resources,), if path i carries amount[i] bytes."""
-    machine = arcs.machine
-    each = np.repeat(amount, np.diff(routes.start))
-    seconds = each / machine.network.bandwidth[routes.link]
-    used = np.bincount(routes.link, seconds, machine.links).astype(np.float64)
-    if not machine.group_names:
-        return used
+def load(routes: Routes, machine: Machine, amount: FloatArray, cut_through: bool) -> FloatArray:
+    """Seconds for which every resource is used, shape (resources,), if path i carries amount[i] bytes; a group that one
+    transfer crosses twice is used for the longer time."""
+    seconds = link_seconds(machine, routes, amount)
+    groups = len(machine.group_names)
+    if not groups:
+        return seconds
     group = machine.group[routes.link]
-    inside = group >= 0
-    shared = np.bincount(group[inside], seconds[inside], len(machine.group_names)).astype(np.float64)
-    return np.concatenate([used, shared])
+    inside = np.flatnonzero(group >= 0)
+    path = np.repeat(np.arange(len(routes)), np.diff(routes.start))
+    ends = (
+        ~machine.is_switch[machine.network.dst[routes.link]] if cut_through else np.ones(len(routes.link), dtype=bool)
+    )
+    hop = np.concatenate([[0], np.cumsum(ends)[:-1]])
+    keys, at = np.unique(hop[inside] * groups + group[inside], return_inverse=True)
+    longest = np.zeros(len(keys))
+    np.maximum.at(longest, at, amount[path[inside]] / machine.network.bandwidth[routes.link[inside]])
+    shared: FloatArray = np.bincount(keys % groups, longest, groups).astype(np.float64)
+    return np.concatenate([seconds, shared])
+
+
+def link_seconds(machine: Machine, routes: Routes, amount: FloatArray) -> FloatArray:
+    """Seconds for which every link is used, shape (links,), if path i carries amount[i] bytes."""
+    each = np.repeat(amount, np.diff(routes.start)) / machine.network.bandwidth[routes.link]
+    seconds: FloatArray = np.bincount(routes.link, each, machine.links).astype(np.float64)
+    return seconds
 
 
 def _sorted(routes: Routes, arcs: Arcs) -> Routes:

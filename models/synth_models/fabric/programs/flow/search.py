@@ -5,30 +5,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.options import RunOptions
-from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.parts.timing import completion, timed
+from synth_models.fabric.programs.flow.critical import critical_order, looks
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
 from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
-from synth_models.fabric.programs.flow.routes import Routes
+from synth_models.fabric.programs.flow.routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
 
 MOST_TRANSFERS = 3_000_000  # of one schedule
-MOST_TIMED = 6_000  # transfers, up to which the order of time is tried too, not only insertion
+MOST_TIMED = 2_000  # transfers, up to which the order of time is tried too, not only insertion
 MOST_SHARE_OF_TIME = 0.4  # of what is left of the time limit, for all tries
 MOST_SECONDS = 20.0  # for all tries
+FIRST_SHARE = 0.6  # of that, for first schedules; the rest for improving them
 CLOSE = 1.0002  # times what nothing can beat: near enough to stop
 SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the method's ``chunks`` may ask for it)
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
+CRITICAL = ((4.0, 0.0), (16.0, 0.0), (64.0, 0.0), (16.0, 0.3))  # powers and weights of hops left
+LOOKS_PER_S, SHARE_OF_LOOKS = 1e8, 0.1  # of the time that is left, what one try of these may take
 STARTS = 4  # first schedules that are improved
 IDLE = 40  # tries in a row without gain, after which improvement ends
 
@@ -79,6 +83,11 @@ class _Search:
             return False
         return self.drafts[0].seconds <= CLOSE * self.least_s or time.monotonic() > self.until
 
+    @property
+    def left(self) -> float:
+        """Seconds left for tries."""
+        return max(0.0, self.until - time.monotonic())
+
     def keep(self, draft: _Draft) -> bool:
         """Put a draft among the best few; whether it is the best now."""
         first = self.drafts[0] if self.drafts else None
@@ -109,29 +118,56 @@ class _Search:
         start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
         return self.draft(bookings, start, draft.words)
 
+    def critical(self, pieces: Pieces, power: float, far: float, words: str) -> _Draft:
+        """The order that keeps the busiest links busy."""
+        moves = transfers(pieces, np.zeros(len(pieces.piece), dtype=np.int64))
+        bookings = Bookings.of(self.instance, moves)
+        start = bookings.placed(ranked(critical_order(pieces, bookings, power, far, self.options.seed)))
+        return self.draft(bookings, start, f"{words}, busiest links first ({power:g}, {far:g})")
+
 
 def best_schedule(
     instance: FabricInstance, routings: Sequence[tuple[str, Routes]], least_s: float, options: RunOptions
 ) -> Found:
     """The best schedule found within a part of the time limit; at least one is always made. ``least_s`` is a time that
     no schedule beats."""
+    _compiled(instance, routings[0][1])
     left = options.remaining()
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
-    search = _Search(instance, options, least_s, time.monotonic() + seconds)
-    for name, plan in _plans(instance, routings):
+    search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
+    for name, plan, needs_s in _plans(instance, routings):
         worse = 0
         for pieces, size in _sizes(instance, plan, options.method.get("chunks")):
+            if search.drafts and search.drafts[0].seconds <= needs_s * CLOSE:
+                break
             words, best = f"{name}, pieces of at most {size} bytes", None
             for rule in RULES:
                 if not search.over:
                     draft = search.first(pieces, rule, words)
                     best = draft if draft.beats(best) else best
+            for power, far in CRITICAL:
+                if not search.over and looks(pieces) < LOOKS_PER_S * SHARE_OF_LOOKS * search.left:
+                    draft = search.critical(pieces, power, far, words)
+                    best = draft if draft.beats(best) else best
             worse = 0 if best is not None and search.keep(best) else worse + 1
             if search.over or worse == WORSE:
                 break
+    search.until += (1 - FIRST_SHARE) * seconds
     _improve(search)
     best = search.drafts[0]
     return Found(best.bookings.schedule(best.start), best.seconds, best.words)
+
+
+def _compiled(instance: FabricInstance, routes: Routes) -> None:
+    """Have every kernel compiled before the clock of the tries starts (the first time on a computer takes seconds)."""
+    few = planned(instance, routes, whole=True)
+    few = replace(few, block=few.block[:1], path=few.path[:1], bytes=few.bytes[:1])
+    pieces = cut(few, MOST_BYTES)
+    moves = transfers(pieces, priorities(pieces, RULES[0], 0))
+    bookings = Bookings.of(instance, moves)
+    improved(bookings, bookings.placed(moves.priority), math.inf, 0)
+    timed(instance, moves)
+    critical_order(pieces, bookings, 1.0, 0.0, 0)
 
 
 def _improve(search: _Search) -> None:
@@ -158,11 +194,21 @@ def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
     return found.seconds < draft.seconds and search.keep(found)
 
 
-def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> Iterator[tuple[str, Plan]]:
+def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[tuple[str, Plan, float]]:
+    """Every routing, split as its shares say and one route a pair, with the seconds that its fullest link or group
+    needs; those that need least first."""
+    found = []
     for name, routes in routings:
-        yield name, planned(instance, routes)
+        found.append((name, planned(instance, routes)))
         if len(routes) > len(instance.blocks):
-            yield f"{name}, one a pair", planned(instance, routes, whole=True)
+            found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
+    timed_plans = [(name, plan, _fullest(instance, plan)) for name, plan in found]
+    return sorted(timed_plans, key=lambda entry: round(entry[2] / max(timed_plans[0][2], 1e-30), 6))
+
+
+def _fullest(instance: FabricInstance, plan: Plan) -> float:
+    amount = np.bincount(plan.path, plan.bytes, len(plan.routes)).astype(np.float64)
+    return float(link_seconds(instance.machine, plan.routes, amount).max(initial=0.0))
 
 
 def _sizes(instance: FabricInstance, plan: Plan, given: int | None) -> Iterator[tuple[Pieces, int]]:

@@ -206,9 +206,10 @@ def _round(machine: Machine, kind: Hashes, colour: Hashes) -> Hashes:
     net, group = machine.network, machine.group
     held = np.where(group >= 0, colour[np.where(group >= 0, machine.nodes + group, 0)], np.uint64(0))
     link = _mixed(colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7))
-    found: Hashes = colour * np.uint64(11)
+    found: Hashes = (colour * np.uint64(11)).astype(np.uint64)
     np.add.at(found, net.src, _mixed(link + np.uint64(1)))
     np.add.at(found, net.dst, _mixed(link + np.uint64(2)))
     grouped = group >= 0
     np.add.at(found, machine.nodes + group[grouped], _mixed(link[grouped] + np.uint64(3)))
-    return _mixed(found.astype(np.uint64))
+    result: Hashes = found.astype(np.uint64)
+    return _mixed(result)
