@@ -145,8 +145,9 @@ class Study:
 
     def prepare(self, folder: Path) -> PreparedStudy:
         """Read every instance and expand every run, its record going below ``folder/records/<variant>``. A variant is
-        what the contract's record path has no room for: seed, limit, gap, threads and method parameters. Combinations
-        that a method cannot take and solvers that are not installed are left out. Raises :class:`InputError`."""
+        what the contract's record path has no room for: seed, limit, gap, threads and parameters that are no question.
+        Combinations that a method cannot take and solvers that are not installed are left out. Raises
+        :class:`InputError`."""
         faults: list[Fault] = []
         instances = self._instances(folder)
         families = {instance.family: get_family(instance.family) for instance in instances}
