@@ -52,6 +52,34 @@ def test_make_then_solve(tmp_path: Path) -> None:
     assert pull["verified"]["ok"]
 
 
+def test_a_column_in_the_wrong_unit_is_one_fault(tmp_path: Path) -> None:
+    """A table of links, a demand matrix, a trace and an instance file: how many rows, and where the first ones are. Few
+    faults, and other ones, keep their lines."""
+    rows = [f"{i},{(i + 1) % 500},{'25GB' if i else 'fast'}" for i in range(500)]
+    (tmp_path / "l.csv").write_text("\n".join(["src,dst,bandwidth", *rows, "x,1,1e9"]))
+    done = run("make", "xtree", "links=l.csv", cwd=tmp_path, code=2)
+    places = "500 times; then links (l.csv), line 3, bandwidth; links (l.csv), line 4, bandwidth; …"
+    column, node, *_ = done.stderr.splitlines()
+    assert column == f"synth: synth make xtree: links (l.csv), line 2, bandwidth = 'fast': not a number ({places})"
+    assert node == "synth: synth make xtree: links (l.csv), line 502, src = 'x': not a whole number"
+    (tmp_path / "d.csv").write_text("\n".join(",".join(["1MB"] * 50) for _ in range(50)))
+    (tmp_path / "t.csv").write_text("\n".join(f"job{i},4,rack{i}" for i in range(60)))
+    links = [{"src": i % 2, "dst": 1 - i % 2, "bandwidth": -i} for i in range(60)]
+    data = {"format": "synth-instance/1", "family": "xtree", "name": "n", "source": "test", "chunks": 1}
+    (tmp_path / "n.json").write_text(json.dumps(data | {"network": {"kind": "links", "nodes": 2, "links": links}}))
+    for words, first in (
+        (
+            ("make", "harvest", "steps=d.csv"),
+            "row 0, column 0 = '1MB': must be a finite number of bytes >= 0 (2,500 times",
+        ),
+        (("make", "bine", "jobs=t.csv"), "(60 times; then jobs (t.csv), line 2; jobs (t.csv), line 3; …)"),
+        (("solve", "n.json"), "links[0].bandwidth = 0: input should be greater than 0 (60 times; then network"),
+    ):
+        text = run(*words, cwd=tmp_path, code=2).stderr
+        assert first in text
+        assert len(text.splitlines()) < 8
+
+
 def test_make_to_standard_output_and_elsewhere(tmp_path: Path) -> None:
     words = ("make", "xtree", "network=ring", "nodes=5", "bidirectional=off", "name=r")
     text = run(*words, "-o", "-", cwd=tmp_path).stdout
