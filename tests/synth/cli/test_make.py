@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import flat, run
+from command import flat, run, write_ring
 
 from synth.cli import main
 
@@ -29,6 +29,17 @@ def test_instances(solved: Path, tmp_path: Path) -> None:
     assert "equimesh-2x3-c4" in run("instances", "xtree", "--folder", SHIPPED, cwd=tmp_path).stdout
     assert "no such folder" in flat(run("instances", cwd=tmp_path, code=2).stderr)
     assert "unknown family 'tree'" in flat(run("instances", "tree", "--folder", SHIPPED, cwd=tmp_path, code=2).stderr)
+
+
+@pytest.mark.parametrize("columns", ["20", "80", "400"])
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs(tmp_path: Path, columns: str) -> None:
+    """A row is a line with all its words, whatever an environment exports as COLUMNS."""
+    source = "words on where it comes from " * 20 + "end"
+    write_ring(tmp_path, source=source)
+    done = run("instances", "--folder", ".", cwd=tmp_path, COLUMNS=columns)
+    [row] = [line for line in done.stdout.splitlines() if "ring4" in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["ring4.json", "xtree", "ring4", source]
+    assert {len(line) for line in done.stdout.splitlines()} == {len(row)}
 
 
 def test_no_words_and_version(tmp_path: Path) -> None:
@@ -73,7 +84,7 @@ def test_a_column_in_the_wrong_unit_is_one_fault(tmp_path: Path) -> None:
             "row 0, column 0 = '1MB': must be a finite number of bytes >= 0 (2,500 times",
         ),
         (("make", "bine", "jobs=t.csv"), "(60 times; then jobs (t.csv), line 2; jobs (t.csv), line 3; …)"),
-        (("solve", "n.json"), "links[0].bandwidth = 0: input should be greater than 0 (60 times; then network"),
+        (("solve", "n.json"), "links[0].bandwidth = 0: must be > 0 (60 times; then network"),
     ):
         text = run(*words, cwd=tmp_path, code=2).stderr
         assert first in text
