@@ -22,12 +22,12 @@ class Fault:
 
     def __str__(self) -> str:
         where = self.path or "(top level)"
-        shown = f" = {_short(self.value)}" if self.has_value else ""
+        shown = f" = {abridged(repr(self.value))}" if self.has_value else ""
         return f"{where}{shown}: {self.message}"
 
 
-def _short(value: Any, limit: int = 60) -> str:
-    text = repr(value)
+def abridged(text: str, limit: int = 60) -> str:
+    """The text, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -36,9 +36,9 @@ class SynthError(Exception):
 
 
 class InputError(SynthError):
-    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``, but one line where
-    many rows of a file have the same fault; ``hint`` says where the right input is described, which the command prints
-    last."""
+    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``; many rows of a
+    file with the same fault share one. ``hint`` says where the right input is described, which the command prints last.
+    """
 
     hint: str | None = None
 

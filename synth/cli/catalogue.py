@@ -11,7 +11,6 @@ import typer
 
 from synth.cli import complete
 from synth.cli.output import console, table
-
 from synth.family import Kind
 
 if TYPE_CHECKING:
