@@ -153,11 +153,25 @@ def test_a_family_lists_its_methods_own_parameters(tmp_path: Path) -> None:
         ("synth solve --solver s", ["scip"]),
         ("synth solve ring4.json -m pu", ["pull"]),
         ("synth make xtree -o x", []),  # a file: the shell's own business
+        ("synth solve m", ["mine.json"]),
+        ("synth solve own/", ["own/a.json"]),
+        ("synth solve mine.json ./", ["./mine.json"]),
+        ("synth solve instances/x", ["instances/xtree/equimesh-2x3-c4.json", "instances/xtree/ring-8-c1.json"]),
+        (
+            "synth solve inst",
+            ["instances/mlfm/a.json", "instances/xtree/equimesh-2x3-c4.json", "instances/xtree/ring-8-c1.json"],
+        ),
+        ("synth solve notes", []),  # likewise
     ],
 )
 def test_completion(
-    words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shipped = ("xtree/ring-8-c1.json", "xtree/equimesh-2x3-c4.json", "mlfm/a.json", "studies/xtree.toml")
+    for name in ("mine.json", "notes.txt", "own/a.json", *(f"instances/{one}" for one in shipped)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
     for name, value in {
         "_SYNTH_COMPLETE": "complete_bash",
         "COMP_WORDS": words,
