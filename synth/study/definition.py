@@ -6,7 +6,7 @@ A study file (paths are relative to it)::
     title = "Solvers on small EquiMeshes"       # optional
     instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
     baselines = ["xtree"]                       # methods that ratios are taken against
-    figures = ["gaps", "ratios", "profile", "progress"]
+    figures = ["gaps", "profile", "progress"]
 
     [[generate]]                                # instances made from parameters, every combination of the lists
     family = "xtree"
@@ -46,8 +46,8 @@ from synth.options import as_text, read_limit
 from synth.textfile import read_text
 
 DEFAULT_LIMIT = "60s"
-FigureName = Literal["gaps", "ratios", "profile", "progress"]
-FIGURES: tuple[FigureName, ...] = ("gaps", "ratios", "profile", "progress")
+FigureName = Literal["gaps", "profile", "progress"]
+FIGURES: tuple[FigureName, ...] = ("gaps", "profile", "progress")
 Text = str | int | float | bool
 
 
