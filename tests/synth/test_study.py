@@ -1,6 +1,7 @@
 """``synth study``: what is run, what is written, and the comparison of two studies."""
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -147,6 +148,8 @@ def test_a_study_writes_table_figures_and_report(finished):
     assert (folder / "figures" / "gaps.svg").stat().st_size > 1000
     assert (folder / "figures" / "gaps.png").stat().st_size > 1000
     assert "28/28" in output
+    [row] = [line for line in output.splitlines() if line.startswith("│ xtree  │ pull")][:1]
+    assert re.fullmatch(r"[0-9.]+ (us|ms|s)", row.strip("│").split("│")[-1].strip())  # time in a unit one reads
     assert "left out: xtree ilp does not run with cpsat" in output
     page = (folder / "report.html").read_text()
     assert "<b>networks</b>" not in page  # a title is text
