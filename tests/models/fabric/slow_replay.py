@@ -143,9 +143,11 @@ class _Replay:
             elif self.sums:
                 earlier = [j for j in range(i) if self.transfers[j][1] == p and (j, v) in arrived_at]
                 feeder = earlier[-1] if earlier else None
-                if feeder is None or arrived_at[feeder, v] > tick:
-                    value = frozenset()
-                elif arrived_at[feeder, v] < tick and not switching.buffer:
+                if (
+                    feeder is None
+                    or arrived_at[feeder, v] > tick
+                    or (arrived_at[feeder, v] < tick and not switching.buffer)
+                ):
                     value = frozenset()
                 else:
                     value = carried[feeder]

@@ -84,9 +84,7 @@ def random_instance(chooser: random.Random) -> FabricInstance:
             group = chooser.sample(group, chooser.randint(2, ranks))
             own |= {"ranks": group, "relay": chooser.random() < 0.5}
         if own["collective"] == "demand":
-            own["demand"] = [
-                (*chooser.sample(group, 2), chooser.randint(1, 9)) for _ in range(chooser.randint(1, 5))
-            ]
+            own["demand"] = [(*chooser.sample(group, 2), chooser.randint(1, 9)) for _ in range(chooser.randint(1, 5))]
             own["bytes"] = sum(row[2] for row in own["demand"])
         else:
             own["bytes"] = len(group) * chooser.randint(1, 9)
@@ -96,7 +94,7 @@ def random_instance(chooser: random.Random) -> FabricInstance:
             continue  # parts of the ranks do not reach each other
 
 
-def random_schedule(chooser: random.Random, instance: FabricInstance) -> Schedule:
+def random_schedule(chooser: random.Random, instance: FabricInstance, useless: float = 0.03) -> Schedule:
     """A valid schedule with random cuts, sources, routes and order; now and then with a useless transfer."""
     blocks = instance.blocks
     cut: list[tuple[int, int]] = []
@@ -106,7 +104,7 @@ def random_schedule(chooser: random.Random, instance: FabricInstance) -> Schedul
             size = left if chooser.random() < 0.5 else chooser.randint(1, left)
             cut.append((b, size))
             left -= size
-    made = _Drawn(chooser, instance)
+    made = _Drawn(chooser, instance, useless)
     for p, (b, _) in enumerate(cut):
         made.piece(p, int(blocks.origin[b]), int(blocks.goal[b]))
     order = list(range(len(made.routes)))
@@ -123,8 +121,8 @@ def random_schedule(chooser: random.Random, instance: FabricInstance) -> Schedul
 class _Drawn:
     """Transfers as they are drawn."""
 
-    def __init__(self, chooser: random.Random, instance: FabricInstance) -> None:
-        self.chooser, self.instance = chooser, instance
+    def __init__(self, chooser: random.Random, instance: FabricInstance, useless: float) -> None:
+        self.chooser, self.instance, self.useless = chooser, instance, useless
         net = instance.machine.network
         self.out: dict[int, list[tuple[int, int]]] = {v: [] for v in range(net.nodes)}
         for e in range(net.links):
@@ -171,7 +169,7 @@ class _Drawn:
         while wanted - set(holds):
             u = self.chooser.choice(sorted(holds))
             useful = [(route, v) for route, v in self.paths(u) if v not in holds]
-            if self.chooser.random() < 0.03 and self.paths(u):
+            if self.chooser.random() < self.useless and self.paths(u):
                 self.add(p, self.chooser.choice(self.paths(u))[0], holds[u], False)
             if not useful:
                 continue
@@ -204,9 +202,7 @@ class _Drawn:
         towards: dict[int, tuple[list[int], int]] = {}
         joined = [root]
         while members - set(joined):
-            fresh = [
-                (u, route, v) for u in ranks if u not in joined for route, v in self.paths(u) if v in joined
-            ]
+            fresh = [(u, route, v) for u in ranks if u not in joined for route, v in self.paths(u) if v in joined]
             u, route, v = self.chooser.choice(fresh)
             towards[u] = (route, v)
             joined.append(u)

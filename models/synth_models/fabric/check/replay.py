@@ -226,7 +226,8 @@ def _when_there(instance: FabricInstance, schedule: Schedule, hops: Hops, node: 
 
 def _goal_faults(instance: FabricInstance, schedule: Schedule, missing: IntArray) -> Iterator[str]:
     for piece, rank, lacking, first in missing.tolist():
-        name = f"rank {rank} ({instance.machine.names[rank]})"
+        called = instance.machine.names[rank]
+        name = f"rank {rank}" + (f" ({called})" if called != str(rank) else "")
         what = f"piece {piece} of block {schedule.piece_block[piece]}"
         if lacking:
             whose = f"{lacking} contributions lack, first rank {instance.members[first]}'s"
