@@ -21,6 +21,7 @@ Blocks whose origin and goal are near can be left out (``away``): then what is l
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,10 @@ import numpy as np
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances, loads, shortest
-from synth_models.fabric.bounds.pricing import anywhere, best_prices, resources_of, whole_prices
+from synth_models.fabric.bounds.pricing import anywhere, improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
 
 MOST_THRESHOLDS = 4
-NEWTON = 4  # times that the moment until which links are paid is moved on
-CANDIDATES = 3  # of the last prices, made whole in all ways
 
 
 class Demands:
@@ -101,41 +100,18 @@ def _strongest_of(demands: Demands, look: Colours, more: Callable[[], bool], bes
         values, by_link = demands.worth(lengths[0], some)
         return np.array(values, dtype=np.float64) * times, [np.stack(by_link) * times[:, None]]
 
-    for _ in range(NEWTON):
-        before = best
-        found = list(best_prices([resources], worth, float(best.seconds), more))
-        tried: set[bytes] = set()
-        for x in found[-CANDIDATES:]:
-            for length in whole_prices(resources.lengths(x)):
-                if length.tobytes() not in tried:
-                    tried.add(length.tobytes())
-                    values, _ = demands.worth(length, some)
-                    guess = resources.seconds(length, max(1, int(np.dot(values, times))))
-                    if guess > best.seconds:
-                        best = _exactly(demands, resources, length, best)
-        if best is before or not more():
-            break
-    return best
+    def exactly(lengths: list[IntArray]) -> int:
+        return sum(demands.worth(lengths[0], list(demands.wanted))[0])
+
+    def made(lengths: list[IntArray], seconds: Fraction) -> Proven:
+        return Proven(seconds, "prices", lambda: _words(links, lengths[0]), lambda: _certificate(demands, lengths[0]))
+
+    return improved([resources], worth, exactly, made, more, best)
 
 
-def _exactly(demands: Demands, resources: Any, length: IntArray, best: Proven) -> Proven:
-    values, _ = demands.worth(length, list(demands.wanted))
-    if not sum(values):
-        return best
-    seconds = resources.seconds(length, sum(values))
-    if seconds <= best.seconds:
-        return best
-    return Proven(
-        seconds,
-        "prices",
-        lambda: _words(demands.links, length),
-        lambda: {
-            "argument": "prices",
-            "length": length.tolist(),
-            "away_ticks": demands.away,
-            "ticks_per_s": demands.links.ticks,
-        },
-    )
+def _certificate(demands: Demands, length: IntArray) -> dict[str, Any]:
+    ticks = demands.links.ticks
+    return {"argument": "prices", "length": length.tolist(), "away_ticks": demands.away, "ticks_per_s": ticks}
 
 
 def _words(links: Links, length: IntArray) -> str:

@@ -37,6 +37,7 @@ at a member, ``latency(e) + d(y, members)`` after it has crossed; h_e is the sum
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,9 @@ from synth.kernels import jit
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances, shortest
-from synth_models.fabric.bounds.pricing import Resources, best_prices, resources_of, whole_prices
+from synth_models.fabric.bounds.pricing import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.proven import Proven
 
-NEWTON = 4
-CANDIDATES = 3
 MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
 
 
@@ -97,20 +96,13 @@ def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven
         value, load = spanning(links, lengths[0])
         return np.array([2.0 * size * value]), [2.0 * size * load[None, :]]
 
-    for _ in range(NEWTON):
-        before = best
-        tried: set[bytes] = set()
-        for x in list(best_prices([resources], worth, float(best.seconds), more))[-CANDIDATES:]:
-            for length in whole_prices(resources.lengths(x)):
-                if length.tobytes() in tried:
-                    continue
-                tried.add(length.tobytes())
-                tree = int(spanning(links, length)[0])
-                if tree and (seconds := resources.seconds(length, 2 * size * tree)) > best.seconds:
-                    best = Proven(seconds, "gossip", _tree_words(links, length), _tree_certificate(length))
-        if best is before or not more():
-            break
-    return best
+    def exactly(lengths: list[IntArray]) -> int:
+        return 2 * size * spanning(links, lengths[0])[0]
+
+    def made(lengths: list[IntArray], seconds: Fraction) -> Proven:
+        return Proven(seconds, "gossip", _tree_words(links, lengths[0]), _tree_certificate(lengths[0]))
+
+    return improved([resources], worth, exactly, made, more, best)
 
 
 def spanning(links: Links, length: IntArray) -> tuple[int, FloatArray]:
@@ -216,7 +208,7 @@ def _better_partition(resources: Resources, label: IntArray, parts: int, best: P
     if not crossing.any():
         return best
     volume = 2 * (parts - 1) * links.instance.bytes
-    seconds = resources.seconds(crossing.astype(np.int64), volume)
+    seconds = time_to_pay([resources], [crossing.astype(np.int64)], volume)
     if seconds <= best.seconds:
         return best
     rate = float(links.rate[crossing].sum() * links.unit) / 1e9

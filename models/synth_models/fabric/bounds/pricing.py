@@ -12,7 +12,7 @@ Solver's floats are turned into whole numbers, and what these prove is computed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -23,11 +23,14 @@ from scipy.optimize import linprog
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links, least_time
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances
+from synth_models.fabric.bounds.proven import Proven
 
 SCALE = 2**30  # prices as whole numbers while searching
 LARGEST = 2**40  # a price of a certificate
 DENOMINATORS = (12, 60, 1000, 20000)
 ROUNDS = 200
+NEWTON = 6
+CANDIDATES = 3  # of the last prices, made whole in all ways
 EQUAL = 1e-9
 LEAST_SHARE = 1e-7  # of the largest capacity: what a link counts that cannot be used yet
 
@@ -65,40 +68,37 @@ class Resources:
         return found
 
     def lengths(self, x: FloatArray) -> FloatArray:
-        """Price of a byte on every link from the price of a second on every kind; the largest is 1."""
+        """Price of a byte on every link from the price of a second on every kind, in some unit."""
         length = np.zeros(self.links.links)
         used = self.row >= 0
         length[used] = x[self.kind[self.row[used]]] / self.links.rate[used]
-        return length / max(float(length.max(initial=0.0)), 1e-300)
-
-    def seconds(self, length: IntArray, worth: int) -> Fraction:
-        """The least time until which the links can be paid ``worth`` (price times bytes), exactly."""
-        return time_to_pay([(self, length)], worth)
+        return length
 
 
-def time_to_pay(priced: list[tuple[Resources, IntArray]], worth: int) -> Fraction:
-    """The same for several sets of prices and windows at once."""
-    links = priced[0][0].links
-    weight: dict[tuple[int, int], int] = {}
-    for resources, length in priced:
-        used = np.flatnonzero((resources.row >= 0) & (length > 0))
-        _, lone = np.unique(resources.row[used], return_inverse=True)
+def time_to_pay(resources: Sequence[Resources], lengths: Sequence[IntArray], worth: int) -> Fraction:
+    """The least time until which the links can be paid ``worth`` (price times bytes), exactly: each set of resources at
+    its own whole prices."""
+    links = resources[0].links
+    weight: dict[int, int] = {}
+    for priced, length in zip(resources, lengths, strict=True):
+        used = np.flatnonzero((priced.row >= 0) & (length > 0))
+        _, lone = np.unique(priced.row[used], return_inverse=True)
         shared = np.bincount(lone.reshape(-1), minlength=1)[lone.reshape(-1)] > 1
         alone = used[~shared]
         kinds, times = np.unique(
-            np.stack([length[alone], links.rate[alone], resources.lost[resources.row[alone]]]),
+            np.stack([length[alone], links.rate[alone], priced.lost[priced.row[alone]]]),
             axis=1,
             return_counts=True,
         )
         rows = [(p * b * n, h) for (p, b, h), n in zip(kinds.T.tolist(), times.tolist(), strict=True)]
         most: dict[int, int] = {}
         for e in used[shared].tolist():
-            r = int(resources.row[e])
+            r = int(priced.row[e])
             most[r] = max(most.get(r, 0), int(length[e]) * int(links.rate[e]))
-        rows += [(value, int(resources.lost[r])) for r, value in most.items()]
+        rows += [(value, int(priced.lost[r])) for r, value in most.items()]
         for value, lost in rows:
-            weight[lost, 0] = weight.get((lost, 0), 0) + value
-    starts = np.array([lost for lost, _ in weight], dtype=np.int64)
+            weight[lost] = weight.get(lost, 0) + value
+    starts = np.array(list(weight), dtype=np.int64)
     done, rest = least_time(list(weight.values()), starts, Fraction(worth * links.ticks) / links.unit)
     return (done + rest) / links.ticks
 
@@ -126,24 +126,17 @@ def resources_of(
 
 
 def best_prices(
-    resources: list[Resources],
-    worth: Worth,
-    seconds: float,
-    more: Callable[[], bool],
-    first: FloatArray | None = None,
+    resources: Sequence[Resources], worth: Worth, seconds: float, more: Callable[[], bool]
 ) -> Iterator[FloatArray]:
-    """Prices of a second of every kind (all resources one after the other), better and better ones, at the capacity
-    until ``seconds``; ``worth`` gets whole prices of links, for each set of resources, and returns the value of every
-    part and, for each set, the bytes on links by part."""
+    """Prices of a second of every kind (all resources one after the other), better and better ones, where links are
+    paid until ``seconds``."""
     capacity = np.concatenate([r.capacity(seconds) for r in resources])
     capacity = np.maximum(capacity, LEAST_SHARE * max(float(capacity.max(initial=0.0)), 1e-30))
-    ends = np.cumsum([r.kinds for r in resources])
     planes: list[FloatArray] = []
-    asked = 1 / capacity if first is None else first
-    asked = asked / float(asked @ capacity)
-    best, best_value, weight = asked, 0.0, 0.5
+    asked = 1 / capacity / len(capacity)
+    best, best_value = asked, 0.0
     for _ in range(ROUNDS):
-        _, plane = _worth_at(resources, worth, np.split(asked, ends[:-1]))
+        plane = _plane_at(resources, worth, asked)
         planes.append(plane)
         found = float((plane @ asked).sum())
         if found > best_value * (1 + EQUAL):
@@ -156,33 +149,61 @@ def best_prices(
             return
         if not more():
             return
-        asked = dearest if len(planes) % 2 else weight * dearest + (1 - weight) * best
+        asked = dearest if len(planes) % 2 else (dearest + best) / 2
 
 
-def whole_prices(lengths: FloatArray) -> Iterator[IntArray]:
-    """Prices as whole numbers: as fractions of small denominators where they are near some, and rounded."""
-    values, which = np.unique(lengths, return_inverse=True)
-    for most in DENOMINATORS:
-        near = [Fraction(value).limit_denominator(most) for value in values.tolist()]
-        scale = lcm(*(value.denominator for value in near))
-        if scale <= LARGEST:
-            yield np.array([int(value * scale) for value in near], dtype=np.int64)[which.reshape(-1)]
-    yield np.round(lengths * SCALE).astype(np.int64)
-
-
-def _worth_at(
-    resources: list[Resources],
+def improved(
+    resources: Sequence[Resources],
     worth: Worth,
-    x: list[FloatArray],
-) -> tuple[FloatArray, FloatArray]:
-    """Value of every part and its plane, shape (parts, kinds)."""
-    lengths = [r.lengths(part) for r, part in zip(resources, x, strict=True)]
-    tops = [float((part[r.kind[r.row[r.row >= 0]]] / r.links.rate[r.row >= 0]).max(initial=0.0))
-            for r, part in zip(resources, x, strict=True)]  # fmt: skip
-    top = max(max(tops), 1e-300)
-    whole = [np.round(length * (own / top) * SCALE).astype(np.int64) for length, own in zip(lengths, tops, strict=True)]
-    values, by_link = worth(whole)
-    return values, np.concatenate([r.loads(load) for r, load in zip(resources, by_link, strict=True)], axis=1)
+    exactly: Callable[[list[IntArray]], int],
+    made: Callable[[list[IntArray], Fraction], Proven],
+    more: Callable[[], bool],
+    best: Proven,
+) -> Proven:
+    """What the best prices prove, if it is more than ``best``, which it starts from: the moment until which links are
+    paid is moved on until nothing is gained (Newton's method). ``exactly`` is what whole prices are worth, ``made`` a
+    bound from them."""
+    for _ in range(NEWTON):
+        before = best
+        for x in list(best_prices(resources, worth, float(best.seconds), more))[-CANDIDATES:]:
+            for lengths in whole_prices(resources, x):
+                value = exactly(lengths)
+                if value and (seconds := time_to_pay(resources, lengths, value)) > best.seconds:
+                    best = made(lengths, seconds)
+        if best is before or not more():
+            break
+    return best
+
+
+def whole_prices(resources: Sequence[Resources], x: FloatArray) -> Iterator[list[IntArray]]:
+    """The prices ``x`` of :func:`best_prices` as whole ones of links, for each set of resources: as fractions of small
+    denominators where they are near some, and rounded."""
+    lengths = _joint_lengths(resources, x)
+    values, which = np.unique(lengths, return_inverse=True)
+    tried: set[bytes] = set()
+    for most in (*DENOMINATORS, 0):
+        near = [Fraction(value).limit_denominator(most) if most else Fraction(round(value * SCALE))
+                for value in values.tolist()]  # fmt: skip
+        scale = lcm(*(value.denominator for value in near))
+        whole = np.array([int(value * scale) if scale <= LARGEST else 0 for value in near], dtype=np.int64)
+        if whole.any() and whole.tobytes() not in tried:
+            tried.add(whole.tobytes())
+            yield np.split(whole[which.reshape(-1)], len(resources))
+
+
+def _joint_lengths(resources: Sequence[Resources], x: FloatArray) -> FloatArray:
+    """Prices of a byte on every link, one set of resources after the other; the largest is 1."""
+    ends = np.cumsum([r.kinds for r in resources])
+    found = np.concatenate([r.lengths(part) for r, part in zip(resources, np.split(x, ends[:-1]), strict=True)])
+    top: FloatArray = found / max(float(found.max(initial=0.0)), 1e-300)
+    return top
+
+
+def _plane_at(resources: Sequence[Resources], worth: Worth, x: FloatArray) -> FloatArray:
+    """The plane that touches the worth of every part at these prices, shape (parts, kinds)."""
+    whole = np.round(_joint_lengths(resources, x) * SCALE).astype(np.int64)
+    _, by_link = worth(np.split(whole, len(resources)))
+    return np.concatenate([r.loads(load) for r, load in zip(resources, by_link, strict=True)], axis=1)
 
 
 def _master(planes: list[FloatArray], capacity: FloatArray) -> tuple[float, FloatArray | None]:

@@ -1,15 +1,18 @@
 """The strongest proven lower bound on the completion time (method ``bound``).
 
 Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
-(:mod:`synth_models.fabric.bounds.concurrent_flow`) and the messages of an allreduce
-(:mod:`synth_models.fabric.bounds.gossip`): each is tried where it says something, every one starts from what the ones
-before have proven, and the best is handed over with its certificate, which the check verifies with code of its own.
+(:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
+(:mod:`synth_models.fabric.bounds.gossip`), and direct and relayed deliveries of short messages
+(:mod:`synth_models.fabric.bounds.deliveries`): each is tried where it says something, every one starts from what the
+ones before have proven, and the best is handed over with its certificate, which the check verifies with code of its
+own.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -17,7 +20,8 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
-from synth_models.fabric.bounds.gossip import strongest_gossip
+from synth_models.fabric.bounds.deliveries import strongest_deliveries
+from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import REDUCING
@@ -57,11 +61,15 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _searches(instance: FabricInstance, links: Links) -> list[Search]:
+    fine = cache(lambda: finer(links, colours(links)))
     if instance.collective not in (*REDUCING, "allgather", "broadcast"):
-        return [lambda more, best: strongest_prices(links, finer(links, colours(links)), more, best)]
+        return [lambda more, best: strongest_prices(links, fine(), more, best)]
+    found: list[Search] = []
     if instance.collective == "allreduce":
-        return [lambda more, best: strongest_gossip(links, finer(links, colours(links)), more, best)]
-    return []
+        found.append(lambda more, best: strongest_gossip(links, fine(), more, best))
+    if pays_its_way(links) and links.delay.any():
+        found.append(lambda more, best: strongest_deliveries(links, fine(), more, best))
+    return found
 
 
 def _until(options: RunOptions) -> Callable[[], bool]:

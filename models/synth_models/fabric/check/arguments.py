@@ -93,7 +93,7 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     which takes a transfer from each other one or on its behalf; each other one must still be completed later). With
     groups of members nearer than x to each other, these cost x or more; summed over all x that is two spanning trees.
     """
-    _must_be_allreduce(instance)
+    must_be_allreduce(instance)
     fabric = Fabric(instance)
     if not transfers_pay_alone(fabric):
         raise ValueError("gossip proves nothing where switches copy")
@@ -105,13 +105,13 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     if np.any(apart >= NEVER):
         raise ValueError("some members cannot reach each other")
     everyone = fabric.mask(fabric.members)
-    capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), _along_paths(instance))
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
     return 2 * instance.bytes * _spanning_tree(apart), capacity
 
 
 def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What crosses between the parts of all nodes."""
-    _must_be_allreduce(instance)
+    must_be_allreduce(instance)
     fabric = Fabric(instance)
     part = untrusted.whole_numbers(certificate, "part", 0, fabric.nodes - 1, (fabric.nodes,))
     parts = np.unique(part)
@@ -119,7 +119,7 @@ def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
         raise ValueError("a part has no member")
     everyone = fabric.mask(fabric.members)
     price = (part[fabric.tail] != part[fabric.head]).astype(np.int64)
-    capacity, _ = capacity_of(fabric, price, *fabric.windows(everyone, everyone), _along_paths(instance))
+    capacity, _ = capacity_of(fabric, price, *fabric.windows(everyone, everyone), along_paths(instance))
     return 2 * (len(parts) - 1) * instance.bytes, capacity
 
 
@@ -137,12 +137,12 @@ def _joined(fabric: Fabric) -> BoolArray:
     return fabric.mask(np.concatenate([fabric.tail, fabric.head]))
 
 
-def _along_paths(instance: FabricInstance) -> Sharing:
+def along_paths(instance: FabricInstance) -> Sharing:
     """A transfer is a path, or with multicast a tree."""
     return "each" if instance.switching.multicast else "path"
 
 
-def _must_be_allreduce(instance: FabricInstance) -> None:
+def must_be_allreduce(instance: FabricInstance) -> None:
     if instance.collective != "allreduce":
         raise ValueError(f"this argument proves nothing for {instance.collective}")
 

@@ -99,8 +99,12 @@ class Fabric:
     def reach(self, sources: BoolArray, cost: IntArray, only_switches: bool = False) -> IntArray:
         """Least cost of a path from one of the sources to every node, :data:`NEVER` where there is none; paths that
         pass switches only, if so wanted."""
+        return self.reach_from(np.where(sources, 0, NEVER), cost, only_switches)
+
+    def reach_from(self, first: IntArray, cost: IntArray, only_switches: bool = False) -> IntArray:
+        """The same where paths begin at any node with what it has cost so far (:data:`NEVER`: at none)."""
         passes = ~self.is_rank if only_switches else np.ones(self.nodes, dtype=bool)
-        return _least_costs(*self.leaving, self.head, cost, sources, passes)
+        return _least_costs(*self.leaving, self.head, cost, first, passes)
 
     def windows(self, sources: BoolArray, sinks: BoolArray) -> tuple[IntArray, IntArray]:
         """For every link the earliest tick at which something from a source can begin to cross it, and the ticks that
@@ -176,19 +180,18 @@ def _on_one_path(fabric: Fabric, inside: IntArray) -> bool:
 
 @jit
 def _least_costs(
-    start: IntArray, leaving: IntArray, head: IntArray, cost: IntArray, sources: BoolArray, passes: BoolArray
+    start: IntArray, leaving: IntArray, head: IntArray, cost: IntArray, first: IntArray, passes: BoolArray
 ) -> IntArray:
     """Dijkstra's algorithm; a node that does not pass is left only where the path begins."""
-    least = np.full(len(sources), NEVER, dtype=np.int64)
+    least = first.copy()
     waiting: Any = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    for v in range(len(sources)):
-        if sources[v]:
-            least[v] = 0
-            heapq.heappush(waiting, (np.int64(0), np.int64(v)))
+    for v in range(len(first)):
+        if first[v] < NEVER:
+            heapq.heappush(waiting, (first[v], np.int64(v)))
     while len(waiting):
         now: Any = heapq.heappop(waiting)
         v = now[1]
-        if now[0] > least[v] or not (passes[v] or sources[v]):
+        if now[0] > least[v] or not (passes[v] or first[v] < NEVER):
             continue
         for place in range(start[v], start[v + 1]):
             e = leaving[place]
