@@ -2,9 +2,9 @@
 
 ``deliveries`` (broadcast and allgather; reduce and reduce_scatter with ``backwards``): ``windows``, each with
 ``length`` (price of a byte on every link) and ``after`` (ticks at ``ticks_per_s``): it is paid for what crosses a link
-at that moment or later. Every byte comes to every member v by some first transfer, directly from its origin u over switches, or
-from another rank, which had to receive it before. Whatever way it takes, it pays all windows in which even the earliest
-way (of the direct ones, or of the others) crosses the link late enough.
+at that moment or later. Every byte comes to every member v by some first transfer, directly from its origin u over
+switches, or from another rank, which had to receive it before. Whatever way it takes, it pays all windows in which
+even the earliest way (of the direct ones, or of the others) crosses the link late enough.
 
 ``sums`` (allreduce; ``backwards`` too): every byte comes to v in N - 1 direct transfers that carry nothing but their
 sender's contribution, or in some transfer by a rank that had received something before.
