@@ -5,7 +5,7 @@ the least cut between the roots and any member smaller than what is sent (Bang-J
 increasing local edge-connectivity in mixed graphs, 1995; used for collectives by ForestColl, 2024). Every pair that is
 split off keeps the links that it runs over, so that capacity between two ranks is at last a set of routes.
 
-Whole batches of pairs are tried at once, evenly spread and the farthest neighbours first, and halved where a cut
+Whole batches of pairs are tried at once, evenly spread, the farthest neighbours first, and halved where a cut
 objects: few flows, and trees that need few hops.
 """
 
@@ -21,6 +21,7 @@ from synth_models.fabric.programs.forest.fluid import Fluid, Share
 
 IntArray = npt.NDArray[np.int64]
 Pair = tuple[int, int, int]  # from, to, amount
+PARTS = 64
 
 
 def split_off(fluid: Fluid) -> list[int]:
@@ -32,6 +33,47 @@ def split_off(fluid: Fluid) -> list[int]:
     inner = [v for v in range(fluid.nodes) if not member[v] and used[v]]
     inner.sort(key=lambda v: (-far[v], int((fluid.capacity[:-1, v] > 0).sum()), v))
     return [v for v in inner if not _Switch(fluid, v).remove()]
+
+
+def trim(fluid: Fluid) -> None:
+    """Give up capacity between switches that no cut needs, the same part of each, both ways alike: routes then stay
+    near, and links have time to spare."""
+    member = np.zeros(fluid.nodes, dtype=bool)
+    member[fluid.members] = True
+    far = _distance(fluid.capacity, fluid.members.tolist())
+    cap, need = fluid.capacity, fluid.trees * int(fluid.weight.sum())
+    classes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for u, v in np.argwhere(np.triu(np.minimum(cap, cap.T)[:-1, :-1]) > 0).tolist():
+        if not (member[u] or member[v]):
+            classes[far[u] + far[v]].append((u, v))
+    for _, pairs in sorted(classes.items(), reverse=True):
+        both = [int(min(cap[u, v], cap[v, u])) for u, v in pairs]
+        kept, least, most = [0] * len(pairs), 0, PARTS
+        while least < most:  # the greatest part that can go
+            part = (least + most + 1) // 2
+            trial = cap.copy()
+            gone = [amount * part // PARTS for amount in both]
+            for (u, v), amount in zip(pairs, gone, strict=True):
+                trial[u, v] -= amount
+                trial[v, u] -= amount
+            if shortfall(trial, fluid.nodes, fluid.members, need, 1)[1] < 0:
+                least, kept = part, gone
+            else:
+                most = part - 1
+        for (u, v), amount in zip(pairs, kept, strict=True):
+            for pair in ((u, v), (v, u)):
+                cap[pair] -= amount
+                fluid.shares[pair] = _less(fluid.shares[pair], amount)
+
+
+def _less(parts: list[Share], amount: int) -> list[Share]:
+    """The shares without ``amount`` of them, parallel links alike as far as whole numbers go."""
+    total = sum(have for have, _ in parts)
+    gone = [have * amount // total for have, _ in parts]
+    for i, (have, _) in enumerate(parts):
+        more = min(amount - sum(gone), have - gone[i])
+        gone[i] += more
+    return [(have - less, route) for (have, route), less in zip(parts, gone, strict=True) if have > less]
 
 
 def _distance(capacity: IntArray, origins: list[int], without: int = -1) -> list[int]:
@@ -98,7 +140,7 @@ class _Switch:
         first, second = sorted(left), sorted(right)
         place = {v: i for i, v in enumerate(second)}
         turn = {u: i for i, u in enumerate(first)}
-        quota = {pair: max(left[pair[0]] // fan_out[pair[0]], right[pair[1]] // fan_in[pair[1]], 1) for pair in pairs}
+        quota = {(u, v): max(min(left[u] // fan_out[u], right[v] // fan_in[v]), 1) for u, v in pairs}
         amounts: dict[tuple[int, int], int] = defaultdict(int)
         for u, v in sorted(pairs, key=lambda pair: ((place[pair[1]] - turn[pair[0]]) % len(second), turn[pair[0]])):
             amount = min(quota[u, v], left[u], right[v])
