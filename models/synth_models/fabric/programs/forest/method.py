@@ -36,9 +36,9 @@ from synth_models.fabric.programs.forest.rounds import round_of, rounds
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
-MOST_TRANSFERS = 1_200_000
+MOST_TRANSFERS = 600_000
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
-ENOUGH = 0.0005  # a gain over half as many rounds below which more are not tried
+ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
 
 
 @dataclass
@@ -190,23 +190,24 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
     one = round_of(table, machine, sizes, per_block)
-    times, before, worse = (chunks or 1), None, 0
-    while best.schedule is None or (one.size * times <= MOST_TRANSFERS and not options.out_of_time()):
-        for by_height in (True, False):
+    times, before, idle = (chunks or 1), None, 0
+    ways = [True, False]  # by height first, or not
+    while not options.out_of_time() and (times == (chunks or 1) or one.size * times <= MOST_TRANSFERS):
+        took: list[tuple[Fraction, bool]] = []
+        for by_height in ways:
             made = rounds(one, sizes, times, by_height)
-            if made is None:
-                break
-            took = best.offer(made[0], f"of {times} rounds with {len(one.tree)} pieces", True)
-            before = took if before is None else before
-            if took > before * (1 - Fraction(ENOUGH)) and not by_height:
-                worse += 1
-            before = min(took, before)
-        else:
-            if chunks is not None or worse > 1:
-                break
-            times *= 2
-            continue
-        break
+            if made is not None:
+                took.append((best.offer(made[0], f"of {times} rounds with {len(one.tree)} pieces", True), by_height))
+        if not took or chunks is not None:
+            break
+        seconds, way = min(took)
+        if times >= 4:
+            ways = [way]
+        idle = idle + 1 if before is not None and seconds > before * (1 - ENOUGH) else 0
+        if idle > 1:
+            break
+        before = seconds if before is None else min(before, seconds)
+        times *= 2
     if best.schedule is None:
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
 
