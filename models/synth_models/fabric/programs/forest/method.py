@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,7 @@ from synth_models.fabric.parts.collective import REDUCING
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.timing import Transfers, completion, timed
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
+from synth_models.fabric.programs.forest.justify import justified
 from synth_models.fabric.programs.forest.near import near_tree
 from synth_models.fabric.programs.forest.plan import Move, Plan, Table, down, table_of, transfers_of, up, up_and_down
 from synth_models.fabric.programs.forest.rounds import round_of, rounds
@@ -38,6 +39,7 @@ from synth_models.fabric.solution import Schedule
 IntArray = npt.NDArray[np.int64]
 MOST_TRANSFERS = 600_000
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
+PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
 ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
 
 
@@ -50,14 +52,29 @@ class _Best:
     schedule: Schedule | None = None
     how: str = ""
     tried: int = 0
+    last: Schedule = field(default_factory=lambda: _empty())
 
     def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
-        """Give it start times; keep it if it is the fastest. Returns its seconds."""
-        schedule = timed(self.instance, transfers, in_order=in_order)
-        took = Fraction(completion(self.instance, schedule), schedule.ticks_per_s)
+        """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
+        took = self._offer(transfers, how, in_order)
+        schedule = self.last
+        for _ in range(PUSHES if len(transfers.piece) <= PUSHED else 0):
+            try:
+                transfers = justified(self.instance, transfers, schedule)
+                again = self._offer(transfers, how, True)
+            except ValueError:  # rounding hid an order
+                break
+            if again >= took:
+                break
+            took, schedule = again, self.last
+        return took
+
+    def _offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
+        self.last = timed(self.instance, transfers, in_order=in_order)
+        took = Fraction(completion(self.instance, self.last), self.last.ticks_per_s)
         self.tried += 1
         if self.seconds is None or took < self.seconds:
-            self.seconds, self.schedule, self.how = took, schedule, how
+            self.seconds, self.schedule, self.how = took, self.last, how
         return took
 
 
