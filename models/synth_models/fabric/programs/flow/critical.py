@@ -125,25 +125,25 @@ def _run(
             if code < resources:
                 begin, end = across_start[code], across_start[code + 1]
             elif code < resources + rows:
-                single = code - resources
+                single = np.int64(code - resources)
                 have[single] += 1
             else:
-                single = code - resources - rows
+                single = np.int64(code - resources - rows)
             for q in range(begin, end):
-                r = single if single >= 0 else across[q]
-                if have[r] > 0 and seen[r] != now:
-                    seen[r] = now
-                    chosen[count] = r
+                row = single if single >= 0 else across[q]
+                if have[row] > 0 and seen[row] != now:
+                    seen[row] = now
+                    chosen[count] = row
                     count += 1
         if count == 0:
             continue
         most = max(left.max(), 1.0)
         kept = 0
         for c in range(count):
-            r = chosen[c]
-            i = transfer_of_piece[first_piece[part_of[r]] + sent[r]] + r - part_start[part_of[r]]
+            row = chosen[c]
+            i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
             when = now
-            total = far * (part_start[part_of[r] + 1] - r) + chance[r]
+            total = far * (part_start[part_of[row] + 1] - row) + chance[row]
             for k in range(route_start[i], route_start[i + 1]):
                 e = link[k]
                 when = max(when, free[e] - offset[k])
@@ -152,15 +152,15 @@ def _run(
                     when = max(when, free[links + group[e]] - offset[k])
                     total += (left[links + group[e]] / most) ** power
             if when == now:
-                chosen[kept] = r
+                chosen[kept] = row
                 weight[kept] = -total
                 kept += 1
             elif when <= now + latest:
-                heapq.heappush(events, (when, resources + rows + r))
+                heapq.heappush(events, (when, resources + rows + row))
         for c in np.argsort(weight[:kept]):
-            r = chosen[c]
-            while have[r] > 0:
-                i = transfer_of_piece[first_piece[part_of[r]] + sent[r]] + r - part_start[part_of[r]]
+            row = chosen[c]
+            while have[row] > 0:
+                i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
                 fits = True
                 for k in range(route_start[i], route_start[i + 1]):
                     e = link[k]
@@ -170,8 +170,8 @@ def _run(
                 if not fits:
                     break
                 start[i] = now
-                have[r] -= 1
-                sent[r] += 1
+                have[row] -= 1
+                sent[row] += 1
                 for k in range(route_start[i], route_start[i + 1]):
                     e = link[k]
                     free[e] = now + offset[k] + duration[k]
@@ -182,6 +182,6 @@ def _run(
                         free[g] = max(free[g], free[e])
                         left[g] -= duration[k]
                         heapq.heappush(events, (now + duration[k], np.int64(g)))
-                if r + 1 < part_start[part_of[r] + 1]:
-                    heapq.heappush(events, (now + took[i], resources + r + 1))
+                if row + 1 < part_start[part_of[row] + 1]:
+                    heapq.heappush(events, (now + took[i], resources + row + 1))
     return start
