@@ -20,7 +20,7 @@ from synth.kernels import jit
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-EVICTIONS = 10  # per transfer
+EVICTIONS = 20  # per transfer that holds more than two resources
 MOST_CELLS = 2**16
 FINE = 64  # cells of the shortest transfer, where bandwidths have no common measure
 
@@ -63,7 +63,7 @@ def timetable(
     evicted = np.zeros(count, dtype=np.int64)
     todo = np.empty(count + 1, dtype=np.int64)
     blockers = np.empty(1024, dtype=np.int64)
-    budget = EVICTIONS * count + 1000
+    budget = EVICTIONS * np.sum(np.diff(held_start) > 2) + 1000
     for at in range(count):
         todo[0] = order[at]
         left = 1

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
+from synth_models.fabric.parts.exact import exact
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.timing import Transfers
 
@@ -249,3 +250,60 @@ def _moves_and_options(
             move[first[p] + k] = m
             option[first[p] + k] = best
     return move, option
+
+
+def seconds_of(plan: Plan, machine: Machine, block_bytes: IntArray) -> Fraction:
+    """Seconds that the plan's fluid takes: the time of its busiest link, exactly."""
+    total: dict[int, Fraction] = {}
+    for block, weight in zip(plan.blocks, plan.weights, strict=True):
+        total[block] = total.get(block, Fraction(0)) + weight
+    used: dict[int, Fraction] = {}
+    options_of: dict[int, Options] = {}
+    for block, weight, moves in zip(plan.blocks, plan.weights, plan.moves, strict=True):
+        share = int(block_bytes[block]) * weight / total[block]
+        for options, _, _ in moves:
+            used[id(options)] = used.get(id(options), Fraction(0)) + share
+            options_of[id(options)] = options
+    load: dict[int, Fraction] = {}
+    for key, amount in used.items():
+        whole = sum(part for part, _ in options_of[key])
+        for part, route in options_of[key]:
+            for e in route:
+                load[e] = load.get(e, Fraction(0)) + amount * part / whole
+    net, group = machine.network, machine.group
+    times = {e: amount / exact(float(net.bandwidth[e])) for e, amount in load.items()}
+    turns: dict[int, Fraction] = {}
+    for e, took in times.items():
+        if group[e] >= 0:
+            turns[int(group[e])] = turns.get(int(group[e]), Fraction(0)) + took
+    return max([*times.values(), *turns.values()], default=Fraction(0))
+
+
+def stopping_at_ranks(transfers: Transfers, machine: Machine) -> Transfers:
+    """The transfers, those whose routes pass ranks (relays) as one transfer from rank to rank after the other."""
+    inner = ~machine.is_switch[machine.network.dst[transfers.link]]
+    inner[transfers.route_start[1:] - 1] = False
+    if not inner.any():
+        return transfers
+    cuts = np.flatnonzero(inner) + 1
+    route_start = np.sort(np.concatenate([transfers.route_start, cuts]))
+    owner = np.searchsorted(transfers.route_start, route_start[:-1], side="right") - 1
+    first = np.searchsorted(owner, np.arange(len(transfers.piece)), side="left")
+    last = np.searchsorted(owner, np.arange(len(transfers.piece)), side="right") - 1
+    before: list[IntArray] = []
+    for i, who in enumerate(owner.tolist()):
+        if i == first[who]:
+            before.append(last[transfers.before[transfers.before_start[who] : transfers.before_start[who + 1]]])
+        else:
+            before.append(np.array([i - 1], dtype=np.int64))
+    return Transfers(
+        transfers.piece_block,
+        transfers.piece_bytes,
+        transfers.piece[owner],
+        transfers.adds[owner],
+        transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner],
+        route_start.astype(np.int64),
+        transfers.link,
+        np.concatenate([[0], np.cumsum([len(row) for row in before])]).astype(np.int64),
+        np.concatenate(before).astype(np.int64),
+    )
