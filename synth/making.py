@@ -15,7 +15,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from synth.errors import Fault, InputError
 from synth.family import Family, load
@@ -34,6 +43,16 @@ def _joined(separator: str) -> Any:
     return BeforeValidator(join)
 
 
+def _size(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(_SIZE.validate_python(value.strip()))
+    except ValidationError:
+        raise ValueError("must be a size in bytes such as 1GiB, 64KB or 4096") from None
+
+
+_SIZE = TypeAdapter(ByteSize)
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
 Flag = Annotated[bool, BeforeValidator(_flag)]
 """``on`` or ``off`` (also true/false, yes/no, 1/0)."""
@@ -42,6 +61,8 @@ Listed = Annotated[str, _joined(",")]
 Sides = Annotated[str, _joined("x")]
 """Sides such as ``8x8x4``; from Python also a list."""
 Count = Annotated[int, Field(ge=1)]
+Size = Annotated[int, BeforeValidator(_size), Field(ge=1)]
+"""Bytes, with a unit where one is written: ``1GiB`` = 2^30, ``64KB`` = 64000, ``4096``."""
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field
 
 from synth.errors import Fault, InputError
+from synth.instance import Part
 from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
 from synth.network.spec import SPECS, links_from_csv
@@ -18,7 +19,7 @@ BUILT = tuple(kind for kind in SPECS if kind != "links")
 SIDES = ("top", "bottom", "left", "right")
 
 
-def _source(value: Any) -> Any:
+def links_of(value: Any) -> Any:
     """A NetworkX graph or a table of links (from Python) as the network of an instance file; else a path."""
     if isinstance(value, (str, Path)) or value is None:
         return value
@@ -33,7 +34,7 @@ class NetworkKeys(Keys):
     """``network=KIND`` with the kind's own parameters, or ``links=FILE.csv``."""
 
     network: str | None = Field(None, description=f"one of {', '.join(BUILT)}")
-    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(_source)] = Field(
+    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
         None,
         description="CSV file with the header src,dst[,bandwidth][,latency] (nodes from 0 on, one direction a line, "
         "bytes/s, seconds); from Python also a NetworkX graph or a pandas frame with such columns",
@@ -54,12 +55,13 @@ class NetworkKeys(Keys):
         None, description=f"of every link, seconds (default {DEFAULT_LATENCY:g}); not with links"
     )
 
+    KINDS: ClassVar[Mapping[str, type[Part]]] = SPECS
     OF_SHAPE: ClassVar[tuple[str, ...]] = ("rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings")
     OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        return [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK)]
+        return [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK, cls.KINDS)]
 
     def raw_network(self) -> dict[str, Any]:
         """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
@@ -95,18 +97,20 @@ def links_from_graph(graph: Any) -> dict[str, Any]:
 
 
 def links_from_frame(frame: Any) -> dict[str, Any]:
-    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency]``, missing values being
-    the defaults. Raises ``ValueError``."""
-    known = {"src", "dst", "bandwidth", "latency"}
+    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency][,group]`` (groups are
+    for families that know them), missing values being the defaults. Raises ``ValueError``."""
+    known = {"src", "dst", "bandwidth", "latency", "group"}
     columns = set(map(str, frame.columns))
     if not {"src", "dst"} <= columns <= known or not len(frame):
-        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency] and at least one row")
+        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency][,group] and at least one row")
     links = []
     for row in frame.to_dict("records"):
         ends = {key: row[key] for key in ("src", "dst")}
         if any(value != int(value) for value in ends.values()):
             raise ValueError(f"src and dst are whole numbers, not {ends}")
-        own = {key: float(row[key]) for key in ("bandwidth", "latency") if key in row and row[key] == row[key]}
+        given = {key: value for key, value in row.items() if value is not None and value == value}
+        own: dict[str, Any] = {key: float(given[key]) for key in ("bandwidth", "latency") if key in given}
+        own |= {"group": str(given["group"])} if "group" in given else {}
         links.append({**{key: int(value) for key, value in ends.items()}, **own})
     return {"kind": "links", "nodes": 1 + max(max(link["src"], link["dst"]) for link in links), "links": links}
 
@@ -120,13 +124,14 @@ def _links(path: Path) -> dict[str, Any]:
         raise InputError(faults) from None
 
 
-def _network_faults(values: Mapping[str, Any], own: tuple[str, ...]) -> list[Fault]:
+def _network_faults(values: Mapping[str, Any], own: tuple[str, ...], kinds: Mapping[str, type[Part]]) -> list[Fault]:
     kind = values.get("network")
+    shapes = [name for name in kinds if name != "links"]
     if "links" in values and "network" not in values:
         return [Fault(key, "has no meaning with links", values[key], True) for key in own if key in values]
-    if kind not in BUILT:
-        return [Fault("network", f"must be one of {', '.join(BUILT)}, or give links=FILE.csv", kind, kind is not None)]
-    fields = SPECS[kind].model_fields
+    if kind not in shapes:
+        return [Fault("network", f"must be one of {', '.join(shapes)}, or give links=FILE.csv", kind, kind is not None)]
+    fields = kinds[kind].model_fields
     faults = [
         Fault(key, "unknown parameter of this network", values[key], True)
         for key in own

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from synth.errors import Fault, InputError
+from synth.csvfile import typed_rows
+from synth.errors import Fault
 from synth.instance import Part
 from synth.network import builders
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY, Network
-from synth.textfile import read_text
 
 MAX_NODES = 65_536  # beyond it not even the distances fit into memory
 
@@ -236,33 +234,7 @@ def links_from_csv(path: Path) -> dict[str, Any]:
 
     Raises :class:`InputError` naming the file and every faulty line.
     """
-    known = {"src": int, "dst": int, "bandwidth": float, "latency": float}
-    faults: list[Fault] = []
-    links: list[dict[str, Any]] = []
-    try:
-        reader = csv.DictReader(io.StringIO(read_text(path)))
-        header = set(reader.fieldnames or ())
-        rows = [(reader.line_num, row) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
-    if not {"src", "dst"} <= header or not header <= set(known) or not rows:
-        raise InputError("needs a header line src,dst[,bandwidth][,latency] and at least one link", str(path))
-    for number, row in rows:
-        link: dict[str, Any] = {}
-        if None in row:
-            faults.append(Fault(f"line {number}", f"has more than the header's {len(header)} columns"))
-        for key, convert in known.items():
-            if row.get(key) in (None, ""):
-                if key in ("src", "dst"):
-                    faults.append(Fault(f"line {number}, {key}", "is missing"))
-                continue
-            try:
-                link[key] = convert(row[key])
-            except ValueError:
-                what = "not a whole number" if convert is int else "not a number"
-                faults.append(Fault(f"line {number}, {key}", what, row[key], True))
-        links.append(link)
-    if faults:
-        raise InputError(faults, str(path))
+    columns = {"src": int, "dst": int, "bandwidth": float, "latency": float}
+    links = typed_rows(path, columns, ("src", "dst"), "link")
     nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
     return {"kind": "links", "nodes": nodes, "links": links}

@@ -11,7 +11,7 @@ import pandas as pd
 from synth.card import card
 from synth.errors import InputError
 from synth.record import Record
-from synth.study import figures, report
+from synth.study import figures, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
@@ -43,16 +43,21 @@ class Collected:
 
 
 def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
-    """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png`` and ``report.html`` into the study's folder, from
+    """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png``, ``report.html`` and, where instances differ in
+    size only, ``best_by_size.csv`` into the study's folder, from
     the records there. Raises :class:`InputError` when there is none or one is damaged."""
     study, folder = prepared.study, prepared.folder
     records = read_records(folder)
     if not records:
         raise InputError("no records of this study are here yet", str(folder / "records"))
-    table = build(study.name, folder, records, study.baselines)
+    table = build(study.name, folder, records, study.baselines, prepared.instances)
     files = [folder / "table.csv", folder / "table.parquet"]
     table.to_csv(files[0], index=False)
     table.to_parquet(files[1], index=False)
+    by_size = sizes.best_by_size(table)
+    if not by_size.empty:
+        files.append(folder / "best_by_size.csv")
+        by_size.to_csv(files[-1], index=False)
     drawn = []
     for name in study.figures:
         figure = figures.draw(name, table, records)

@@ -1,4 +1,4 @@
-"""A study's figures, per family: gaps, ratios, performance profiles and gaps over time."""
+"""A study's figures, per family: gaps, profiles, values and bounds over time, bandwidth against size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 from synth.family import get_family
-from synth.quantities import count, scaled
+from synth.quantities import count, scaled, shown
 from synth.record import Record
 from synth.study.measures import performance_profile
 from synth.study.table import VALUE_COUNTS
 
+MOST_SERIES = 12  # panels of bandwidth curves
 MOST_INSTANCES = 60  # on one axis
 LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
@@ -67,9 +68,9 @@ def by_family(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict
 def _charts(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Chart]:
     drawers: dict[str, Callable[[pd.DataFrame], Chart | None]] = {
         "gaps": gaps,
-        "ratios": ratios,
         "profile": profile,
         "progress": lambda rows: progress(rows, records),
+        "bandwidth": bandwidth,
     }
     made = {str(family): drawers[name](rows) for family, rows in table.groupby("family", sort=True)}
     return {family: chart for family, chart in made.items() if chart is not None}
@@ -126,19 +127,16 @@ def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
 
 
 def gaps(table: pd.DataFrame) -> Chart | None:
-    """Gap to the best proven bound, per instance and label, in percent."""
+    """Gap to the best proven bound, per instance and label, in percent; where nobody proved a bound, the value over the
+    best known one (which says the same of who is better)."""
     rows = _values(table)
-    rows = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
-    return None if rows.empty else _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", 0.0, True)
-
-
-def ratios(table: pd.DataFrame) -> Chart | None:
-    """Value over the best known value, per instance and label."""
-    rows = _values(table)
+    bounded = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
+    if not bounded.empty:
+        return _matrix(_by_instance(bounded, "gap"), "Gap to the best proven bound [%]", 0.0, True)
     rows = rows[rows["ratio_to_best"].notna()]
-    if rows.empty or rows["label"].nunique() < 2:
+    if rows["label"].nunique() < 2:
         return None
-    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×]", 1.0, False)
+    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×], no bound proven", 1.0, False)
 
 
 def profile(table: pd.DataFrame) -> Chart | None:
@@ -235,6 +233,53 @@ def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, colour
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, framealpha=0)
+
+
+def bandwidth(table: pd.DataFrame) -> Chart | None:
+    """Bytes over time against bytes: a panel per series of instances that differ in size only, a curve per label, and
+    the bound's, above which nobody can come."""
+    rows: Any = table[table["series"].ne("") & table["size_bytes"].notna()]
+    several = rows.groupby("series")["size_bytes"].transform("nunique") > 1
+    rows = rows[several]
+    if rows.empty:
+        return None
+    series = sorted(rows["series"].unique(), key=natural)[:MOST_SERIES]
+    held = _values(rows)
+    colours = _colours(sorted(held["label"].unique()))
+    columns = min(2, len(series))
+
+    def paint(figure: FigureBase) -> None:
+        grid = figure.subplots(-(-len(series) // columns), columns, squeeze=False)
+        for axes, name in zip(np.ravel(grid), series, strict=False):
+            _bandwidth(axes, name, rows[rows["series"] == name], colours)
+        for axes in list(np.ravel(grid))[len(series) :]:
+            axes.set_visible(False)
+        handles = [Line2D([], [], color=colour, marker=".", label=label) for label, colour in colours.items()]
+        handles.append(Line2D([], [], color="gray", linestyle="--", label="bound"))
+        figure.legend(handles=handles, fontsize=7, loc="outside right upper", framealpha=0)
+
+    return Chart(1.6 + 4.6 * columns, 3.4 * -(-len(series) // columns), paint)
+
+
+def _bandwidth(axes: Any, name: str, rows: Any, colours: dict[str, Any]) -> None:
+    bounds = rows.groupby("size_bytes")["best_bound"].max().dropna()
+    bounds = bounds[bounds > 0]
+    highest = (bounds.index / bounds).max() if len(bounds) else 1.0
+    for label, group in _values(rows).groupby("label", sort=True):
+        least = group.groupby("size_bytes")["value"].min()
+        axes.plot(least.index, least.index / least, ".-", color=colours[str(label)], linewidth=1.2, markersize=4)
+    if len(bounds):
+        axes.plot(bounds.index, bounds.index / bounds, "--", color="gray", linewidth=1)
+    axes.set_title(name, fontsize=9)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda size, _: shown(size, "bytes").replace(".00", ""))
+    factor, unit = scaled("bytes/s", highest)
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(lambda height, _: count(round(height / factor, 6)))
+    axes.set_ylabel(f"bytes / time [{unit}]", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3)
 
 
 def _curves(steps: Sequence[Any]) -> list[Any]:

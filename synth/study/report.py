@@ -25,7 +25,7 @@ from synth.instance import Instance
 from synth.quantities import NOTHING, SCALES, percent, shown, times
 from synth.record import Record
 from synth.standing import Standing, by_instance
-from synth.study import measures
+from synth.study import measures, sizes
 from synth.study.figures import by_family, natural
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.summary import InstanceRow, closing_line, rows_by_instance
@@ -38,7 +38,8 @@ SHOWN = (
     "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
     "best_proof", "gap", "ratio_to_best", "win", "solved", "total_s", "message", "faults",
 )  # fmt: skip
-VALUES = ("value", "bound", "best_value", "best_bound")  # columns in the objective's unit
+VALUES = ("value", "bound", "best_value", "best_bound", "baseline_value")  # columns in the objective's unit
+UNITS = {"size_bytes": "bytes", "bandwidth": "bytes/s"}
 GAPS = ("gap", "gap_own", "mean_gap")
 HEADINGS = {"total_s": "time", "time_s": "time", "label": "method"}
 INSTANCE_COLUMNS = {
@@ -101,6 +102,8 @@ class Part:
     methods: Sequence[Row]
     run_columns: Sequence[tuple[str, str]]
     runs: Sequence[Row]
+    size_columns: Sequence[tuple[str, str]]
+    sizes: Sequence[Row]
 
 
 def write(
@@ -156,6 +159,7 @@ def _parts(
             (sha, rows_by_instance(group)[0]) for (of, sha), group in by_instance(records).items() if of == family_name
         ]
         summary: Any = measures.summary(rows).drop(columns="family")
+        by_size: Any = sizes.best_by_size(rows).drop(columns="family")
         columns = [*SHOWN, *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN)]
         columns = [name for name in columns if _filled(rows[name])]
         summary = summary[[name for name in summary.columns if _filled(summary[name])]]
@@ -174,6 +178,8 @@ def _parts(
                 Row([_cell(name, row[name], unit) for name in columns], str(row["status"]).replace(" ", "-"))
                 for row in _rows(rows)
             ],
+            size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
+            sizes=[Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(by_size)],
         )
 
 
@@ -235,9 +241,9 @@ def _cell(name: str, value: Any, unit: str) -> Cell:
     exact = f"{value:.17g}" if float(value).is_integer() else repr(float(value))
     if name in GAPS:
         return Cell(percent(value), value, exact, "n")
-    if name.startswith("ratio"):
+    if name.startswith("ratio") or name == "speedup":
         return Cell(times(value), value, exact, "n")
-    of = unit if name in VALUES else "s" if name.endswith("_s") else ""
+    of = UNITS.get(name) or (unit if name in VALUES else "s" if name.endswith("_s") else "")
     return Cell(shown(float(value), of), value, f"{exact} {of}".strip(), "n")
 
 

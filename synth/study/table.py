@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from synth.errors import Fault, InputError
+from synth.family import get_family, load
+from synth.instance import Instance
 from synth.record import Record, gap
 from synth.results import read_all
 from synth.standing import Standing, by_instance, standing
@@ -58,8 +60,20 @@ COLUMNS: dict[str, str] = {
     "faults": "what the check found, separated by semicolons",
     "record": "record file, relative to the study's folder",
     "instance_sha256": "hash of the instance file",
+    "series": "what the instance shares with those that differ in size only, empty where sizes mean nothing",
+    "size_bytes": "its size, bytes / time being its bandwidth [bytes]",
 }
-NUMBERS = ("value", "bound", "best_value", "best_bound", "gap_own", "gap", "ratio_to_best", "time_limit_s")
+NUMBERS = (
+    "value",
+    "bound",
+    "best_value",
+    "best_bound",
+    "gap_own",
+    "gap",
+    "ratio_to_best",
+    "time_limit_s",
+    "size_bytes",
+)
 MEETS = 1e-9  # relative difference up to which two values are the same
 VALUE_COUNTS = ("ok", "bound disproved")  # statuses of rows whose value stands
 WRONG = ("failed", "alarm", "bound disproved", "disproved")  # statuses of rows in which something is not as stated
@@ -77,15 +91,24 @@ def read_records(folder: Path) -> list[Record]:
     return [record for record in found if isinstance(record, Record)]
 
 
-def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable[str] = ()) -> pd.DataFrame:
+def build(
+    study: str,
+    folder: Path,
+    found: Sequence[Record],
+    baselines: Iterable[str] = (),
+    instances: Iterable[Instance] = (),
+) -> pd.DataFrame:
     """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>``
     (this row's value over the baseline's best value on the instance: < 1 means better than the baseline).
 
     What contradicts each other is settled by :mod:`synth.standing` among the runs of one instance file, see ``status``.
-    A counted value has a gap and ratios, but is nobody's best value."""
+    A counted value has a gap and ratios, but is nobody's best value. Series and sizes are the ``instances``'."""
     judged = {key: standing(group) for key, group in by_instance(found).items()}
     rows = [_row(study, folder, record, judged[record["family"], record["instance_sha256"]]) for record in found]
     table: Any = pd.DataFrame(rows, columns=list(COLUMNS))
+    sizes = sizes_of(instances)
+    table["series"] = [sizes.get(sha, ("", None))[0] for sha in table["instance_sha256"]]
+    table["size_bytes"] = [sizes.get(sha, ("", None))[1] for sha in table["instance_sha256"]]
     for column in NUMBERS:
         table[column] = pd.to_numeric(table[column])
     if table.empty:
@@ -108,6 +131,17 @@ def build(study: str, folder: Path, found: Sequence[Record], baselines: Iterable
         table[f"ratio_to_{baseline}"] = _ratio(table["value"], theirs).where(good)
     order = ["family", "instance", "kind", "label"]
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
+
+
+def sizes_of(instances: Iterable[Instance]) -> dict[str, tuple[str, float]]:
+    """Series and size in bytes by the hash of the instance's file, of those that have them."""
+    found = {}
+    for instance in instances:
+        family = get_family(instance.family)
+        placed = load(family.series)(instance) if family.series else None
+        if placed is not None:
+            found[instance.sha256] = placed
+    return found
 
 
 def place(record: Record, folder: Path) -> str:

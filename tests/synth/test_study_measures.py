@@ -9,7 +9,7 @@ import pytest
 
 import synth
 from synth import record as records
-from synth.study import measures
+from synth.study import figures, measures, sizes
 from synth.study.compare import compare
 from synth.study.report import alarms
 from synth.study.table import COLUMNS, build, read_records
@@ -283,3 +283,27 @@ def test_runs_of_other_options_are_not_compared(template, tmp_path, key):
     found = compare(tmp_path / "A", tmp_path / "B")
     assert (len(found.rows), found.only) == (0, (1, 1))
     assert found.regressions.empty
+
+
+def test_the_best_method_per_size_by_hand(template, tmp_path):
+    """Two sizes of one series. 64 bytes: a ring (published) takes 4 s, ours 2 s, bound 1 s. 128 bytes: the ring 5 s,
+    ours 6 s: the choice changes, and the speedup is 1. An instance without a series counts for nothing."""
+    for name, times, bound in (("small", (4.0, 2.0), 1.0), ("large", (5.0, 6.0), 5.0), ("other", (1.0, 1.0), 1.0)):
+        write(template, tmp_path, name, "xtree", times[0], None, 0.0)
+        write(template, tmp_path, name, "B", times[1], None, 0.0)
+        write(template, tmp_path, name, "bound", None, bound, 0.0)
+    made = build("s", tmp_path, read_records(tmp_path))
+    assert sizes.best_by_size(made).empty
+    made["series"] = made["instance"].map({"small": "a ring", "large": "a ring", "other": ""})
+    made["size_bytes"] = made["instance"].map({"small": 64.0, "large": 128.0, "other": 256.0})
+    found = sizes.best_by_size(made)
+    assert list(found.columns) == list(sizes.COLUMNS)
+    assert found[["size_bytes", "best_by", "changes", "value", "bandwidth", "bound"]].to_numpy().tolist() == [
+        [64, "B", False, 2.0, 32.0, 1.0],
+        [128, "xtree", True, 5.0, 25.6, 5.0],
+    ]
+    assert found["baseline"].tolist() == ["xtree", "xtree"]  # the family's published algorithm
+    assert found["speedup"].tolist() == [2.0, 1.0]
+    chart = figures.bandwidth(made)
+    assert chart is not None
+    assert figures.bandwidth(made[made["instance"] == "small"]) is None

@@ -20,7 +20,8 @@ FAMILY = Family(
     citation="the peers' territory: SCCL (PPoPP 2021), TACCL (NSDI 2023), TE-CCL (SIGCOMM 2024), TACOS (MICRO 2024), "
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
-    **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule", suited="instance:suited"),
+    **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
+            suited="instance:suited", series="views.series:series"),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
         "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",

@@ -7,7 +7,13 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
 _PROGRAM_PARAMETERS = (
-    Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
+    Parameter(
+        "horizon",
+        read_int(1),
+        None,
+        "decide this number of timesteps only: a schedule, or proven infeasible",
+        question=True,
+    ),
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
     Parameter("break_chunks", read_flag, True, "symmetry breaking: order the interchangeable chunks of a node"),
     Parameter("break_rotations", read_flag, True, "symmetry breaking: rotations and reflections of the network"),
@@ -24,7 +30,7 @@ FAMILY = Family(
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited"),
     published=("xtree", "mirror_xtree"),
-    default_methods=("bound", "xtree", "mirror_xtree", "pull", "ilp"),
+    default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(
         Method("bound", "bound", "strongest of receive/min-cut, diameter and volume bound",
                _HERE + "bounds.counting:solve"),
@@ -38,6 +44,8 @@ FAMILY = Family(
                _HERE + "references.pull:solve", (), (_RESTARTS,)),
         Method("symmetric", "reference", "one node's schedule carried over by translations (ours)",
                _HERE + "references.symmetric:solve"),
+        Method("forest", "reference", "allreduce over shallow spanning trees that load all edges alike (ours)",
+               _HERE + "references.forest:solve", (), (_RESTARTS,)),
         Method("mesh2d_rings", "reference", "hierarchical rings, one dimension of a mesh or torus after the other",
                _HERE + "references.mesh2d_rings:solve"),
         Method("multitree", "reference", "MultiTree: one tree per node, trees take free links in turn",

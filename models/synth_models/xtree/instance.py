@@ -58,5 +58,8 @@ class XTreeInstance(Instance):
 
 
 def suited(instance: XTreeInstance, method: str) -> bool:
-    """Whether a default method fits: the published greedy comes in two forms, for allgather and for reductions."""
+    """Whether a default method fits: the published greedy comes in two forms, for allgather and for reductions, and
+    ``forest`` is for allreduce."""
+    if method == "forest":
+        return instance.collective == "allreduce"
     return method != ("mirror_xtree" if instance.collective == "allgather" else "xtree")

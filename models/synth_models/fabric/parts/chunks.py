@@ -10,7 +10,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.timing import completion
 from synth_models.fabric.solution import Schedule
 
-MOST_TRANSFERS = 1_500_000  # of a schedule that is tried for its number of chunks
+WORTH = Fraction(1, 200)  # doublings must save at least this part of the time to go on
 
 
 def cut(size: int, parts: int) -> list[int]:
@@ -31,9 +31,11 @@ def best_number(
     most: int,
     first: int = 1,
 ) -> tuple[int, Schedule] | None:
-    """The number of chunks from ``first`` to ``most``, and its schedule, among: doublings until two in a row do not
-    help, then numbers between the best and its neighbours. ``make`` returns None for a number that it will not try.
-    None if it never returns a schedule. Stops at the time limit with the best so far.
+    """The number of chunks from ``first`` to ``most``, and its schedule.
+
+    Tried are doublings until two in a row save less than :data:`WORTH` of the time, then numbers between the best and
+    its neighbours. ``make`` returns None for a number that it will not try; None if it never returns a schedule. Stops
+    at the time limit with the best so far.
     """
     tried: dict[int, Fraction] = {}
     best: tuple[int, Schedule] | None = None
@@ -52,10 +54,11 @@ def best_number(
 
     count, worse = first, 0
     while count <= most and worse < 2 and not (best and options.out_of_time()):
+        before = tried[best[0]] if best else None
         found = time_of(count)
         if found is None:
             break
-        worse = 0 if best is not None and best[0] == count else worse + 1
+        worse = 0 if before is None or found < before * (1 - WORTH) else worse + 1
         count *= 2
     for _ in range(4):
         if best is None or options.out_of_time():

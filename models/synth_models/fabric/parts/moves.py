@@ -75,6 +75,47 @@ class Moves:
         return Transfers.of(self._block, self._bytes, self.piece, self.route, self.before, self.priority, adds)
 
 
+def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: Any, priority: Any) -> Transfers:
+    """``template`` with every piece cut into chunks that all go the same way.
+
+    ``pieces[c][s]`` (rows of any kind): the number of the c-th chunk of piece s of the template, -1 if it has none. ``priority(step, c)``:
+    the priorities, shape (transfers of the template,), of chunk c; ``step`` are the template's.
+    """
+    lengths, waits = np.diff(template.route_start), np.diff(template.before_start)
+    parts = []
+    offset = 0
+    for c, row in enumerate(pieces):
+        number = np.asarray(row, dtype=np.int64)[template.piece]
+        keep = number >= 0
+        position = np.cumsum(keep) - 1 + offset
+        offset += int(keep.sum())
+        parts.append(
+            (
+                number[keep],
+                template.adds[keep],
+                np.asarray(priority(template.priority, c))[keep],
+                lengths[keep],
+                template.link[np.repeat(keep, lengths)],
+                waits[keep],
+                position[template.before[np.repeat(keep, waits)]],
+            )
+        )
+    if not parts:
+        return Transfers.of(piece_block, piece_bytes, [], [], [])
+    piece, adds, order, length, link, wait, before = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Transfers(
+        np.asarray(piece_block, dtype=np.int64),
+        np.asarray(piece_bytes, dtype=np.int64),
+        piece,
+        adds,
+        order.astype(np.int64),
+        np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
+        link,
+        np.concatenate([[0], np.cumsum(wait)]).astype(np.int64),
+        before,
+    )
+
+
 def pieces_of(sizes: Iterable[Sequence[int]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """``piece_block`` and ``piece_bytes`` from the sizes that each block is cut into."""
     block, size = [], []

@@ -13,6 +13,7 @@ from pydantic import Field
 from synth.errors import Fault
 from synth.instance import Part
 from synth.network import Network
+from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
 from synth.network.spec import (
     Bandwidth,
     HypercubeSpec,
@@ -25,7 +26,6 @@ from synth.network.spec import (
 )
 from synth_models.fabric.parts.machine import Machine
 
-BANDWIDTH, LATENCY = 25e9, 1e-6  # of shapes that are no named machine: one 200 Gbit/s port, a microsecond
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -145,8 +145,8 @@ class MachineSpec(Part):
 
 
 class _Uniform(Part):
-    bandwidth: Bandwidth = BANDWIDTH
-    latency: Latency = LATENCY
+    bandwidth: Bandwidth = DEFAULT_BANDWIDTH
+    latency: Latency = DEFAULT_LATENCY
 
 
 class FullSpec(_Uniform):

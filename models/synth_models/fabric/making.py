@@ -1,0 +1,263 @@
+"""``synth make fabric``: a machine by name, by shape or link by link, and a collective on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import BeforeValidator, Field
+
+from synth.csvfile import typed_rows
+from synth.errors import Fault, InputError
+from synth.instance import Part
+from synth.making import Count, Flag, Listed, Positive, Size
+from synth.network.keys import NetworkKeys, links_of
+from synth.textfile import read_text
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.parts.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
+
+Collective = Literal[
+    "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter", "demand"
+]
+_SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
+_SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
+_SWITCHES = ("multicast", "buffer", "copies")
+_COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
+
+
+class FabricKeys(NetworkKeys):
+    """The machine, the collective and its size.
+
+    A ``failed`` file holds lines ``link A B`` (all links from A to B), ``node A``; nodes by number or by name
+    (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``.
+    """
+
+    KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
+    OF_SHAPE: ClassVar[tuple[str, ...]] = (
+        *(key for key in NetworkKeys.OF_SHAPE if key != "rings"),
+        *("leaves", "hosts", "spines", "groups", "routers", "uplink_bandwidth", "global_bandwidth"),
+    )
+    OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
+
+    examples = (
+        "machine=dgx-a100 boxes=2 collective=allgather bytes=1GiB",
+        "network=fat_tree leaves=4 hosts=8 spines=2 collective=alltoall bytes=64MiB",
+        "links=my-links.csv switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
+        "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
+    )
+    machine: str | None = Field(None, description=f"one of {', '.join(machine_names())}")
+    boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
+    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
+        None,
+        description="instead of a machine, CSV file with the header src,dst,bandwidth[,latency][,group] (nodes from 0 "
+        "on, one direction a line, bytes/s, seconds; links of one group take turns); from Python also a NetworkX graph "
+        "or a pandas frame",
+    )
+    network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
+    rows: Count | None = Field(None, description="of a mesh or torus")
+    cols: Count | None = Field(None, description="of a mesh or torus")
+    nodes: Count | None = Field(None, description="of a line, ring, Kautz, full or star network")
+    rings: Listed | None = Field(None, exclude=True, description="(no shape of this family has them)")
+    leaves: Count | None = Field(None, description="leaf switches of a fat tree")
+    hosts: Count | None = Field(None, description="ranks a leaf switch or router")
+    spines: Count | None = Field(None, description="spine switches of a fat tree")
+    groups: Count | None = Field(None, description="of a dragonfly")
+    routers: Count | None = Field(None, description="a group of a dragonfly")
+    uplink_bandwidth: Positive | None = Field(None, description="leaf to spine, bytes/s (default: as the others)")
+    global_bandwidth: Positive | None = Field(None, description="between groups, bytes/s (default: as the others)")
+    switches: Listed | None = Field(None, description="with links: node numbers that are switches, such as 8,9")
+    collective: Collective = Field("allgather", description="what to schedule")
+    bytes: Size | None = Field(
+        None,
+        description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends), such "
+        "as 1GiB or 64KB; a demand's is its sum",
+    )
+    root: int | None = Field(None, ge=0, description="of broadcast, reduce, gather, scatter (default: the first rank)")
+    ranks: Listed | None = Field(None, description="process group, node numbers such as 0,1,4-7 (default: all ranks)")
+    relay: Flag = Field(False, description="whether ranks outside the group forward data")
+    demand: Path | None = Field(None, description="CSV file with the header src,dst,bytes")
+    failed: Path | None = Field(None, description="file with failed links and nodes")
+    switching: Literal["cut_through", "store_and_forward"] | None = Field(
+        None, description="how switches forward (default: as the machine's file says, else cut_through)"
+    )
+    multicast: Flag = Field(False, description="cut_through: a transfer may fork in switches")
+    buffer: Flag = Field(False, description="store_and_forward: a piece may wait in a switch")
+    copies: Flag = Field(True, description="store_and_forward: a piece may leave a switch on several links")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        first = ["machine", "boxes", "network", "links", "switches"]
+        return first + [key for key in super().names() if key not in (*first, "rings")]
+
+    @classmethod
+    def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
+        if "machine" not in values:
+            faults = list(super().faults_in(values))
+            if "boxes" in values:
+                faults.append(Fault("boxes", "has no meaning without machine", values["boxes"], True))
+            needed = "machine=NAME, network=SHAPE or links=FILE.csv"
+            if "network" not in values and "links" not in values:
+                faults = [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
+        else:
+            own = ("network", "links", *cls.OF_NETWORK)
+            faults = [Fault(key, "has no meaning with machine", values[key], True) for key in own if key in values]
+            if values["machine"] not in machine_names():
+                known = ", ".join(machine_names())
+                faults.append(Fault("machine", f"unknown; one of {known}", values["machine"], True))
+        if "switches" in values and "links" not in values:
+            faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
+        for key in ("switches", "ranks"):
+            if key in values:
+                faults += _guarded(lambda key=key: _numbers(values[key], key))
+        if values.get("collective") == "demand":
+            if "demand" not in values:
+                faults.append(Fault("demand", "is missing: demand=FILE.csv"))
+        elif "bytes" not in values:
+            faults.append(Fault("bytes", "is missing"))
+        for key, reader in (("demand", _demand), ("failed", _failed_lines)):
+            if key in values:
+                faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
+        return faults
+
+    def raw_network(self) -> dict[str, Any]:
+        """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
+        if self.machine is not None:
+            return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1}
+        raw = _links(self.links) if isinstance(self.links, Path) else super().raw_network()
+        if self.switches is not None:
+            raw["switches"] = _numbers(self.switches, "switches")
+        return raw
+
+
+def make(keys: FabricKeys) -> FabricInstance:
+    """An instance of these keys. Raises :class:`InputError` listing every fault."""
+    network = keys.raw_network()
+    raw: dict[str, Any] = {"network": network, "collective": keys.collective}
+    if keys.demand is not None:
+        raw["demand"] = _demand(keys.demand)
+        raw["bytes"] = sum(row[2] for row in raw["demand"])
+    if keys.bytes is not None:
+        raw["bytes"] = keys.bytes
+    if keys.root is not None:
+        raw["root"] = keys.root
+    if keys.ranks is not None:
+        raw["ranks"] = _numbers(keys.ranks, "ranks")
+    if keys.relay:
+        raw["relay"] = True
+    raw["switching"] = _switching(keys)
+    if keys.failed is not None:
+        raw["failed"] = _failed(keys.failed, network)
+    return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), **raw)
+
+
+def _switching(keys: FabricKeys) -> dict[str, Any]:
+    mode = keys.switching or (machine_file(keys.machine).switching if keys.machine else "cut_through")
+    return {"mode": mode} | {str(key): getattr(keys, key) for key in _SWITCHES if key in keys.given}
+
+
+def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
+    if keys.machine is not None:
+        place = keys.machine + (f"-x{keys.boxes}" if keys.boxes and keys.boxes > 1 else "")
+    elif network["kind"] == "links":
+        place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, Path) else "links").strip("-")
+    else:
+        sides = "x".join(str(network[key]) for key in _SIDES if key in network)
+        place = f"{network['kind'].replace('_', '')}-{sides}"
+    extra = "-failed" if keys.failed is not None else ""
+    extra += f"-r{len(_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
+    return f"{place or 'links'}-{keys.collective.replace('_', '')}-{_short(size)}{extra}"
+
+
+def _short(size: int) -> str:
+    for word, unit in _SHORT:
+        if size and size % unit == 0:
+            return f"{size // unit}{word}"
+    return f"{size}B"
+
+
+def _links(path: Path) -> dict[str, Any]:
+    links = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link")
+    nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
+    return {"kind": "links", "nodes": nodes, "links": links}
+
+
+def _demand(path: Path) -> list[list[int]]:
+    rows = typed_rows(path, dict.fromkeys(("src", "dst", "bytes"), int), ("src", "dst", "bytes"), "row")
+    return [[row["src"], row["dst"], row["bytes"]] for row in rows]
+
+
+def _failed_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Line number and words of every line that says something. Raises :class:`InputError` with all faults."""
+    try:
+        text = read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
+    lines = [(n, line.split("#")[0].replace(",", " ").split()) for n, line in enumerate(text.split("\n"), 1)]
+    faults = [
+        Fault(f"line {n}", "must be 'link A B' or 'node A'", " ".join(words), True)
+        for n, words in lines
+        if words and not (words[0] == "link" and len(words) == 3) and not (words[0] == "node" and len(words) == 2)
+    ]
+    if faults:
+        raise InputError(faults, str(path))
+    return [(n, words) for n, words in lines if words]
+
+
+def _failed(path: Path, network: Mapping[str, Any]) -> dict[str, Any]:
+    machine = _built(network)
+    links: list[list[int]] = []
+    nodes: list[int] = []
+    faults: list[Fault] = []
+    for n, words in _failed_lines(path):
+        ends = [_node(word, machine) for word in words[1:]]
+        if None in ends:
+            unknown = words[1 + ends.index(None)]
+            faults.append(Fault(f"line {n}", "no such node", unknown, True))
+        elif words[0] == "link":
+            links.append([end for end in ends if end is not None])
+        else:
+            nodes += [end for end in ends if end is not None]
+    if faults:
+        raise InputError(faults, str(path))
+    return {"links": links, "nodes": nodes}
+
+
+def _node(word: str, machine: Machine | None) -> int | None:
+    if word.isdecimal():
+        return int(word)
+    return machine.names.index(word) if machine is not None and word in machine.names else None
+
+
+def _built(network: Mapping[str, Any]) -> Machine | None:
+    """The machine, or None where the network is wrong, which the instance's own validation then says in full."""
+    kinds: dict[str, type[Part]] = {"machine": MachineSpec, **FabricKeys.KINDS}
+    try:
+        return built(kinds[network["kind"]].model_validate(network))
+    except ValueError:
+        return None
+
+
+def _numbers(text: str, key: str) -> list[int]:
+    """``0,1,4-7`` as numbers. Raises :class:`InputError`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and not int(first) <= int(last) < 2**20):
+            raise InputError([Fault(key, "must be node numbers such as 0,1,4-7", text, True)])
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _guarded(read: Any) -> list[Fault]:
+    try:
+        read()
+    except InputError as error:
+        source = f"{error.source}: " if error.source else ""
+        return [Fault(fault.path, source + fault.message, fault.value, fault.has_value) for fault in error.faults]
+    return []
+
+
+assert set(get_args(Collective)) == set(get_args(FabricInstance.model_fields["collective"].annotation))

@@ -1,0 +1,31 @@
+"""Which instances differ in size only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.network_spec import MachineSpec, OwnSpec
+
+
+def series(instance: FabricInstance) -> tuple[str, float] | None:
+    """Machine and collective in words, and the size in bytes; None for a demand, whose size is many. Where words do
+    not tell two apart (links of a file, failures, process groups), four letters of a hash do."""
+    if instance.collective == "demand":
+        return None
+    network = instance.network
+    raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes"})
+    plain = isinstance(network, MachineSpec) and not instance.failed.links + instance.failed.nodes
+    plain = plain and instance.ranks is None and instance.root is None and instance.switching.mode == "cut_through"
+    words = [instance.collective.replace("_", "-"), "on"]
+    if isinstance(network, MachineSpec):
+        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else [])]
+    else:
+        sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
+        words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
+        plain = not isinstance(network, OwnSpec) and instance.ranks is None and instance.root is None
+        plain = plain and not instance.failed.links + instance.failed.nodes
+    if not plain:
+        words.append("#" + hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:4])
+    return " ".join(filter(None, words)), float(instance.bytes)

@@ -1,0 +1,53 @@
+"""Tables in CSV files, read into typed rows with every fault by its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synth.errors import Fault, InputError
+from synth.textfile import read_text
+
+_WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: "not a number"}
+
+
+def typed_rows(
+    path: Path, columns: Mapping[str, Callable[[str], Any]], needed: Sequence[str], what: str
+) -> list[dict[str, Any]]:
+    """The rows of a CSV file with a header, a mapping each; what is left empty in a column that is not ``needed`` is
+    left out.
+
+    ``columns`` are the readers of all columns there may be, ``what`` the name of a row. Raises :class:`InputError`
+    naming the file and every faulty line.
+    """
+    faults: list[Fault] = []
+    rows: list[dict[str, Any]] = []
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path)))
+        header = set(reader.fieldnames or ())
+        lines = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
+    if not set(needed) <= header or not header <= set(columns) or not lines:
+        line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
+        raise InputError(f"needs a header line {line} and at least one {what}", str(path))
+    for number, row in lines:
+        values: dict[str, Any] = {}
+        if None in row:
+            faults.append(Fault(f"line {number}", f"has more than the header's {len(header)} columns"))
+        for key, convert in columns.items():
+            if row.get(key) in (None, ""):
+                if key in needed:
+                    faults.append(Fault(f"line {number}, {key}", "is missing"))
+                continue
+            try:
+                values[key] = convert(row[key])
+            except ValueError:
+                faults.append(Fault(f"line {number}, {key}", _WORDS.get(convert, "cannot be read"), row[key], True))
+        rows.append(values)
+    if faults:
+        raise InputError(faults, str(path))
+    return rows

@@ -1,0 +1,61 @@
+"""The best method per size: what a tuner would choose, and where the choice changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from synth.study.table import VALUE_COUNTS
+
+COLUMNS: dict[str, str] = {
+    "family": "problem class",
+    "series": "what the instances share; they differ in size only",
+    "size_bytes": "size [bytes]",
+    "best_by": "method with the least replayed value at this size",
+    "changes": "whether another method was best at the next smaller size",
+    "value": "its value [unit]",
+    "bandwidth": "size_bytes / value [bytes/unit]",
+    "bound": "greatest proven bound [unit]",
+    "gap": "(value - bound) / value [1]",
+    "baseline": "the best of the methods that are published or in use today (the family's `published`)",
+    "baseline_value": "its value [unit]",
+    "speedup": "baseline_value / value [1]",
+}
+
+
+def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per series and size, sizes ascending; empty where no instances differ in size only."""
+    from synth.family import get_family
+
+    rows: Any = table[table["series"].ne("") & table["size_bytes"].notna()]
+    held = rows[rows["status"].isin(VALUE_COUNTS) & (rows["evidence"] == "replayed") & rows["value"].notna()]
+    found: list[dict[str, Any]] = []
+    for (family, series), group in held.groupby(["family", "series"], sort=True):
+        if group["size_bytes"].nunique() < 2:
+            continue
+        before = None
+        published = get_family(str(family)).published
+        for size, runs in group.groupby("size_bytes", sort=True):
+            best = runs.loc[runs["value"].idxmin()]
+            today = runs[runs["method"].isin(published)]
+            base = today.loc[today["value"].idxmin()] if len(today) else None
+            value = float(best["value"])
+            found.append(
+                {
+                    "family": family,
+                    "series": series,
+                    "size_bytes": int(size),
+                    "best_by": best["label"],
+                    "changes": before is not None and best["label"] != before,
+                    "value": value,
+                    "bandwidth": size / value if value else None,
+                    "bound": best["best_bound"],
+                    "gap": best["gap"],
+                    "baseline": "" if base is None else base["label"],
+                    "baseline_value": None if base is None else float(base["value"]),
+                    "speedup": None if base is None or not value else float(base["value"]) / value,
+                }
+            )
+            before = best["label"]
+    return pd.DataFrame(found, columns=list(COLUMNS))

@@ -1,0 +1,279 @@
+"""`synth make fabric`: machines, shapes, files of links, demands, failures; everything wrong is said at once."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import synth
+from synth.errors import InputError
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE, bus_factor
+from synth_models.fabric.parts.network_spec import machine_names
+
+PEERS = Path(__file__).resolve().parents[4] / "shared/data/peers/topologies.json"
+
+
+def made(**keys: object) -> FabricInstance:
+    instance = synth.make("fabric", **keys)
+    assert isinstance(instance, FabricInstance)
+    return instance
+
+
+def faults(**keys: object) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        made(**keys)
+    return str(caught.value).splitlines()
+
+
+def capacities(instance: FabricInstance) -> dict[tuple[str, str], float]:
+    """Bytes/s from name to name, parallel links together."""
+    machine, total = instance.machine, dict[tuple[str, str], float]()
+    net = machine.network
+    for u, v, b in zip(net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), strict=True):
+        key = (machine.names[u], machine.names[v])
+        total[key] = total.get(key, 0.0) + b
+    return total
+
+
+@pytest.mark.parametrize("name", machine_names())
+@pytest.mark.parametrize("boxes", [1, 2, 3])
+def test_every_machine_can_be_made(name: str, boxes: int) -> None:
+    """Ranks come first, links come in both directions (but for the one-way doors that a file names), every rank
+    reaches every other."""
+    if boxes > 1 and name.startswith("teccl"):
+        assert "is known for up to 1 boxes" in faults(machine=name, boxes=boxes, bytes=3 * 5 * 2**20)[0]
+        return
+    instance = made(machine=name, boxes=boxes, bytes=3 * 5 * 2**20)
+    machine = instance.machine
+    ranks = len(instance.members)
+    assert list(instance.members) == list(range(ranks))
+    assert machine.is_switch.tolist() == [False] * ranks + [True] * (machine.nodes - ranks)
+    assert len(machine.parts_of(range(machine.nodes))) == 1
+    assert len(set(machine.names)) == machine.nodes
+    one_way = {pair for pair in capacities(instance) if pair[::-1] not in capacities(instance)}
+    assert (len(one_way) > 0) == ((name == "ndv2" and boxes > 1) or name.startswith(("teccl-ndv2", "teccl-dgx2")))
+
+
+def test_two_dgx_a100_link_by_link() -> None:
+    """ForestColl's rule: 8 GPUs to an NVSwitch at 300 GB/s, GPU b to NIC b to InfiniBand switch b mod 2 at 25 GB/s."""
+    instance = made(machine="dgx-a100", boxes=2, bytes="1GiB")
+    wanted = {}
+    for box in range(2):
+        for b in range(8):
+            wanted[f"{box}/gpu{b}", f"{box}/nvswitch"] = 300e9
+            wanted[f"{box}/gpu{b}", f"{box}/nic{b}"] = 25e9
+            wanted[f"{box}/nic{b}", f"ib{b % 2}"] = 25e9
+    assert capacities(instance) == wanted | {(v, u): b for (u, v), b in wanted.items()}
+    assert instance.bytes == 2**30
+    assert instance.name == "dgx-a100-x2-allgather-1GiB"
+
+
+def test_the_machines_of_the_peers_are_theirs() -> None:
+    """Link by link what their files say (`shared/data/peers/topologies.json`), switches and ranks as they ran them."""
+    if not PEERS.is_file():
+        pytest.skip("shared/data/peers is not here")
+    theirs = json.loads(PEERS.read_text())
+    cases = {
+        "teccl-ndv2-2": ("teccl-NDv2-2", range(1, 16), [0]),
+        "teccl-ndv2-2-16": ("teccl-NDv2-2", range(16), []),
+        "teccl-ndv2-4": ("teccl-NDv2-4", range(1, 33), [0]),
+        "teccl-dgx2-2": ("teccl-DGX2-2", [*range(1, 17), *range(18, 34)], [0, 17]),
+    }
+    for name, (key, gpus, switches) in cases.items():
+        instance = made(machine=name, bytes=15 * 2**10 if name == "teccl-ndv2-2" else 2**15)
+        number = {node: i for i, node in enumerate([*gpus, *switches])}
+        wanted = sorted(
+            (number[one["src"]], number[one["dst"]], one["GBps"] * 1e9, one["alpha_us"]) for one in theirs[key]["links"]
+        )
+        net = instance.machine.network
+        latency = [float(f"{us:.6g}") for us in (net.latency * 1e6).tolist()]
+        found = zip(net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), latency, strict=True)
+        assert sorted(found) == wanted
+        assert np.flatnonzero(instance.machine.is_switch).tolist() == [number[s] for s in switches]
+        assert instance.switching.mode == "store_and_forward"
+    for name, key in {"dgx1": "teccl-DGX1", "mi250": "teccl-AMD-1", "amd16": "teccl-AMD-1"}.items():
+        wanted = sorted((one["src"], one["dst"], one["GBps"] * 1e9) for one in theirs[key]["links"])
+        net = made(machine=name, bytes=2**20).machine.network
+        assert sorted(zip(net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranks", "switches", "links"),
+    [
+        ({"network": "ring", "nodes": 5}, 5, 0, 10),
+        ({"network": "mesh", "rows": 3, "cols": 4}, 12, 0, 34),
+        ({"network": "torus", "rows": 3, "cols": 4}, 12, 0, 48),
+        ({"network": "hypercube", "dimension": 4}, 16, 0, 64),
+        ({"network": "kautz", "nodes": 12, "degree": 3}, 12, 0, 36),
+        ({"network": "full", "nodes": 6}, 6, 0, 30),
+        ({"network": "star", "nodes": 6}, 6, 1, 12),
+        ({"network": "fat_tree", "leaves": 3, "hosts": 4, "spines": 2}, 12, 5, 2 * (12 + 6)),
+        # canonical: 9 groups of 4 routers with 2 links to other groups and 2 ranks each
+        ({"network": "dragonfly", "groups": 9, "routers": 4, "hosts": 2}, 72, 36, 2 * (72 + 9 * 6 + 36)),
+    ],
+)
+def test_shapes(keys: dict[str, object], ranks: int, switches: int, links: int) -> None:
+    instance = made(**keys, bytes=ranks)
+    machine = instance.machine
+    assert (len(instance.members), int(machine.is_switch.sum()), machine.links) == (ranks, switches, links)
+    assert len(machine.parts_of(range(machine.nodes))) == 1
+
+
+def test_a_canonical_dragonfly_spreads_its_global_links() -> None:
+    instance = made(network="dragonfly", groups=9, routers=4, hosts=2, bytes=72)
+    net = instance.machine.network
+    between = [0] * 36
+    for u, v in zip(net.src.tolist(), net.dst.tolist(), strict=True):
+        if u >= 72 and v >= 72 and (u - 72) // 4 != (v - 72) // 4:
+            between[u - 72] += 1
+    assert between == [2] * 36
+
+
+def test_links_of_a_file(tmp_path: Path) -> None:
+    """Two ranks behind one NIC whose two links take turns, and a third rank; one parallel link."""
+    file = tmp_path / "my links.csv"
+    rows = ["0,3,1e9,1e-6,nic", "1,3,1e9,1e-6,nic", "3,0,1e9,,", "3,1,1e9,,", "2,3,2e9,,", "3,2,2e9,,", "3,2,2e9,,"]
+    file.write_text("src,dst,bandwidth,latency,group\n" + "\n".join(rows) + "\n")
+    instance = made(links=file, switches=[3], bytes="3KB", collective="allgather")
+    assert instance.name == "my-links-allgather-3KB"
+    machine = instance.machine
+    assert machine.links == 7
+    assert machine.group.tolist() == [0, 0, -1, -1, -1, -1, -1]
+    assert machine.group_names == ("nic",)
+    assert instance.members == (0, 1, 2)
+    assert machine.network.latency[0] == 1e-6
+
+
+def test_a_graph_from_python() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", bandwidth=1e9)
+    graph.add_edge("b", "a", bandwidth=2e9)
+    assert made(links=graph, bytes=2).machine.network.bandwidth.tolist() == [1e9, 2e9]
+
+
+@pytest.mark.parametrize(
+    ("collective", "blocks", "factor"),
+    [
+        ("allgather", [(0, EVERYONE, 4), (1, EVERYONE, 4), (2, EVERYONE, 4)], Fraction(2, 3)),
+        ("reduce_scatter", [(EVERYONE, 0, 4), (EVERYONE, 1, 4), (EVERYONE, 2, 4)], Fraction(2, 3)),
+        ("allreduce", [(EVERYONE, EVERYONE, 12)], Fraction(4, 3)),
+        ("alltoall", [(0, 1, 4), (0, 2, 4), (1, 0, 4), (1, 2, 4), (2, 0, 4), (2, 1, 4)], Fraction(2, 3)),
+        ("broadcast", [(1, EVERYONE, 12)], Fraction(1)),
+        ("reduce", [(EVERYONE, 1, 12)], Fraction(1)),
+        ("gather", [(0, 1, 4), (2, 1, 4)], Fraction(2, 3)),
+        ("scatter", [(1, 0, 4), (1, 2, 4)], Fraction(2, 3)),
+    ],
+)
+def test_bytes_count_as_in_nccl_tests(collective: str, blocks: list[tuple[int, int, int]], factor: Fraction) -> None:
+    root = {"root": 1} if collective in ("broadcast", "reduce", "gather", "scatter") else {}
+    instance = made(network="ring", nodes=3, bytes=12, collective=collective, **root)
+    found = instance.blocks
+    rows = zip(found.origin.tolist(), found.goal.tolist(), found.bytes.tolist(), strict=True)
+    assert sorted(rows) == sorted(blocks)
+    assert bus_factor(collective, 3) == factor
+
+
+def test_demand_failures_and_a_group(tmp_path: Path) -> None:
+    demand, broken = tmp_path / "demand.csv", tmp_path / "broken.txt"
+    demand.write_text("src,dst,bytes\n0,5,100\n5,0,1\n")
+    broken.write_text("# two things\nlink 0/gpu1 0/nvswitch\nnode ib0\n\n")
+    instance = made(machine="dgx-a100", boxes=2, collective="demand", demand=demand, failed=broken, ranks="0,5,8-9")
+    assert instance.bytes == 101
+    assert instance.members == (0, 5, 8, 9)
+    used = capacities(instance)
+    assert ("0/gpu5", "0/nvswitch") in used
+    assert not [pair for pair in used if "ib0" in pair]
+    assert not [pair for pair in used if "0/gpu1" in pair]  # outside the group, and no relay
+    assert ("0/gpu1", "0/nic1") in capacities(
+        made(machine="dgx-a100", boxes=2, bytes=400, ranks=[0, 5, 8, 9], relay=True)
+    )
+
+
+def test_the_same_instance_from_its_file(tmp_path: Path) -> None:
+    instance = made(machine="mi250", boxes=2, bytes="1GiB", collective="broadcast", root=3)
+    file = tmp_path / "one.json"
+    file.write_text(instance.to_json())
+    assert synth.read(file).model_dump() == instance.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"bytes": 8}, ["machine: give machine=NAME, network=SHAPE or links=FILE.csv"]),
+        ({"machine": "dgx1"}, ["bytes: is missing"]),
+        ({"machine": "dgx1", "bytes": 7}, ["bytes = 7: does not divide among 8 ranks"]),
+        ({"machine": "dgx1", "bytes": "1XB"}, ["bytes = '1XB': must be a size in bytes"]),
+        ({"machine": "dgx1", "bytes": 0}, ["bytes = 0: must be >= 1"]),
+        ({"machine": "dgx1", "bytes": 2**60}, ["bytes"]),
+        ({"machine": "dgx-9", "bytes": 8}, ["machine = 'dgx-9': unknown; one of amd16, dgx-a100"]),
+        ({"machine": "dgx1", "network": "ring", "nodes": 3, "bytes": 8}, ["network = 'ring'", "nodes = 3"]),
+        ({"network": "ring", "bytes": 8}, ["nodes: is missing"]),
+        ({"network": "equimesh", "rows": 2, "cols": 2, "bytes": 4}, ["network = 'equimesh': must be one of line"]),
+        ({"network": "ring", "nodes": 4, "bytes": 4, "root": 1}, ["root = 1: has no meaning for allgather"]),
+        (
+            {"machine": "dgx-a100", "bytes": 8, "collective": "broadcast", "root": 8},
+            ["root = 8: is a switch (nvswitch): only ranks hold data"],
+        ),
+        (
+            {"machine": "dgx-a100", "bytes": 8, "ranks": "0,8,99,1,1"},
+            ["ranks[1] = 8: is a switch", "ranks[2] = 99: no such node", "ranks: names node 1 2 times"],
+        ),
+        ({"machine": "dgx1", "bytes": 8, "ranks": "0-x"}, ["ranks = '0-x': must be node numbers such as 0,1,4-7"]),
+        ({"machine": "dgx1", "collective": "demand"}, ["demand: is missing"]),
+        ({"machine": "teccl-dgx2-2", "boxes": 2, "bytes": 64}, ["is known for up to 1 boxes"]),
+        ({"network": "full", "nodes": 4000, "bytes": 4000}, ["nodes"]),
+        ({"network": "fat_tree", "leaves": 4096, "hosts": 4096, "bytes": 2**24}, ["nodes and", "are supported"]),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(keys: dict[str, object], words: list[str]) -> None:
+    text = "\n".join(faults(**keys))
+    for word in words:
+        assert word in text
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    links, demand, broken = tmp_path / "l.csv", tmp_path / "d.csv", tmp_path / "f.txt"
+    links.write_text("src,dst,bandwidth\n0,1,0\n1,0,-2\n1,7,1e9\n2,2,1e9\n1,2,nan\n")
+    text = "\n".join(faults(links=links, bytes=8, switches="1,9"))
+    for word in ("links[0].bandwidth = 0", "links[1].bandwidth = -2", "goes from a node to itself", "switches[1] = 9"):
+        assert word in text
+    demand.write_text("src,dst,bytes\n0,99,5\n0,0,5\n3,1,0\n8,0,5\n")
+    text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand))
+    for word in (
+        "demand[0].dst = 99: no such node",
+        "demand[1] = 0: goes from a rank to itself",
+        "demand[2]",
+        "switch",
+    ):
+        assert word in text
+    demand.write_text("src,dst,bytes\n0,5,5\n")
+    text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand, ranks="0,1"))
+    assert "demand[0].dst = 5: is no member of ranks" in text
+    broken.write_text("link 0\nlunk 3 4\nnode nowhere\n")
+    text = "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
+    assert "line 1 = 'link 0'" in text
+    assert "line 2" in text
+    broken.write_text("node nowhere\nlink 0 1\n")
+    assert "line 1 = 'nowhere': no such node" in "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
+    broken.write_text("link 0 1\n")
+    assert "there is no link from 0 to 1" in "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
+
+
+def test_a_partition_names_its_parts(tmp_path: Path) -> None:
+    broken = tmp_path / "f.txt"
+    broken.write_text("node ib0\nnode ib1\n")
+    text = "\n".join(faults(machine="dgx-a100", boxes=2, bytes=16, failed=broken))
+    assert "parts the ranks into 2" in text
+    assert "{0, 1, 2, 3, 4, 5, 6, 7}; {8, 9, 10, 11, 12, 13, 14, 15}" in text
+    line = tmp_path / "line.csv"
+    line.write_text("src,dst,bandwidth\n0,1,1\n1,2,1\n")
+    assert made(links=line, bytes=1, collective="broadcast").the_root == 0
+    text = "\n".join(faults(links=line, bytes=1, collective="broadcast", root=1))
+    assert "ranks {0} cannot be reached from the root 1" in text
+    assert "ranks {1, 2} cannot reach the root 0" in "\n".join(faults(links=line, bytes=1, collective="reduce"))
