@@ -16,6 +16,7 @@ valid by construction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
 from synth_models.fabric.references.pulling import exchange
 from synth_models.fabric.references.pulling.board import Board
+from synth_models.fabric.references.pulling.floor import floor
 from synth_models.fabric.references.pulling.game import Game, Moves, Pieces, cut_blocks, schedule_of
 from synth_models.fabric.references.pulling.packing import pushed
 from synth_models.fabric.references.pulling.tries import Tries
@@ -38,6 +40,7 @@ MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on
 MOST_PUSHED = 400_000  # and that is pushed together
 MOST_CHUNKS = 128
 WORTH = 0.995  # more pieces are tried while they bring at least this
+ENOUGH = 0.9995  # restarts go on while each brings at least this
 RUIN = 4  # pieces taken out at once, at most
 PATIENCE = (1.0, 0.0, 0.5, 3.0)
 LADDERS = 24
@@ -51,6 +54,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
     restarts = int(options.method.get("restarts", 8))
+    tries.floor = _floor(tries)
     if instance.collective == "allreduce":
         _allreduce(tries, restarts)
     else:
@@ -127,10 +131,24 @@ def _grown(tries: Tries, restarts: int) -> None:
         first.append((min(times), cut))
     first.sort(key=lambda pair: (pair[0], pair[1].chunks))
     for restart in range(restarts):
+        before = tries.time
         for _, cut in first[: 2 if restart < 2 else 1]:
             if tries.over() or cut.transfers > MOST_SEARCHED:
                 return
             _try(tries, cut, backwards, restart, True)
+        if restart and not _worth(tries, before):
+            break
+
+
+def _worth(tries: Tries, before: Fraction | None) -> bool:
+    """Whether the last restart brought enough for another one."""
+    return before is None or (tries.time is not None and float(tries.time) < float(before) * ENOUGH)
+
+
+def _floor(tries: Tries) -> float:
+    roots = np.array(tries.instance.members[:1]) if tries.instance.collective == "allreduce" else None
+    cut = _Cut.of(tries.instance, 1, tries.options.seed, roots)
+    return floor(tries.instance, cut.board)
 
 
 def _try(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
@@ -194,11 +212,14 @@ def _allreduce(tries: Tries, restarts: int) -> None:
             first.append((moves.completion / cut.board.ticks, cut.chunks, cut, told))
     first.sort(key=lambda row: row[:2])
     for restart in range(restarts):
+        now = tries.time
         for _, _, cut, told in first[: 2 if restart < 2 else 1]:
             if tries.over() or cut.transfers > MOST_SEARCHED:
                 return
             moves, adds = _both(tries, cut, restart + 1, True)
             tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), told)
+        if restart and not _worth(tries, now):
+            break
 
 
 def _centres(tries: Tries, count: int) -> IntArray:
