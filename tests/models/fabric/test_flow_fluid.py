@@ -121,7 +121,8 @@ def test_fluid_optimum_is_that_of_all_simple_paths(first: int) -> None:
         proven = certified(instance, fluid.price)
         assert proven is not None
         assert check_bound(instance, proven.seconds, proven.certificate) == []
-        if not instance.machine.network.latency.any():
+        once = arcs_of(instance.machine, instance.switching.mode).states == instance.machine.nodes
+        if once and not instance.machine.network.latency.any():  # prices of links cannot say that a group is held once
             assert proven.seconds == pytest.approx(fluid.time, rel=1e-6), seed
         for routes in (fluid.routes, fluid.direct):
             assert_joined(instance, routes)

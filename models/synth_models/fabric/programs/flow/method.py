@@ -67,9 +67,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     return Outcome(
         "finished",
         found.schedule,
-        bound=proven and proven.seconds,
-        bound_proof=proven and proven.words,
-        certificate=proven and proven.certificate,
+        bound=proven.seconds if proven else None,
+        bound_proof=proven.words if proven else None,
+        certificate=proven.certificate if proven else None,
         message=_told(instance, fluid, found),
         build_s=built - begun,
         solve_s=time.monotonic() - built,
