@@ -17,7 +17,7 @@ from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
-from synth.options import RunOptions, as_text, read_parameters
+from synth.options import RunOptions, as_text, asked, read_parameters
 from synth.record import Record
 from synth.verification import against_value, certify, compare, replay
 
@@ -85,7 +85,9 @@ def solve(
     record = execute(instance, chosen, run)
     if results is None:
         return record
-    return records.write(record, records.record_path(Path(results), family.name, instance.name, chosen.name, solver))
+    question = asked(chosen.parameters, parameters)
+    path = records.record_path(Path(results), family.name, instance.name, chosen.name, solver, question)
+    return records.write(record, path)
 
 
 def execute(instance: Instance, method: Method, options: RunOptions) -> Record:

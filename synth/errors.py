@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+FEW = 5  # faults of one kind that have a line each; more of them share one
 
 
 @dataclass(frozen=True)
@@ -18,12 +22,12 @@ class Fault:
 
     def __str__(self) -> str:
         where = self.path or "(top level)"
-        shown = f" = {_short(self.value)}" if self.has_value else ""
+        shown = f" = {abridged(repr(self.value))}" if self.has_value else ""
         return f"{where}{shown}: {self.message}"
 
 
-def _short(value: Any, limit: int = 60) -> str:
-    text = repr(value)
+def abridged(text: str, limit: int = 60) -> str:
+    """The text, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -32,8 +36,9 @@ class SynthError(Exception):
 
 
 class InputError(SynthError):
-    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``; ``hint`` says
-    where the right input is described, which the command prints last."""
+    """The input is wrong. ``faults`` lists everything found at once, one line each in ``str(error)``; many rows of a
+    file with the same fault share one. ``hint`` says where the right input is described, which the command prints last.
+    """
 
     hint: str | None = None
 
@@ -44,7 +49,21 @@ class InputError(SynthError):
 
     def __str__(self) -> str:
         prefix = f"{self.source}: " if self.source else ""
-        return "\n".join(prefix + (str(f) if f.path else f.message) for f in self.faults)
+        return "\n".join(prefix + line for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        """Faults are of one kind where their places and words differ in numbers and quoted texts only."""
+        kinds: dict[tuple[str, ...], list[Fault]] = defaultdict(list)
+        for fault in self.faults:
+            kinds[tuple(re.sub(r"'[^']*'|\d+", "0", text) for text in (fault.path, fault.message))].append(fault)
+        many = {id(kind[0]): kind for (path, _), kind in kinds.items() if path and len(kind) > FEW}
+        alike = {id(fault) for kind in many.values() for fault in kind[1:]}
+        for fault in self.faults:
+            if id(fault) in many:
+                kind = many[id(fault)]
+                yield f"{fault} ({len(kind):,} times; then {'; '.join(other.path for other in kind[1:3])}; …)"
+            elif id(fault) not in alike:
+                yield str(fault) if fault.path else fault.message
 
 
 class UnsupportedError(SynthError):

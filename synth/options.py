@@ -14,12 +14,17 @@ from synth.progress import Progress
 
 @dataclass(frozen=True)
 class Parameter:
-    """One ``key=value`` parameter: how to read it, its default and what it means."""
+    """One ``key=value`` parameter: how to read it, its default and what it means.
+
+    One that is a ``question`` asks for something else than the best solution (this number of steps and no other): its
+    runs' records have addresses of their own. What they hold, schedules and bounds, must hold for the instance itself.
+    """
 
     name: str
     read: Callable[[str], Any]
     default: Any
     help: str
+    question: bool = False
 
     @property
     def takes(self) -> str:
@@ -71,6 +76,12 @@ class RunOptions:
             "seed": self.seed,
             "method": dict(self.method),
         }
+
+
+def asked(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> str:
+    """What these values ask instead of the best solution, as ``horizon=12``, fit for file names; else empty."""
+    own = [p for p in parameters if p.question and values.get(p.name, p.default) != p.default]
+    return re.sub(r"[^A-Za-z0-9_=-]", "_", "-".join(f"{p.name}={as_text(values[p.name])}" for p in own))
 
 
 def as_text(value: Any) -> str:

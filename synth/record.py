@@ -20,6 +20,7 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_json
 from synth.instance import read as read_instance
+from synth.options import asked
 from synth.quantities import named, percent, shown
 from synth.solvers.catalogue import SOLVERS
 from synth.textfile import dumps, write_atomically
@@ -193,16 +194,28 @@ class Record:
         return self.ok and self.data["termination"] not in REPEATED and not (retry_failed and self.fruitless)
 
     @property
+    def question(self) -> str:
+        """What the run asked for instead of the best solution: ``horizon=12``; empty where it did not, or where
+        the family or method is not known here."""
+        values = self.data["options"].get("method")
+        try:
+            parameters = self._family.method(self.data["method"]).parameters
+        except InputError:
+            return ""
+        return asked(parameters, values) if isinstance(values, Mapping) else ""
+
+    @property
     def label(self) -> str:
-        """Method and solver, where the two differ in name: ``ilp-highs``."""
+        """Method, solver (where it differs in name) and question: ``ilp-highs``, ``ilp-highs-horizon=12``."""
         method, solver = self.data["method"], self.data["solver"]
-        return f"{method}-{solver}" if solver and solver != method else str(method)
+        return "-".join(filter(None, [method, solver if solver != method else "", self.question]))
 
     @property
     def title(self) -> str:
-        """The label for a person: ``ilp (highs)``."""
+        """The label for a person: ``ilp (highs)``, ``ilp (highs), horizon=12``."""
         method, solver = self.data["method"], self.data["solver"]
-        return f"{method} ({solver})" if solver and solver != method else str(method)
+        title = f"{method} ({solver})" if solver and solver != method else str(method)
+        return ", ".join(filter(None, [title, self.question]))
 
     @property
     def words_of_check(self) -> str:
@@ -307,9 +320,9 @@ def grade_of(bound: float | None, certificate: object, solver: str | None) -> Gr
     return "solver" if solver else None
 
 
-def record_path(results: Path, family: str, instance: str, method: str, solver: str | None) -> Path:
-    """``results/<family>/<instance>/<method>[-<solver>].json``."""
-    return results / family / instance / f"{method}{f'-{solver}' if solver else ''}.json"
+def record_path(results: Path, family: str, instance: str, method: str, solver: str | None, question: str = "") -> Path:
+    """``results/<family>/<instance>/<method>[-<solver>][-<question>].json``; see :func:`synth.options.asked`."""
+    return results / family / instance / f"{'-'.join(filter(None, [method, solver, question]))}.json"
 
 
 def exceeds(bound: float | None, value: float | None) -> bool:

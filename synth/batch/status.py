@@ -151,7 +151,7 @@ def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: 
     view = tasks[task.name]
     if index in view.running and view.state == "running":
         return RunStatus(index, "running", "running", "", record)
-    tried = record is not None and written_at(run.path) >= submission.created
+    tried = record is not None and record.path is not None and written_at(record.path) >= submission.created
     if record is not None and (tried or view.state == "over"):
         kind = record["termination"] if record.ok else "check failed"
         why = record["message"] or "; ".join(record["verified"]["faults"])

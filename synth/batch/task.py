@@ -93,9 +93,9 @@ def run_task(
 def tried(run: Run, since: float) -> bool:
     """Whether the run needs no other try: a good record, or one of this submission and not of a run killed midway."""
     record = run.stored_record()
-    if record is None or record["termination"] == "killed":
+    if record is None or record.path is None or record["termination"] == "killed":
         return False
-    return not record.fruitless or written_at(run.path) >= since
+    return not record.fruitless or written_at(record.path) >= since
 
 
 class Events:

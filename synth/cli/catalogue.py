@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
 from synth.cli import complete
 from synth.cli.output import console, table
+from synth.family import Kind
 
 if TYPE_CHECKING:
     from synth.family import Family
+
+FAMILY_COLUMNS = ("family", "problem", "programs", "references", "bounds", "instances")
 
 
 def families(
     name: str = typer.Argument(
         None,
         metavar="FAMILY",
-        help="Only this one, with its methods' own parameters.",
+        help="Only this one: its methods and their own parameters.",
         autocompletion=complete.families,
     ),
 ) -> None:
-    """List the installed families and their methods; of one also what its methods take (`solve -O key=value`)."""
+    """List the installed families; of one its methods and what they take (`solve -O key=value`)."""
     from synth.family import family_names, get_family
 
-    for one in family_names() if name is None else [name]:
-        family = get_family(one)
-        rows = [
-            (
-                method.name,
-                method.kind,
-                "yes" if method.name in family.default_methods else "",
-                ", ".join(method.solvers),
-                method.summary,
-                ", ".join(f"{p.name}={_shown(p.default)}" for p in method.parameters),
-            )
-            for method in family.methods.values()
-        ]
-        out = table("method", "kind", "default", "solvers", "what it does", "own parameters (-O)", rows=rows)
-        out.title = f"{one}: {family.title}"
-        out.caption = f"minimises {family.objective.name}; {family.citation}"
-        console.print(out)
-        if name is not None:
-            console.print(table("-O", "takes", "default", "meaning", "methods", rows=_parameters(family)))
+    if name is None:
+        shipped = _shipped()
+        rows = [_family_row(get_family(one), shipped[one]) for one in family_names()]
+        console.print(table(*FAMILY_COLUMNS, rows=rows, right=FAMILY_COLUMNS[2:]))
+        console.print("a family's methods and their parameters: synth families FAMILY", markup=False)
+        return
+    family = get_family(name)
+    methods = [
+        (
+            method.name,
+            method.kind,
+            "yes" if method.name in family.default_methods else "",
+            ", ".join(method.solvers),
+            method.summary,
+        )
+        for method in family.methods.values()
+    ]
+    out = table("method", "kind", "default", "solvers", "what it does", rows=methods)
+    out.title = f"{name}: {family.title}"
+    out.caption = f"minimises {family.objective.name}; {family.citation}"
+    console.print(out)
+    console.print(table("-O", "takes", "default", "meaning", "methods", rows=_parameters(family)))
+
+
+def _family_row(family: Family, shipped: int) -> tuple[str, ...]:
+    """The family as :data:`FAMILY_COLUMNS`."""
+    kinds = Counter(method.kind for method in family.methods.values())
+    return family.name, family.title, *(str(kinds[kind]) for kind in get_args(Kind)), str(shipped)
+
+
+def _shipped() -> Counter[str]:
+    """How many instance files came with this copy of synth, by family: the checkout's, or the installed tour's."""
+    from synth.cli.tour import folder
+
+    place = folder()
+    files = (place.parent if place.parent.name == "instances" else place).rglob("*.json")
+    return Counter(json.loads(file.read_text())["family"] for file in files)
 
 
 def _parameters(family: Family) -> list[tuple[str, str, str, str, str]]:

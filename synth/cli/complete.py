@@ -1,12 +1,20 @@
-"""What a shell completes: families, methods and solvers. Files it knows itself."""
+"""What a shell completes: families, methods, solvers and instance files. Other files it knows itself."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from glob import escape, glob
 
 
 def _starting(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in dict.fromkeys(words) if word.startswith(incomplete)]
+
+
+def instances(incomplete: str) -> list[str]:
+    """The ``*.json`` files of the folder typed so far, and all below ``instances``, as they are named from here."""
+    here = glob(os.path.join(escape(os.path.dirname(incomplete)), "*.json"))
+    return _starting(sorted(here) + sorted(glob("instances/**/*.json", recursive=True)), incomplete)
 
 
 def families(incomplete: str) -> list[str]:

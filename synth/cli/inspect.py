@@ -91,9 +91,12 @@ def pack(
 ) -> None:
     """Put the records below a folder into one file (records.jsonl), their arrays beside it. They keep their addresses:
     check, show, study and --resume find them as before."""
+    from synth.errors import InputError
     from synth.results import pack as pack_records
 
     for folder in folders:
+        if not folder.is_dir():
+            raise InputError("no such folder", str(folder))
         try:
             count = pack_records(folder)
         except OSError as error:

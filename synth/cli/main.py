@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from synth.cli import batch, catalogue, inspect, make, reproduce, solve, study, tour
-from synth.errors import InputError
+from synth.errors import InputError, abridged
 
 app = typer.Typer(
     name="synth",
@@ -53,7 +53,8 @@ def _terminated(*_: Any) -> None:
 
 
 def run() -> None:
-    """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback."""
+    """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback. So does a path
+    that the system refuses (a name too long, a folder where a file should be, no permission)."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
     try:
@@ -63,6 +64,11 @@ def run() -> None:
             print(f"synth: {line}", file=sys.stderr)
         if error.hint is not None:
             print(error.hint, file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:  # not of a path
+            raise
+        print(f"synth: {abridged(str(error.filename))}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

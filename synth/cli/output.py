@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-# a pipe or a file has no width: give tables room instead of cutting words
-_width = None if sys.stdout.isatty() else max(160, shutil.get_terminal_size((160, 24)).columns)
-console = Console(width=_width, highlight=False)
+UNFOLDED = 100_000  # characters; rows are shorter
+
+# A pipe or a file has no width, whatever COLUMNS says of the terminal behind it: a table there is as wide as its widest
+# row, nothing folded, so that grep finds whole rows and `less -S` shows them.
+console = Console(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

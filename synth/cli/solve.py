@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from synth.cli import common
+from synth.cli import common, complete
 from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
 from synth.cli.output import console, errors
@@ -26,7 +26,9 @@ MANY = 20  # runs from which on it is said beforehand how long they can take
 
 @grouped
 def solve(
-    paths: list[Path] = typer.Argument(..., metavar="INSTANCE…", help="Instance files or folders of them."),
+    paths: list[Path] = typer.Argument(
+        ..., metavar="INSTANCE…", help="Instance files or folders of them.", autocompletion=complete.instances
+    ),
     asked: Asked = Asked(),
     results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),
     resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import typer
 
 from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early, retries_failed
 from synth.cli.output import console, errors, number, percent, table
+from synth.quantities import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,15 +91,7 @@ def _collect(one: PreparedStudy) -> int:
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
     made = collect(one, command)
-    rows = summary(made.table)
-    columns = list(rows.columns)
-    console.print(
-        table(
-            *(name.replace("_", " ") for name in columns),
-            rows=[[_cell(name, row[name]) for name in columns] for row in rows.to_dict("records")],
-            right=[name.replace("_", " ") for name in columns if name not in ("family", "label", "kind")],
-        )
-    )
+    _print(summary(made.table), "family", "label", "kind")
     for text in alarms(made.table):
         errors.print(text, style="red", markup=False)
     failed = made.table[made.table["status"] == "failed"]
@@ -110,11 +104,16 @@ def _collect(one: PreparedStudy) -> int:
     return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 
-def _cell(name: Any, value: Any) -> str:
+_SECONDS = re.compile(r"_s(?=_|$)")  # in the name of a column
+
+
+def _cell(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if value != value:
         return "–"
+    if _SECONDS.search(name):
+        return shown(float(value), "s")
     return percent(float(value)) if name == "mean_gap" else number(float(value), 5)
 
 
@@ -136,10 +135,10 @@ def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
         count = f"{len(found.regressions)} of {len(found.rows)}"
         console.print(f"{count} runs are worse in B (slower: from {SLOWER:g} times)")
         columns = ["value_a", "value_b", "bound_a", "bound_b", "total_s_a", "total_s_b", "why"]
-        shown = found.regressions[["instance", "method", "solver", *_varied(found.rows), *columns]]
-        _print(shown.head(LISTED), "instance", "method", "solver", "why")
-        if len(shown) > LISTED:
-            console.print(f"… {len(shown) - LISTED} more (--json prints all)")
+        worse = found.regressions[["instance", "method", "solver", *_varied(found.rows), *columns]]
+        _print(worse.head(LISTED), "instance", "method", "solver", "why")
+        if len(worse) > LISTED:
+            console.print(f"… {len(worse) - LISTED} more (--json prints all)")
     else:
         console.print(f"none of {len(found.rows)} runs is worse in B")
 
@@ -151,11 +150,11 @@ def _varied(rows: pd.DataFrame) -> list[str]:
 
 
 def _print(rows: pd.DataFrame, *left: str) -> None:
-    columns = [str(name) for name in rows.columns]
+    headings = {str(name): _SECONDS.sub("", str(name)).replace("_", " ") for name in rows.columns}
     console.print(
         table(
-            *columns,
-            rows=[[_cell(name, row[name]) for name in columns] for row in rows.to_dict("records")],
-            right=[name for name in columns if name not in left],
+            *headings.values(),
+            rows=[[_cell(name, row[name]) for name in headings] for row in rows.to_dict("records")],
+            right=[heading for name, heading in headings.items() if name not in left],
         )
     )

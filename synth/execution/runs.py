@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
 from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
-from synth.options import RunOptions, read_limit
+from synth.options import RunOptions, asked, read_limit
 from synth.record import Record
 from synth.solvers.catalogue import require
 
@@ -33,8 +34,11 @@ class Run:
     @property
     def path(self) -> Path:
         """Where its record goes."""
-        solver = self.options.solver
-        return records.record_path(self.results, self.instance.family, self.instance.name, self.method.name, solver)
+        return self._path(asked(self.method.parameters, self.options.method))
+
+    def _path(self, question: str) -> Path:
+        instance, solver = self.instance, self.options.solver
+        return records.record_path(self.results, instance.family, instance.name, self.method.name, solver, question)
 
     def finished_record(self, retry_failed: bool = False) -> Record | None:
         """The record of an earlier run with the same instance, method, solver and options, if it is done (see
@@ -43,15 +47,15 @@ class Run:
         return record if record is not None and record.is_done(retry_failed) else None
 
     def stored_record(self) -> Record | None:
-        """The record of an earlier run with the same instance, method, solver and options, however it ended."""
-        try:
-            record = records.read(self.path)
-        except InputError:
-            return None
-        same = record["instance_sha256"] == self.instance.sha256 and record["options"] == json.loads(
-            json.dumps(self.options.as_record())
-        )
-        return record if same else None
+        """The record of an earlier run with the same instance, method, solver and options, however it ended. In
+        older folders other questions have the address of the method's ordinary run."""
+        options = json.loads(json.dumps(self.options.as_record()))
+        for path in dict.fromkeys((self.path, self._path(""))):
+            with suppress(InputError):
+                record = records.read(path)
+                if record["instance_sha256"] == self.instance.sha256 and record["options"] == options:
+                    return record
+        return None
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Request:
         return [name for name in names if family.methods[name].kind != "program"] + able[:1]
 
     def variant(self, seed: int, limit: str | float | None, given: Mapping[str, str]) -> str:
-        """A folder name for what tells runs of one method and solver apart, such as ``seed0-60s-horizon=12``."""
+        """A folder name for what tells runs of one method, solver and question apart, such as ``seed0-60s-fold=on``."""
         parts = [f"seed{seed}", str(limit).replace(" ", "")]
         parts += [f"gap{self.gap:g}"] if self.gap != 1e-4 else []
         parts += [f"threads{self.threads}"] if self.threads != 1 else []
@@ -138,9 +142,11 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
                 else:
                     made.faults.append(Fault("", str(error)))
                 continue
+            questions = {parameter.name for parameter in method.parameters if parameter.question}
+            others = {key: value for key, value in given.items() if key not in questions}
             for seed, limit in product(request.seeds, request.limits):
                 options = RunOptions(read_limit(limit), request.gap, request.threads, seed, chosen, parameters)
-                folder = results / request.variant(seed, limit, given) if request.grid else results
+                folder = results / request.variant(seed, limit, others) if request.grid else results
                 run = Run(instance, method, options, folder)
                 made.by_path.setdefault(run.path, run)
     if not (request.grid or made.faults) and request.limits:

@@ -6,7 +6,7 @@ A study file (paths are relative to it)::
     title = "Solvers on small EquiMeshes"       # optional
     instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
     baselines = ["xtree"]                       # methods that ratios are taken against
-    figures = ["gaps", "ratios", "profile", "progress", "bandwidth"]
+    figures = ["gaps", "profile", "progress", "bandwidth"]
 
     [[generate]]                                # instances made from parameters, every combination of the lists
     family = "xtree"
@@ -46,8 +46,8 @@ from synth.options import as_text, read_limit
 from synth.textfile import read_text
 
 DEFAULT_LIMIT = "60s"
-FigureName = Literal["gaps", "ratios", "profile", "progress", "bandwidth"]
-FIGURES: tuple[FigureName, ...] = ("gaps", "ratios", "profile", "progress", "bandwidth")
+FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
+FIGURES: tuple[FigureName, ...] = ("gaps", "profile", "progress", "bandwidth")
 Text = str | int | float | bool
 
 
@@ -145,8 +145,9 @@ class Study:
 
     def prepare(self, folder: Path) -> PreparedStudy:
         """Read every instance and expand every run, its record going below ``folder/records/<variant>``. A variant is
-        what the contract's record path has no room for: seed, limit, gap, threads and method parameters. Combinations
-        that a method cannot take and solvers that are not installed are left out. Raises :class:`InputError`."""
+        what the contract's record path has no room for: seed, limit, gap, threads and parameters that are no question.
+        Combinations that a method cannot take and solvers that are not installed are left out. Raises
+        :class:`InputError`."""
         faults: list[Fault] = []
         instances = self._instances(folder)
         families = {instance.family: get_family(instance.family) for instance in instances}

@@ -1,4 +1,4 @@
-"""A study's figures, per family: gaps, ratios, performance profiles, gaps over time, bandwidth against size."""
+"""A study's figures, per family: gaps, profiles, values and bounds over time, bandwidth against size."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def by_family(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict
 def _charts(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Chart]:
     drawers: dict[str, Callable[[pd.DataFrame], Chart | None]] = {
         "gaps": gaps,
-        "ratios": ratios,
         "profile": profile,
         "progress": lambda rows: progress(rows, records),
         "bandwidth": bandwidth,
@@ -128,19 +127,16 @@ def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
 
 
 def gaps(table: pd.DataFrame) -> Chart | None:
-    """Gap to the best proven bound, per instance and label, in percent."""
+    """Gap to the best proven bound, per instance and label, in percent; where nobody proved a bound, the value over the
+    best known one (which says the same of who is better)."""
     rows = _values(table)
-    rows = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
-    return None if rows.empty else _matrix(_by_instance(rows, "gap"), "Gap to the best proven bound [%]", 0.0, True)
-
-
-def ratios(table: pd.DataFrame) -> Chart | None:
-    """Value over the best known value, per instance and label."""
-    rows = _values(table)
+    bounded = rows[rows["gap"].notna() & np.isfinite(rows["gap"])]
+    if not bounded.empty:
+        return _matrix(_by_instance(bounded, "gap"), "Gap to the best proven bound [%]", 0.0, True)
     rows = rows[rows["ratio_to_best"].notna()]
-    if rows.empty or rows["label"].nunique() < 2:
+    if rows["label"].nunique() < 2:
         return None
-    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×]", 1.0, False)
+    return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×], no bound proven", 1.0, False)
 
 
 def profile(table: pd.DataFrame) -> Chart | None:

@@ -49,9 +49,10 @@ def test_the_package_of_studies_is_the_function_too():
         synth.study("nothing")
 
 
-def test_options_take_typed_values():
+def test_options_take_typed_values(tmp_path):
     instance = synth.make("xtree", network="equimesh", rows=2, cols=3, chunks=4)
-    typed = synth.solve(instance, "ilp", options={"horizon": 4, "warm_start": False})
+    typed = synth.solve(instance, "ilp", options={"horizon": 4, "warm_start": False}, results=tmp_path)
+    assert typed.path == tmp_path / "xtree" / instance.name / "ilp-highs-horizon=4.json"
     assert typed["termination"] == "infeasible"
     assert typed["options"]["method"]["warm_start"] is False
     with pytest.raises(synth.InputError, match="whole number"):

@@ -1,6 +1,7 @@
 """``synth study``: what is run, what is written, and the comparison of two studies."""
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -147,6 +148,8 @@ def test_a_study_writes_table_figures_and_report(finished):
     assert (folder / "figures" / "gaps.svg").stat().st_size > 1000
     assert (folder / "figures" / "gaps.png").stat().st_size > 1000
     assert "28/28" in output
+    [row] = [line for line in output.splitlines() if line.startswith("│ xtree  │ pull")][:1]
+    assert re.fullmatch(r"[0-9.]+ (us|ms|s)", row.strip("│").split("│")[-1].strip())  # time in a unit one reads
     assert "left out: xtree ilp does not run with cpsat" in output
     page = (folder / "report.html").read_text()
     assert "<b>networks</b>" not in page  # a title is text
@@ -278,3 +281,18 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
 def test_nothing_collected_without_records(file, tmp_path):
     with pytest.raises(InputError, match="no records"):
         collect(load(file).prepare(tmp_path / "empty"))
+
+
+def test_a_study_of_questions(tmp_path):
+    """Each horizon is a run of its own, in the folder of the ordinary runs. What it found holds for the instance: on a
+    ring of 8 no schedule has 3 timesteps (7 chunks over 2 links), one has 4."""
+    ring = Path("instances/xtree/ring-8-c1.json").resolve()
+    runs = "".join(f'[[run]]\nmethods = ["ilp"]\noptions = {{ horizon = {h} }}\n' for h in (3, 4))
+    (tmp_path / "q.toml").write_text(f'name = "q"\ninstances = ["{ring}"]\n{runs}')
+    result = run("study", tmp_path / "q.toml", "--results", tmp_path)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "q" / "table.csv")
+    assert list(table["label"]) == ["ilp-highs-horizon=3", "ilp-highs-horizon=4"]
+    assert set(table["variant"]) == {"seed0-60s"}
+    assert list(table["termination"]) == ["infeasible", "optimal"]
+    assert set(table["best_value"]) == set(table["best_bound"]) == {4}

@@ -137,6 +137,19 @@ def test_a_figure_set_per_family(written, text):
     assert (written / "figures" / "gaps.png").stat().st_size > 1000
 
 
+def test_one_map_of_how_good_the_values_are(written):
+    """Gaps where there is a bound; else ratios, which otherwise said the same a second time."""
+    table = pd.read_csv(written / "table.csv", keep_default_na=False, na_values=[""])
+    rows = table[table["family"] == "xtree"]
+    for one, title in (
+        (rows, "Gap to the best"),
+        (rows.assign(gap=np.nan), "Value over best known value [×], no bound"),
+    ):
+        figure = figures.by_family("gaps", one, [])["xtree"]
+        [axes] = figure.axes
+        assert axes.get_title(loc="left").startswith(title)
+
+
 def test_numbers_are_readable_on_their_cells():
     """Black on light cells, white on dark ones: at least 4.3 to 1 everywhere (at most 4.4 is possible)."""
     grid = pd.DataFrame({"a": np.linspace(0, 1, 40)}, index=[f"i{number}" for number in range(40)])

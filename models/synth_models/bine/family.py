@@ -10,7 +10,7 @@ _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: ha
 _WAYS = "blocks that are no neighbours: permute them before, send the pieces, or exchange them in one more round"
 _BLOCKS = Parameter("blocks", read_choice("permute", "pieces", "exchange"), "permute", _WAYS)
 _RESTARTS = Parameter("restarts", read_int(1), 4, "starting points of the local search")
-_ROUNDS = Parameter("rounds", read_int(1), None, "rounds of the tree, at most the problem's")
+_ROUNDS = Parameter("rounds", read_int(1), None, "rounds of the tree, at most the problem's", question=True)
 
 
 def _published(name: str, summary: str, *parameters: Parameter) -> Method:

@@ -62,7 +62,9 @@ FAMILY = Family(
             "dp_k",
             "algorithm_1:solve",
             "Algorithm 1: least time for every number of reconfigurations (the paper's)",
-            Parameter("reconfigurations", read_int(0), None, "intervals less one, instead of the best k"),
+            Parameter(
+                "reconfigurations", read_int(0), None, "intervals less one, instead of the best k", question=True
+            ),
         ),
         _reference(
             "recursive_doubling_closed_form",

@@ -8,9 +8,13 @@ from synth.options import Parameter, read_flag, read_int
 _HERE = "synth_models.mlfm."
 _SPLIT = "count flows per route first, then colour them (exact for one-spine routes); off: one model"
 _DECOMPOSE = Parameter("decompose", read_flag, True, _SPLIT)
-_HORIZON = Parameter("horizon", read_int(1), None, "decide this number of phases only: phases, or proven infeasible")
+_HORIZON = Parameter(
+    "horizon", read_int(1), None, "decide this number of phases only: phases, or proven infeasible", question=True
+)
 _AS_PRINTED = Parameter("as_printed", read_flag, False, "apply the printed rule to any block, the check judges")
-_PHASES = Parameter("phases", read_int(1), None, "number of phases; the number of servers N when not given")
+_PHASES = Parameter(
+    "phases", read_int(1), None, "number of phases; the number of servers N when not given", question=True
+)
 
 
 def _reference(name: str, summary: str, target: str, *parameters: Parameter) -> Method:

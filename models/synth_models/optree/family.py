@@ -18,8 +18,12 @@ def _read_radices(text: str) -> tuple[int, ...]:
     return radices
 
 
-_HORIZON = Parameter("horizon", read_int(1), None, "decide this number of steps only: a schedule, or proven infeasible")
-_SHAPE = Parameter("shape", read_choice("ring", "segment"), "ring", "route all round the ring, or as on a line segment")
+_HORIZON = Parameter(
+    "horizon", read_int(1), None, "decide this number of steps only: a schedule, or proven infeasible", question=True
+)
+_SHAPE = Parameter(
+    "shape", read_choice("ring", "segment"), "ring", "route all round the ring, or as on a line segment", question=True
+)
 
 FAMILY = Family(
     name="optree",
@@ -34,7 +38,7 @@ FAMILY = Family(
                _HERE + "bounds.steps:solve"),
         Method("formula", "reference", "OpTree's published step count (Theorem 1) at its best depth",
                _HERE + "references.published_counts:solve_formula", (),
-               (Parameter("depth", read_int(1, 64), None, "depth k instead of the best one"),)),
+               (Parameter("depth", read_int(1, 64), None, "depth k instead of the best one", question=True),)),
         Method("ring", "reference", "published step count of the ring algorithm",
                _HERE + "references.published_counts:solve_ring"),
         Method("neighbor_exchange", "reference", "published step count of neighbor exchange (even N)",
@@ -56,7 +60,7 @@ FAMILY = Family(
                (Parameter("by", read_choice("program", "dynamic"), "dynamic", "which of the two"),)),
         Method("optree", "reference", "OpTree's explicit circuits for the best (or given) radices",
                _HERE + "references.optree:solve", (),
-               (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4"),)),
+               (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4", question=True),)),
         Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                _HERE + "references.relay:solve"),
         Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",

@@ -7,7 +7,13 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
 _PROGRAM_PARAMETERS = (
-    Parameter("horizon", read_int(1), None, "decide this number of timesteps only: a schedule, or proven infeasible"),
+    Parameter(
+        "horizon",
+        read_int(1),
+        None,
+        "decide this number of timesteps only: a schedule, or proven infeasible",
+        question=True,
+    ),
     Parameter("warm_start", read_flag, True, "start from the best reference: it caps the horizons that are tried"),
     Parameter("break_chunks", read_flag, True, "symmetry breaking: order the interchangeable chunks of a node"),
     Parameter("break_rotations", read_flag, True, "symmetry breaking: rotations and reflections of the network"),

@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command import BOUND, RECORD, SYNTH, flat, run, write_ring
+
+from synth.cli import main
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"
 
@@ -143,3 +148,38 @@ def test_a_closed_pipe_is_no_error(solved: Path) -> None:
         assert "Traceback" not in errors
         assert "Exception ignored" not in errors
         assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "{}"),
+        ("solve", "ring4.json", "-m", "bound", "--results", "{}"),
+        ("check", "{}"),
+        ("show", "{}"),
+        ("pack", "{}"),
+        ("study", "{}"),
+        ("study", "--compare", "{}", "{}"),
+        ("instances", "--folder", "{}"),
+        ("tour", "--results", "{}"),
+        ("batch", "submit", "{}"),
+        ("batch", "status", "{}"),
+    ],
+)
+def test_a_path_that_no_system_takes(
+    words: tuple[str, ...], solved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that is short enough to read, and 2."""
+    monkeypatch.chdir(solved)
+    monkeypatch.setattr(sys, "argv", ["synth", *(word.format("x" * 5000) for word in words)])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # pytest keeps its own handlers
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"synth: {'x' * 59}…: File name too long\n"
+
+
+def test_a_folder_where_a_file_should_be(solved: Path, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    assert "f/instances: Not a directory" in run("tour", "--results", "f", cwd=tmp_path, code=2).stderr
+    assert "no such folder" in run("pack", "none", cwd=tmp_path, code=2).stderr

@@ -65,6 +65,31 @@ def test_resume(copy: Path, words: tuple[str, ...], skips: bool) -> None:
     assert changed != skips
 
 
+def test_another_question_leaves_the_optimum_its_record(tmp_path: Path) -> None:
+    """3 chunks come in over 2 links of a ring of 4: 2 timesteps, not 1. Each question has its record, which is found
+    again, packed too; a record at the address that such questions had before is still taken by --resume."""
+    write_ring(tmp_path)
+    solve = ("solve", "ring4.json", "-m", "ilp", "--resume")
+    run(*solve, cwd=tmp_path)
+    assert "ilp (highs), horizon=3" in run(*solve, "-O", "horizon=3", "--all", cwd=tmp_path).stdout
+    run(*solve, "-O", "horizon=1", cwd=tmp_path, code=3)
+    places = sorted((tmp_path / RECORD).parent.iterdir())
+    assert [path.name for path in places] == ["ilp-highs-horizon=1.json", "ilp-highs-horizon=3.json", "ilp-highs.json"]
+    for _ in range(2):
+        for words, code in (((), 0), (("-O", "horizon=3"), 0), (("-O", "horizon=1"), 3)):
+            assert "1 of 1 runs were done before" in run(*solve, *words, cwd=tmp_path, code=code).stdout
+        assert "3 records hold" in run("check", "results", cwd=tmp_path).stdout
+        assert "ended: infeasible" in run("show", places[0], cwd=tmp_path).stdout
+        run("pack", "results", cwd=tmp_path)
+    (tmp_path / "old" / "xtree" / "ring4").mkdir(parents=True)
+    run(*solve, "-O", "horizon=1", "--results", "fresh", cwd=tmp_path, code=3)
+    (tmp_path / "fresh" / "xtree" / "ring4" / places[0].name).rename(
+        tmp_path / "old" / "xtree" / "ring4" / "ilp-highs.json"
+    )
+    done = run(*solve, "-O", "horizon=1", "--results", "old", cwd=tmp_path, code=3)
+    assert "1 of 1 runs were done before" in done.stdout
+
+
 @pytest.mark.parametrize("damage", ["instance", "truncated", "failed", "error", "types"])
 def test_resume_runs_again(copy: Path, damage: str) -> None:
     """Another instance under the name, a damaged record, one that failed its check or died: all are done again."""

@@ -1,0 +1,250 @@
+"""The check of a schedule: its replay in continuous time, from nothing but the instance.
+
+Rules ▸: a link, and a group of links, carries one transfer at a time; a route is a path from rank to rank through
+switches (with ``multicast`` an out-tree), or with ``store_and_forward`` one link; nobody sends on what has not fully
+arrived; a switch that stores without ``buffer`` sends on at the tick of arrival or never, without ``copies`` once; in a
+reduction no contribution is added twice and only complete sums are copied; the pieces of a block make up its bytes;
+at the end everything is where the collective wants it. Times are whole ticks in exact arithmetic, so nothing is "about
+equal". Shares no code with what makes schedules.
+
+In a reduction a switch that stores adds nothing to nothing: a hop out of it carries on what the last transfer listed
+before it brought there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.family import Verdict
+from synth.kernels import jit
+from synth.quantities import SECONDS, shown
+from synth.untrusted import exact_sum
+from synth_models.fabric.check import possession, routes
+from synth_models.fabric.check.occupancy import clashes
+from synth_models.fabric.check.possession import held
+from synth_models.fabric.check.routes import Hops, IntArray, hops_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE, bus_factor
+from synth_models.fabric.parts.exact import float_above
+from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
+
+MOST_FAULTS = 20
+MOST_TRANSFERS = 2**31 - 1
+
+
+def check_schedule(instance: FabricInstance, schedule: Schedule) -> Verdict:
+    """Replay the schedule; the value is the time of the last arrival in seconds, rounded up to a float.
+
+    ``algbw_bytes_per_s`` and ``busbw_bytes_per_s`` as nccl-tests computes them; ``longest_chain``: transfers in the
+    longest row of which each brings what the next one sends; ``redundant_arrivals``: at ranks that had it.
+    Complexity: n log n in links of routes; memory grows with them, and with one piece's contributions.
+    """
+    facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
+    faults = _Faults()
+    faults.take(_shape_faults(instance, schedule))
+    if not faults.count:
+        faults.take(_cutting_faults(instance, schedule))
+        faults.take(_sum_faults(instance, schedule))
+    if faults.count:
+        return Verdict(None, facts, faults.told())
+    hops = hops_of(instance, schedule)
+    faults.take(_route_faults(instance, schedule, hops))
+    faults.count += hops.wrong_count - len(hops.wrong)
+    if not faults.count:
+        count, found = clashes(instance.machine, schedule, hops)
+        faults.take(_clash_faults(instance, schedule, hops, found))
+        faults.count += count - len(found)
+    if faults.count:  # who holds what is asked where every link carries one transfer at a time
+        return Verdict(None, facts, faults.told())
+    what = held(instance, schedule, hops)
+    wrong = np.flatnonzero(what.code)
+    first = wrong[np.argsort(schedule.start[wrong], kind="stable")][:MOST_FAULTS]
+    faults.take(_possession_faults(instance, schedule, hops, what.code, first))
+    faults.count += len(wrong) - len(first)
+    faults.take(_goal_faults(instance, schedule, what.missing))
+    faults.count += what.missing_count - len(what.missing)
+    if faults.count:
+        return Verdict(None, facts, faults.told())
+    ticks = int(hops.arrive.max(initial=0))
+    if ticks:
+        rate = Fraction(instance.bytes * schedule.ticks_per_s, ticks)
+        facts["algbw_bytes_per_s"] = float(rate)
+        facts["busbw_bytes_per_s"] = float(rate * bus_factor(instance.collective, len(instance.members)))
+    facts["longest_chain"] = what.longest_chain
+    facts["redundant_arrivals"] = what.redundant
+    return Verdict(float_above(Fraction(ticks, schedule.ticks_per_s)), facts)
+
+
+class _Faults:
+    """The first sentences, and how many there are in all."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.count = 0
+
+    def take(self, texts: Iterator[str]) -> None:
+        for text in texts:
+            self.count += 1
+            if len(self.texts) < MOST_FAULTS:
+                self.texts.append(text)
+
+    def told(self) -> list[str]:
+        more = self.count - len(self.texts)
+        return [*self.texts, f"and {more} more fault{'s' if more > 1 else ''}"] if more else self.texts
+
+
+def _shape_faults(instance: FabricInstance, schedule: Schedule) -> Iterator[str]:
+    """What :func:`synth_models.fabric.solution.unpack` refuses too; a method hands over its schedule directly."""
+    count, pieces, hops = len(schedule.start), len(schedule.piece_block), len(schedule.link)
+    lengths = {
+        "piece_bytes": (schedule.piece_bytes, pieces),
+        "piece": (schedule.piece, count),
+        "adds": (schedule.adds, count),
+        "route_start": (schedule.route_start, count + 1),
+    }
+    for name, (array, length) in lengths.items():
+        if len(array) != length:
+            yield f"{name} has {len(array)} entries, not {length}"
+            return
+    if max(count, pieces, hops) > MOST_TRANSFERS:
+        yield f"more than {MOST_TRANSFERS} transfers, pieces or links of routes"
+    if not 1 <= schedule.ticks_per_s <= MOST_TICKS:
+        yield f"ticks_per_s is {schedule.ticks_per_s}, outside 1..{MOST_TICKS}"
+    for name, array, least, most in (
+        ("piece_block", schedule.piece_block, 0, len(instance.blocks) - 1),
+        ("piece_bytes", schedule.piece_bytes, 1, MOST_BYTES),
+        ("start", schedule.start, 0, MOST_TICKS),
+        ("piece", schedule.piece, 0, pieces - 1),
+        ("link", schedule.link, 0, instance.machine.links - 1),
+        ("route_start", schedule.route_start, 0, hops),
+    ):
+        if array.ndim != 1 or array.dtype != np.int64:
+            yield f"{name} is no row of 64-bit whole numbers"
+        elif len(array) and (array.min() < least or array.max() > most):
+            i = int(np.flatnonzero((array < least) | (array > most))[0])
+            yield f"{name}[{i}] is {array[i]}, outside {least}..{most}"
+    begins = schedule.route_start
+    if begins[0] != 0 or begins[-1] != hops or np.any(begins[1:] <= begins[:-1]):
+        yield "route_start does not cut the links into routes of at least one link"
+
+
+def _cutting_faults(instance: FabricInstance, schedule: Schedule) -> Iterator[str]:
+    """Blocks whose pieces are not all of them."""
+    total = _totals(schedule.piece_block, schedule.piece_bytes, len(instance.blocks))
+    for b in np.flatnonzero(total != instance.blocks.bytes):
+        amount = exact_sum(schedule.piece_bytes[schedule.piece_block == b]) if total[b] else 0
+        yield f"block {b} ({_block(instance, int(b))}): its pieces have {amount} bytes, not {instance.blocks.bytes[b]}"
+
+
+@jit
+def _totals(block: IntArray, size: IntArray, blocks: int) -> IntArray:
+    """Bytes per block, exact up to 2^62 and no less than that above it; a size is at most 2^48."""
+    total = np.zeros(blocks, dtype=np.int64)
+    for p in range(len(block)):
+        total[block[p]] = min(total[block[p]] + size[p], np.int64(2**62))
+    return total
+
+
+def _sum_faults(instance: FabricInstance, schedule: Schedule) -> Iterator[str]:
+    if not np.any(instance.blocks.origin == EVERYONE):
+        for i in np.flatnonzero(schedule.adds):
+            yield f"transfer {i}: adds to a partial sum, but {instance.collective} has no sums"
+
+
+def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Iterator[str]:
+    net, names = instance.machine.network, instance.machine.names
+    shape = "no out-tree" if instance.switching.multicast else "no path"
+    for i, k, what in hops.wrong.tolist():
+        e = int(schedule.link[k])
+        u, v = int(net.src[e]), int(net.dst[e])
+        said = {
+            routes.FROM_SWITCH: f"starts at the switch {names[u]}",
+            routes.APART: f"its links are {shape}: none before this one leads to node {u}"
+            if instance.switching.multicast
+            else f"its links are {shape}: the one before does not lead to node {u}",
+            routes.THROUGH_RANK: f"passes through rank {u}; only switches cut through",
+            routes.TO_SWITCH: f"ends at the switch {names[v]}",
+            routes.TWICE: f"its links are {shape}: it reaches node {v} twice",
+            routes.SEVERAL: f"has a route of {schedule.route_start[i + 1] - schedule.route_start[i]} links, but "
+            "switches that store are reached by transfers of their own",
+            routes.TOO_LONG: f"takes longer than {routes.LONGEST} ticks",
+        }[what]
+        yield f"{_where(instance, schedule, i, e, int(schedule.start[i]))}: {said}"
+
+
+def _clash_faults(
+    instance: FabricInstance, schedule: Schedule, hops: Hops, found: list[tuple[int, int, bool]]
+) -> Iterator[str]:
+    machine = instance.machine
+    for k, other, of_group in found:
+        i, j, e = int(hops.owner[k]), int(hops.owner[other]), int(schedule.link[k])
+        until = _time(schedule, int(hops.begin[other] + hops.ticks[hops.span[other]]))
+        thing = f"group {_group(instance, int(machine.group[e]))}" if of_group else "the link"
+        where = _where(instance, schedule, i, e, int(hops.begin[k]))
+        yield f"{where}: {thing} carries transfer {j} until {until}"
+
+
+def _group(instance: FabricInstance, group: int) -> str:
+    names = instance.machine.group_names
+    return names[group] if group < len(names) else str(group)
+
+
+def _possession_faults(
+    instance: FabricInstance, schedule: Schedule, hops: Hops, code: Any, first: IntArray
+) -> Iterator[str]:
+    net, names = instance.machine.network, instance.machine.names
+    for i in first.tolist():
+        k = int(schedule.route_start[i])
+        e, p, now = int(schedule.link[k]), int(schedule.piece[i]), int(schedule.start[i])
+        u = int(net.src[e])
+        what = int(code[i])
+        if what == possession.LEFT_TWICE:
+            said = f"piece {p} has left the switch {names[u]} already, which makes no copies"
+        elif what == possession.INCOMPLETE:
+            said = f"node {u} passes on piece {p} as complete, but its sum is not"
+        elif what == possession.DOUBLED:
+            said = f"adds a contribution to piece {p} that its receiver already has"
+        else:
+            said = f"node {u} sends piece {p}{_when_there(instance, schedule, hops, u, p, now)}"
+        yield f"{_where(instance, schedule, i, e, now)}: {said}"
+
+
+def _when_there(instance: FabricInstance, schedule: Schedule, hops: Hops, node: int, piece: int, now: int) -> str:
+    there = (schedule.piece[hops.owner] == piece) & (instance.machine.network.dst[schedule.link] == node)
+    ticks = np.sort(hops.arrive[there & (hops.arrive >= 0)])
+    later = ticks[ticks > now]
+    if len(later):
+        return f" before it has arrived there ({_time(schedule, int(later[0]))})"
+    if len(ticks):
+        return f", which came at {_time(schedule, int(ticks[-1]))}: the switch has no buffer"
+    return ", which it never gets"
+
+
+def _goal_faults(instance: FabricInstance, schedule: Schedule, missing: IntArray) -> Iterator[str]:
+    for piece, rank, lacking, first in missing.tolist():
+        called = instance.machine.names[rank]
+        name = f"rank {rank}" + (f" ({called})" if called != str(rank) else "")
+        what = f"piece {piece} of block {schedule.piece_block[piece]}"
+        if lacking:
+            whose = f"{lacking} contributions lack, first rank {instance.members[first]}'s"
+            yield f"end: {name} does not hold the complete sum of {what}: {whose}"
+        else:
+            yield f"end: {name} does not hold {what} ({_block(instance, int(schedule.piece_block[piece]))})"
+
+
+def _block(instance: FabricInstance, block: int) -> str:
+    origin, goal = int(instance.blocks.origin[block]), int(instance.blocks.goal[block])
+    return f"{'the sum' if origin < 0 else f'of rank {origin}'}, for {'all' if goal < 0 else f'rank {goal}'}"
+
+
+def _where(instance: FabricInstance, schedule: Schedule, transfer: int, link: int, tick: int) -> str:
+    net = instance.machine.network
+    return f"transfer {transfer}, link {link} ({net.src[link]}->{net.dst[link]}) at {_time(schedule, tick)}"
+
+
+def _time(schedule: Schedule, tick: int) -> str:
+    return f"tick {tick} ({shown(tick / schedule.ticks_per_s, SECONDS)})"

@@ -1,0 +1,183 @@
+"""When every link of every route is occupied, and when what crosses it arrives; routes that are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+SmallArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+
+LONGEST = 2**61 - 1  # ticks from a transfer's start until it has arrived: a start up to 2^62 plus two of these fit
+DENSE = 2**16  # sizes times bandwidths up to which every combination is computed
+MOST_KEPT = 20  # wrong routes that are told
+
+FROM_SWITCH, APART, THROUGH_RANK, TO_SWITCH, TWICE, SEVERAL, TOO_LONG = range(1, 8)
+
+
+@dataclass(frozen=True)
+class Hops:
+    """One row a link of a route, in the order of ``Schedule.link``.
+
+    ``owner``: its transfer. ``begin``: the tick from which the link is occupied. ``span``: index into ``ticks``, the
+    distinct durations, of how long. ``arrive``: the tick at which the transfer has arrived behind the link, -1 where
+    it only passes (a switch that cuts through). ``wrong``: rows (transfer, row, what) of the first routes that are
+    none; ``wrong_count``: how many there are.
+    """
+
+    owner: SmallArray
+    begin: IntArray
+    span: SmallArray
+    ticks: IntArray
+    arrive: IntArray
+    wrong: IntArray
+    wrong_count: int
+
+
+def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
+    """All hops with their times, computed from bandwidths, latencies and bytes in exact arithmetic, rounded up to
+    whole ticks."""
+    machine, ticks = instance.machine, schedule.ticks_per_s
+    net = machine.network
+    owner = np.repeat(np.arange(schedule.transfers, dtype=np.int32), np.diff(schedule.route_start))
+    span, durations = _durations(instance, schedule, owner)
+    latency = np.zeros(net.links, dtype=np.int64)
+    values, which = np.unique(net.latency, return_inverse=True)
+    if len(values):
+        latency = np.array([_whole(exact(float(value)) * ticks) for value in values], dtype=np.int64)[which]
+    begin, arrive = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
+    wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
+    count = _place(
+        schedule.start,
+        schedule.route_start,
+        schedule.link,
+        net.src,
+        net.dst,
+        machine.is_switch,
+        latency,
+        span,
+        durations,
+        instance.switching.mode == "store_and_forward",
+        instance.switching.multicast,
+        LONGEST,
+        begin,
+        arrive,
+        wrong,
+    )
+    return Hops(owner, begin, span, durations, arrive, wrong[: min(count, MOST_KEPT)], int(count))
+
+
+def _whole(ticks: Fraction) -> int:
+    """Rounded up; what is too long for the clock becomes ``LONGEST + 1``."""
+    return min(-(-ticks.numerator // ticks.denominator), LONGEST + 1)
+
+
+def _durations(instance: FabricInstance, schedule: Schedule, owner: SmallArray) -> tuple[SmallArray, IntArray]:
+    """For every hop an index into distinct durations in ticks, computed in whole numbers of any size."""
+    values, row = np.unique(instance.machine.network.bandwidth, return_inverse=True)
+    sizes, size = np.unique(schedule.piece_bytes, return_inverse=True)
+    if not len(owner):
+        return np.zeros(0, dtype=np.int32), np.ones(1, dtype=np.int64)
+    small = [array.reshape(-1).astype(np.int32) for array in (row, size)]
+    key = _keys(schedule.link, schedule.piece, owner, small[0], small[1], len(sizes))
+    if len(values) * len(sizes) <= DENSE:
+        used, span = np.arange(len(values) * len(sizes)), key.astype(np.int32)
+    else:
+        used, inverse = np.unique(key, return_inverse=True)
+        span = inverse.reshape(-1).astype(np.int32)
+    rates = [exact(float(value)) for value in values]
+    found = []
+    for number in used.tolist():
+        rate, size_in_bytes = rates[number // len(sizes)], int(sizes[number % len(sizes)])
+        amount = size_in_bytes * schedule.ticks_per_s * rate.denominator
+        found.append(min(-(-amount // rate.numerator), LONGEST + 1))
+    return span, np.array(found, dtype=np.int64)
+
+
+@jit
+def _keys(link: IntArray, piece: IntArray, owner: SmallArray, row: SmallArray, size: SmallArray, sizes: int) -> Any:
+    key = np.empty(len(link), dtype=np.int64)
+    for k in range(len(link)):
+        key[k] = np.int64(row[link[k]]) * sizes + size[piece[owner[k]]]
+    return key
+
+
+@jit
+def _place(
+    start: IntArray,
+    route_start: IntArray,
+    link: IntArray,
+    src: SmallArray,
+    dst: SmallArray,
+    is_switch: BoolArray,
+    latency: IntArray,
+    span: SmallArray,
+    ticks: IntArray,
+    stores: bool,
+    multicast: bool,
+    longest: int,
+    begin: IntArray,
+    arrive: IntArray,
+    wrong: IntArray,
+) -> int:
+    """Fill ``begin``, ``arrive`` and ``wrong``; the number of wrong routes."""
+    nodes = len(is_switch)
+    seen = np.full(nodes, -1, dtype=np.int64)  # the last transfer that reached a node,
+    passed = np.zeros(nodes, dtype=np.int64)  # after how many ticks its front did,
+    slowest = np.zeros(nodes, dtype=np.int64)  # the longest duration on its way there,
+    goes_on = np.full(nodes, -1, dtype=np.int64)  # and the last transfer that left it
+    count = 0
+    for i in range(len(start)):
+        first, end = route_start[i], route_start[i + 1]
+        source = src[link[first]]
+        what, where = 0, first
+        if stores and end - first > 1:
+            what = 6
+        elif not stores and is_switch[source]:
+            what = 1
+        seen[source], passed[source], slowest[source] = i, 0, 0
+        before = source
+        for k in range(first, end):
+            if what:
+                break
+            e = link[k]
+            u, v = src[e], dst[e]
+            where = k
+            if seen[u] != i or (not multicast and u != before):
+                what = 2
+            elif u != source and not is_switch[u]:
+                what = 3
+            elif seen[v] == i:
+                what = 5
+            elif latency[e] > longest or ticks[span[k]] > longest or passed[u] + latency[e] > longest:
+                what = 7
+            else:
+                begin[k] = start[i] + passed[u]
+                seen[v], goes_on[u] = i, i
+                passed[v] = passed[u] + latency[e]
+                slowest[v] = max(slowest[u], ticks[span[k]])
+                arrive[k] = start[i] + passed[v] + slowest[v]
+                before = v
+        if not what and not stores:
+            for k in range(first, end):
+                v = dst[link[k]]
+                if is_switch[v]:
+                    arrive[k] = -1
+                    if goes_on[v] != i:
+                        what, where = 4, k
+                        break
+        if what:
+            if count < len(wrong):
+                wrong[count, 0], wrong[count, 1], wrong[count, 2] = i, where, what
+            count += 1
+    return count

@@ -1,0 +1,45 @@
+"""Items by what they belong to, in order of time: links' transfers, pieces' transfers, pieces' arrivals."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+
+IntArray = npt.NDArray[np.int64]
+SmallArray = npt.NDArray[np.int32]
+
+
+@jit
+def rows_by(key: SmallArray, rows: int, time: IntArray, late: npt.NDArray[np.bool_]) -> tuple[IntArray, SmallArray]:
+    """Items by row: those of row r are ``order[start[r]:start[r + 1]]``, by time.
+
+    ``key``: the row of every item, shape (items,), -1 for an item to leave out. ``late``: items that come after the
+    others at the same time, shape (items,) or empty. All else that ties keeps its order.
+    """
+    start = np.zeros(rows + 1, dtype=np.int64)
+    for i in range(len(key)):
+        if key[i] >= 0:
+            start[key[i] + 1] += 1
+    for r in range(rows):
+        start[r + 1] += start[r]
+    order = np.empty(start[rows], dtype=np.int32)
+    at = start[:-1].copy()
+    for turn in range(2 if len(late) else 1):
+        for i in range(len(key)):
+            if key[i] >= 0 and (len(late) == 0 or late[i] == (turn == 1)):
+                order[at[key[i]]] = i
+                at[key[i]] += 1
+    for r in range(rows):
+        _by_time(order[start[r] : start[r + 1]], time)
+    return start, order
+
+
+@jit
+def _by_time(row: SmallArray, time: IntArray) -> None:
+    """Sort one row by time, stable, in place; a row that is sorted already costs one look."""
+    for n in range(1, len(row)):
+        if time[row[n]] < time[row[n - 1]]:
+            row[:] = row[np.argsort(time[row], kind="mergesort")]
+            return
