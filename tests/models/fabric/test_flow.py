@@ -10,7 +10,7 @@ from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.timing import completion
-from synth_models.fabric.programs.flow.critical import critical_order
+from synth_models.fabric.programs.flow.critical import BUSIEST, critical_order
 from synth_models.fabric.programs.flow.method import fluid_optimum, solve
 from synth_models.fabric.programs.flow.pieces import cut, planned, transfers
 from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
@@ -56,9 +56,10 @@ def test_orders_are_complete_and_improvement_never_loses(seed: int) -> None:
         better = improved(bookings, start, np.inf, 0)
         assert bookings.end(better) <= bookings.end(start)
         assert not check_schedule(instance, bookings.schedule(better)).faults
-    order = critical_order(pieces, bookings, 8.0, 0.0, seed)
-    assert np.all(order >= 0)
-    assert not check_schedule(instance, bookings.schedule(bookings.placed(ranked(order)))).faults
+    for busiest in BUSIEST:
+        order = critical_order(pieces, bookings, busiest, seed)
+        assert np.all(order <= 0 if busiest.backwards else order >= 0)
+        assert not check_schedule(instance, bookings.schedule(bookings.placed(ranked(order)))).faults
 
 
 @pytest.mark.parametrize(
