@@ -78,8 +78,8 @@ class Moves:
 def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: Any, priority: Any) -> Transfers:
     """``template`` with every piece cut into chunks that all go the same way.
 
-    ``pieces[c][s]`` (rows of any kind): the number of the c-th chunk of piece s of the template, -1 if it has none. ``priority(step, c)``:
-    the priorities, shape (transfers of the template,), of chunk c; ``step`` are the template's.
+    ``pieces[c][s]`` (rows of any kind): the number of the c-th chunk of piece s of the template, -1 if it has none.
+    ``priority(step, c)``: the priorities, shape (transfers of the template,), of chunk c; ``step`` are the template's.
     """
     lengths, waits = np.diff(template.route_start), np.diff(template.before_start)
     parts = []
