@@ -29,7 +29,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import chunks
 from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.moves import pieces_of
+from synth_models.fabric.parts.moves import only_useful, pieces_of
 from synth_models.fabric.parts.routes import Route, Routes
 from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.references.spreading import SPREADING, SUMMING, empty, refusal
@@ -169,14 +169,7 @@ def _spread(instance: FabricInstance, block: Any, size: Any, holder: Any, seed: 
         ways.src, ways.dst, ways.seconds, ways.busy, ways.start, ways.used, *_by(ways.src, len(wants)),
         *_by_resource(ways, machine.links + len(machine.group_names)), place[holder], wants, seed,
     )  # fmt: skip
-    useful = wants[ways.dst[way]]
-    for i in range(len(way) - 1, -1, -1):  # whatever only relays, and then not even that, is left out
-        if useful[i] and came[i] >= 0:
-            useful[came[i]] = True
-    number = np.cumsum(useful) - 1
-    came = np.where(came >= 0, number[came], -1)[useful]
-    way, piece = way[useful], piece[useful]
-    return Transfers.of(
+    made = Transfers.of(
         block,
         size,
         piece,
@@ -184,6 +177,7 @@ def _spread(instance: FabricInstance, block: Any, size: Any, holder: Any, seed: 
         [(b,) if b >= 0 else () for b in came.tolist()],
         np.arange(len(way)),
     )
+    return only_useful(machine, made, instance.members)
 
 
 def _by(key: IntArray, rows: int) -> tuple[IntArray, IntArray]:
