@@ -124,6 +124,6 @@ def _balanced(wanted: IntArray, member: npt.NDArray[np.bool_]) -> IntArray:
     before = net.copy()
     start, other = neighbours(net, len(net))
     augment(net, start, other, source, sink, total)
-    used = (before - net)[:nodes, nodes : 2 * nodes]
+    used = np.maximum(before - net, 0)[:nodes, nodes : 2 * nodes]
     kept: IntArray = np.where(direct, wanted, used)
     return kept
