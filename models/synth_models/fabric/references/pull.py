@@ -87,7 +87,7 @@ class _Cut:
             origin, goal = np.resize(roots, len(block)), np.full(len(block), EVERYONE)
         elif instance.collective in REDUCING:
             origin, goal = goal, origin
-        rounds = 4 if len(instance.members) <= 128 else 2
+        rounds = 4 if len(instance.members) <= 128 else 2 if len(instance.members) <= 384 else 1
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, chunks))
         board = Board.of(instance, ticks, int(np.median(size)), rounds, seed)
         return cls(board, Pieces.of(board, block, size, origin, goal), chunks)

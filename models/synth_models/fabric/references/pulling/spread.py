@@ -19,6 +19,7 @@ import numpy as np
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.board import INF, lag_of, shape
 
+DOORS = 4
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 BIT_OF = np.zeros(64, np.int64)  # BIT_OF[(DE_BRUIJN << i) >> 58] = i: the place of a single set bit
 for _bit in range(64):
@@ -94,6 +95,19 @@ def spread(
         uses[r, 0], uses[r, last] = uses[r, last], uses[r, 0]
         after[r, 0], after[r, last] = after[r, last], after[r, 0]
         quick[target[r]] = min(quick[target[r]], long)
+    doors = np.full((ranks, DOORS), -1, dtype=np.int64)  # the links by which routes enter a rank, if they are few
+    ahead = np.zeros((ranks, DOORS), dtype=np.int64)  # at most how long after the start each is occupied
+    for v in range(ranks):
+        for j in range(in_start[v], in_start[v + 1]):
+            e = uses[into[j], 0]
+            k = 0
+            while k < DOORS and doors[v, k] != e and doors[v, k] >= 0:
+                k += 1
+            if k == DOORS:
+                doors[v, :] = -1
+                break
+            doors[v, k] = e
+            ahead[v, k] = max(ahead[v, k], after[into[j], 0])
     content = np.zeros(ranks, dtype=np.bool_)  # whether a rank only waits for links, and has much to choose from
     events = [(np.int64(0), np.int64(0), np.random.random(), np.int64(0), np.int64(0)) for _ in range(0)]
     for v in range(ranks):
@@ -119,6 +133,14 @@ def spread(
         wake[v] = INF
         degree = in_start[v + 1] - in_start[v]
         while missing[v] > 0:  # pull until nothing more can start now
+            opens = np.int64(INF)
+            for k in range(DOORS):
+                if doors[v, k] >= 0:
+                    opens = min(opens, free[doors[v, k]] - ahead[v, k])
+            if doors[v, 0] >= 0 and opens > now:
+                content[v], wake[v] = True, opens
+                heapq.heappush(events, (opens, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
+                break
             best_r, best_p = -1, -1
             best_good, best_rare, best_arrival = False, np.int64(INF), np.int64(INF)
             again = np.int64(INF)
