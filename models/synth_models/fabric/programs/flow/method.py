@@ -26,7 +26,8 @@ from synth_models.fabric.solution import Schedule
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 SHARE_OF_TIME = 0.4  # of what is left, for each of the two programs
-WHOLE_UP_TO = 40_000  # columns; a larger program begins with routes of least latency and adds what its prices ask for
+WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
+DIRECT_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
@@ -97,12 +98,17 @@ def _fluid(
     arcs = arcs_of(machine, instance.switching.mode)
     kept = _representatives(demand, group)
     allowed, latency = _least_latency(instance, arcs, kept)
-    direct = model.solve(arcs, kept, model.build(arcs, kept, group, allowed), _part(options), options.threads)
-    if direct is None:
-        return None
     program = model.build(arcs, kept, group)
-    few = np.append(allowed[program.commodity, program.arc], True) if len(program.arc) > WHOLE_UP_TO else None
-    flow = model.solve(arcs, kept, program, _part(options), options.threads, few) or direct
+    few = allowed[program.commodity, program.arc]
+    direct, start = None, None
+    if few.sum() <= DIRECT_UP_TO:
+        direct = model.solve(arcs, kept, model.build(arcs, kept, group, allowed), _part(options), options.threads)
+    if len(program.arc) > WHOLE_UP_TO:
+        start = np.append(few, True) if direct is not None else model.fewest_arcs(arcs, kept, program)
+    flow = model.solve(arcs, kept, program, _part(options), options.threads, start) or direct
+    if flow is None:
+        return None
+    direct = direct or flow
     routes, short = (images(decomposed(arcs, kept, found), arcs, group, demand.source) for found in (flow, direct))
     took = _fluid_time(arcs, routes, demand, instance.switching.mode == "cut_through")
     return Fluid(routes, took, flow.price, len(demand.source), len(kept.source), short, latency, flow.least)

@@ -232,6 +232,14 @@ def solve(
     return _shorter(highs, arcs, demand, program, order, best, end)
 
 
+def fewest_arcs(arcs: Arcs, demand: Demand, program: Program) -> BoolArray:
+    """The columns of one route of fewest arcs from every source to every state, and the time: something to begin with,
+    shape (columns,)."""
+    _, found = _shortest_routes(arcs, demand, program, np.zeros(arcs.resources))
+    found[-1] = True
+    return found
+
+
 def _shorter(highs: Any, arcs: Arcs, demand: Demand, program: Program, order: IntArray, best: Flow, end: float) -> Flow:
     """Of the flows that are as fast, one with short routes, if it is found in time."""
     columns = len(program.cost)
