@@ -134,7 +134,7 @@ def test_arguments_hold_only_where_they_hold() -> None:
         raw = instance.model_dump(mode="json", exclude_none=True) | other
         raw["bytes"] = raw["bytes"] // 12 * 12
         faults = check_bound(FabricInstance.model_validate(raw), bound / 100, certificate)
-        assert faults and "broken" in faults[0], (name, other)
+        assert [fault for fault in faults if "broken" in fault], (name, other)
 
 
 def test_a_part_without_members_is_refused() -> None:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances, loads, shortest
@@ -63,7 +64,7 @@ class Demands:
             first[u] = 0
             cost = shortest(*self.links.out, self.links.dst, length, first, everywhere, came, order)
             wanted = self.wanted[u]
-            values.append(sum(int(n) * int(d) for n, d in zip(wanted[wanted > 0], cost[wanted > 0], strict=True)))
+            values.append(exact_dot(wanted[wanted > 0], cost[wanted > 0]))
             load = np.zeros(self.links.links, dtype=np.int64)
             loads(came, order, self.links.src, wanted, load)
             by_link.append(load)

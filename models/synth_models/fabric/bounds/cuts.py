@@ -58,6 +58,8 @@ from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.parts.collective import EVERYONE
 
 FLOW_BITS = 46  # of the supply, where capacities are rounded
+MOST_WORK = 200_000  # links times sinks that look like others
+SLACK = 1e-10  # by which rounded capacities are too large, so that a cut that proves as much is not found again
 MOST_THRESHOLDS = 12  # distances tried per sink
 FARTHEST = 8  # origins tried per sink where every single one has to reach it (allreduce)
 
@@ -86,20 +88,26 @@ def strongest_cut(links: Links, look: Colours, more: Callable[[], bool], known: 
 
 
 def questions(links: Links, look: Colours) -> Iterator[Question]:
-    """What to ask, the most telling first: one member per colour, then all."""
-    first = set(look.first.tolist())
-    rest = [int(v) for v in links.members if int(v) not in first]
-    for sinks in (look.first.tolist(), rest):
-        late = []
-        for way in (links, links.reverse):
-            for v in sinks:
-                asked = _of_sink(way, look, v)
-                early = next(asked, None)
-                if early is not None:
-                    yield early
-                    late.append(asked)
-        for asked in late:
-            yield from asked
+    """What to ask, the most telling first: one member per colour, with everything that it needs and then with what
+    comes from far away; then the members that look like one of these already, as many as ``MOST_WORK`` allows (nodes
+    may look alike and not be)."""
+    first = look.first.tolist()
+    late = []
+    for way in (links, links.reverse):
+        for v in first:
+            asked = _of_sink(way, look, v)
+            early = next(asked, None)
+            if early is not None:
+                yield early
+                late.append(asked)
+    for asked in late:
+        yield from asked
+    alike = links.members[~np.isin(links.members, look.first)].tolist()
+    for way in (links, links.reverse):
+        for v in alike[: MOST_WORK // max(1, links.links)]:
+            early = next(_of_sink(way, look, v), None)
+            if early is not None:
+                yield early
 
 
 def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolArray) -> Proven | None:
@@ -205,18 +213,16 @@ def _scaled(links: Links, head: IntArray, supply: IntArray, seconds: Fraction) -
     factor = max(1, 2**FLOW_BITS // total)
     open_ticks = np.maximum(float(seconds * links.ticks) - head, 0.0)
     carried = links.rate * (float(links.unit / links.ticks * factor)) * open_ticks
+    carried = np.where(carried > 0, carried * (1 + SLACK) + 1, 0.0)
     return np.minimum(carried, float(total * factor)).astype(np.int64), supply * factor
 
 
 def _words(links: Links, inside: BoolArray, volume: int, weight: IntArray, head: IntArray) -> str:
     side = ~inside if links.turned else inside
-    outside = links.instance.machine.nodes - int(side.sum())
-    names = links.instance.machine.names
-    alone = np.flatnonzero(~side) if outside == 1 else np.flatnonzero(side)
-    if min(outside, int(side.sum())) == 1:
-        where = f"{'into' if outside == 1 else 'out of'} {names[int(alone[0])]}"
-    else:
-        where = f"out of a set of {int(side.sum())} of {len(side)} nodes"
+    leaves = 2 * int(side.sum()) <= len(side)
+    smaller = np.flatnonzero(side if leaves else ~side)
+    name = links.instance.machine.names[int(smaller[0])]
+    where = f"{'out of' if leaves else 'into'} {name if len(smaller) == 1 else f'a set of {len(smaller)} nodes'}"
     rate = float(sum(weight.tolist()) * links.unit) / 1e9
     text = f"{shown(volume, BYTES)} must pass {rate:.6g} GB/s {where}"
     soonest = int(head.min())

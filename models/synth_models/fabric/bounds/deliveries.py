@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.gossip import counts_each
@@ -48,6 +49,7 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.parts.collective import EVERYONE
 
 MOST_ORIGINS = 512  # whose ways are computed at every step of the search
+LEAST_SHARE = 0.02  # of the bound so far that latency must have
 
 
 class Origin:
@@ -112,12 +114,21 @@ def strongest_deliveries(links: Links, look: Colours, more: Callable[[], bool], 
     """The strongest bound by deliveries that is found while ``more()``, or ``known`` if none is stronger."""
     origin, goal, _ = links.blocks
     best = known
+    if _longest_way(links, look) < LEAST_SHARE * known.seconds * links.ticks:
+        return best
     for way in (links, links.reverse):
         if (origin == EVERYONE).all() and (goal == EVERYONE).all():
             best = _strongest(_Allreduce(way), look, more, best) if len(links.members) <= MOST_ORIGINS else best
         elif (way.blocks[1] == EVERYONE).all():
             best = _strongest(_FromEach(way, look), look, more, best)
     return best
+
+
+def _longest_way(links: Links, look: Colours) -> int:
+    """The longest latency distance of a member that looks special, in ticks: what relayed bytes come later is less."""
+    return max(
+        int(distances(way, way.delay, [u])[links.members].max()) for way in (links, links.reverse) for u in look.first
+    )
 
 
 class _FromEach:
@@ -153,7 +164,7 @@ class _FromEach:
             straight = (direct[0] <= relayed[0]) & (wanted > 0)
             cost = np.minimum(direct[0], relayed[0])
             goals = np.flatnonzero(wanted)
-            values.append(sum(int(wanted[v]) * int(cost[v]) for v in goals))
+            values.append(exact_dot(wanted[goals], cost[goals]))
             one = origin.load(direct, np.where(straight, wanted, 0), 0)
             two = origin.load(relayed, np.where(straight, 0, wanted), 1)
             found.append([a + b for a, b in zip(one, two, strict=True)])

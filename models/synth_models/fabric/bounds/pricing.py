@@ -164,13 +164,20 @@ def improved(
     paid is moved on until nothing is gained (Newton's method). ``exactly`` is what whole prices are worth, ``made`` a
     bound from them."""
     for _ in range(NEWTON):
-        before = best
+        chosen, promised = None, best.seconds
         for x in list(best_prices(resources, worth, float(best.seconds), more))[-CANDIDATES:]:
             for lengths in whole_prices(resources, x):
-                value = exactly(lengths)
-                if value and (seconds := time_to_pay(resources, lengths, value)) > best.seconds:
-                    best = made(lengths, seconds)
-        if best is before or not more():
+                value = int(worth(lengths)[0].sum())
+                if value and (seconds := time_to_pay(resources, lengths, value)) > promised:
+                    chosen, promised = lengths, seconds
+        if chosen is None:
+            break
+        value = exactly(chosen)
+        seconds = time_to_pay(resources, chosen, value) if value else Fraction(0)
+        if seconds <= best.seconds:
+            break
+        best = made(chosen, seconds)
+        if not more():
             break
     return best
 

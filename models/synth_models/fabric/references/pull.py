@@ -16,6 +16,7 @@ valid by construction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -26,16 +27,22 @@ from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
 from synth_models.fabric.references.pulling import exchange
 from synth_models.fabric.references.pulling.board import Board
+from synth_models.fabric.references.pulling.floor import floor
 from synth_models.fabric.references.pulling.game import Game, Moves, Pieces, cut_blocks, schedule_of
 from synth_models.fabric.references.pulling.packing import pushed
 from synth_models.fabric.references.pulling.tries import Tries
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
-WORK = 1.5e7  # looks at a route that one search may take
-SLICE = 200  # rounds between looks at the time limit
-MOST_TRANSFERS = 60_000  # of the schedules whose pieces are grown one by one
-MOST_CHUNKS = 256
+WORK = 4e6  # looks at a route that one search may take
+SLICE = 100  # rounds between looks at the time limit
+MOST_TRANSFERS = 16_000  # of a schedule with more than one piece a block
+MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on
+MOST_PUSHED = 400_000  # and that is pushed together
+MOST_CHUNKS = 128
+WORTH = 0.995  # more pieces are tried while they bring at least this
+ENOUGH = 0.9995  # restarts go on while each brings at least this
 RUIN = 4  # pieces taken out at once, at most
+PATIENCE = (1.0, 0.0, 0.5, 3.0)
 LADDERS = 24
 
 
@@ -47,6 +54,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
     restarts = int(options.method.get("restarts", 8))
+    tries.floor = _floor(tries)
     if instance.collective == "allreduce":
         _allreduce(tries, restarts)
     else:
@@ -65,6 +73,11 @@ class _Cut:
     pieces: Pieces
     chunks: int
 
+    @property
+    def transfers(self) -> int:
+        """How often a piece has to arrive, at least."""
+        return len(self.pieces) + int(np.sum(self.pieces.goal < 0)) * (int(np.sum(self.board.is_member)) - 2)
+
     @classmethod
     def of(cls, instance: FabricInstance, chunks: int, seed: int, roots: IntArray | None = None) -> _Cut:
         """Every block in so many pieces. ``roots``: the ranks that an allreduce sums up at, by turns."""
@@ -74,7 +87,7 @@ class _Cut:
             origin, goal = np.resize(roots, len(block)), np.full(len(block), EVERYONE)
         elif instance.collective in REDUCING:
             origin, goal = goal, origin
-        rounds = 4 if len(instance.members) <= 128 else 2
+        rounds = 4 if len(instance.members) <= 128 else 2 if len(instance.members) <= 384 else 1
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, chunks))
         board = Board.of(instance, ticks, int(np.median(size)), rounds, seed)
         return cls(board, Pieces.of(board, block, size, origin, goal), chunks)
@@ -106,50 +119,74 @@ def _grown(tries: Tries, restarts: int) -> None:
     """Everything but an allreduce: several numbers of chunks, the best two searched."""
     instance, seed = tries.instance, tries.options.seed
     backwards = instance.collective in REDUCING
-    first: list[tuple[int, _Cut]] = []
+    first: list[tuple[float, _Cut]] = []
     worse = 0
     for chunks in _numbers_of_chunks(tries, _deliveries(instance)):
         if tries.over() or worse == 2:
             break
         cut = _Cut.of(instance, chunks, seed)
-        moves = _played(tries, cut, backwards, 0, 1 if len(cut.pieces) > 2000 else 2)
-        better = _offer(tries, cut, moves, backwards, f"{chunks} pieces a block")
-        worse = 0 if better else worse + 1
-        first.append((_scaled(moves.completion, cut), cut))
+        before = min((time for time, _ in first), default=float("inf"))
+        times = [_try(tries, cut, backwards, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
+        worse = 0 if min(times) < before * WORTH else worse + 1
+        first.append((min(times), cut))
     first.sort(key=lambda pair: (pair[0], pair[1].chunks))
     for restart in range(restarts):
+        before = tries.time
         for _, cut in first[: 2 if restart < 2 else 1]:
-            if tries.over():
+            if tries.over() or cut.transfers > MOST_SEARCHED:
                 return
-            moves = _played(tries, cut, backwards, restart + 1, None)
-            _offer(tries, cut, moves, backwards, f"{cut.chunks} pieces a block")
+            _try(tries, cut, backwards, restart, True)
+        if restart and not _worth(tries, before):
+            break
 
 
-def _scaled(completion: int, cut: _Cut) -> int:
-    return completion * 10**12 // cut.board.ticks
+def _worth(tries: Tries, before: Fraction | None) -> bool:
+    """Whether the last restart brought enough for another one."""
+    return before is None or (tries.time is not None and float(tries.time) < float(before) * ENOUGH)
 
 
-def _offer(tries: Tries, cut: _Cut, moves: Moves, backwards: bool, told: str) -> bool:
+def _floor(tries: Tries) -> float:
+    roots = np.array(tries.instance.members[:1]) if tries.instance.collective == "allreduce" else None
+    cut = _Cut.of(tries.instance, 1, tries.options.seed, roots)
+    return floor(tries.instance, cut.board)
+
+
+def _try(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
+    """One game, offered; its seconds."""
+    moves = _played(tries, cut, backwards, restart, search)
     adds = np.full(len(moves.piece), backwards)
-    return tries.offer(schedule_of(cut.board, cut.pieces, pushed(cut.board, cut.pieces, moves, 3), adds), told)
+    moves = _pushed(cut, moves)
+    tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
+    return moves.completion / cut.board.ticks
 
 
-def _played(tries: Tries, cut: _Cut, backwards: bool, restart: int, rounds: int | None) -> Moves:
-    """One game: begun in random order, improved (``rounds``, or as many as the work allows); with forward times."""
+def _pushed(cut: _Cut, moves: Moves) -> Moves:
+    return pushed(cut.board, cut.pieces, moves, 2) if len(moves.piece) <= MOST_PUSHED else moves
+
+
+def _played(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:
+    """One game: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
     board = cut.board.turned() if backwards else cut.board
     game = Game(tries.instance, board, cut.pieces)
     random = np.random.default_rng([tries.options.seed, restart, cut.chunks])
-    game.begin(random.permutation(len(cut.pieces)), int(random.integers(2**31)))
-    looks = len(board.source) * max(1.0, float(np.mean(cut.pieces.goal < 0)) * 2) * RUIN / 2
-    left = int(min(4000, max(20, WORK / looks))) if rounds is None else rounds
-    while left > 0 and not (tries.best is not None and tries.options.out_of_time()):
-        made = game.improve(min(left, SLICE), RUIN, 0, int(random.integers(2**31)))
-        if made < min(left, SLICE):
-            break
-        left -= made
-    if left > 0 and tries.options.out_of_time():
-        tries.hurried = True
-    moves = game.moves()
+    moves = None
+    if game.wide:
+        moves = game.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
+        if moves is not None and search:
+            game.load(moves)
+    if moves is None:
+        game.begin(random.permutation(len(cut.pieces)), int(random.integers(2**31)))
+    if search:
+        looks = len(board.source) * RUIN * (3.0 if game.wide else 0.5)
+        left = int(min(2000, max(20, WORK / looks)))
+        while left > 0 and not (tries.best is not None and tries.options.out_of_time()):
+            made = game.improve(min(left, SLICE), RUIN, 0, int(random.integers(2**31)))
+            if made < min(left, SLICE):
+                break
+            left -= made
+        moves = None
+    if moves is None:
+        moves = game.moves()
     return moves.backwards(moves.completion) if backwards else moves
 
 
@@ -169,17 +206,20 @@ def _allreduce(tries: Tries, restarts: int) -> None:
                 break
             cut = _Cut.of(instance, min(chunks * len(roots), total), tries.options.seed, roots)
             before = tries.times.get(told)
-            moves, adds = _both(tries, cut, 0, 2)
+            moves, adds = _both(tries, cut, 0, False)
             tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), told)
-            worse = 0 if before is None or tries.times[told] < before else worse + 1
-            first.append((_scaled(moves.completion, cut), cut.chunks, cut, told))
+            worse = 0 if before is None or float(tries.times[told]) < float(before) * WORTH else worse + 1
+            first.append((moves.completion / cut.board.ticks, cut.chunks, cut, told))
     first.sort(key=lambda row: row[:2])
     for restart in range(restarts):
+        now = tries.time
         for _, _, cut, told in first[: 2 if restart < 2 else 1]:
-            if tries.over():
+            if tries.over() or cut.transfers > MOST_SEARCHED:
                 return
-            moves, adds = _both(tries, cut, restart + 1, None)
+            moves, adds = _both(tries, cut, restart + 1, True)
             tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), told)
+        if restart and not _worth(tries, now):
+            break
 
 
 def _centres(tries: Tries, count: int) -> IntArray:
@@ -195,10 +235,10 @@ def _centres(tries: Tries, count: int) -> IntArray:
     return found
 
 
-def _both(tries: Tries, cut: _Cut, restart: int, rounds: int | None) -> tuple[Moves, BoolArray]:
+def _both(tries: Tries, cut: _Cut, restart: int, search: bool) -> tuple[Moves, BoolArray]:
     """Summing up and spreading out, overlapped."""
-    up = _played(tries, cut, True, 2 * restart, rounds)
-    down = _played(tries, cut, False, 2 * restart + 1, rounds)
+    up = _played(tries, cut, True, 2 * restart, search)
+    down = _played(tries, cut, False, 2 * restart + 1, search)
     count = len(up.piece)
     joined = Moves(
         np.concatenate([up.piece, down.piece]),
@@ -207,7 +247,7 @@ def _both(tries: Tries, cut: _Cut, restart: int, rounds: int | None) -> tuple[Mo
         np.concatenate([up.lag, down.lag]),
         up.completion + down.completion,
     )
-    return pushed(cut.board, cut.pieces, joined, 4), np.arange(len(joined.piece)) < count
+    return _pushed(cut, joined), np.arange(len(joined.piece)) < count
 
 
 def _exchanged(tries: Tries) -> None:

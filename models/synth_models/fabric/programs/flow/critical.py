@@ -8,6 +8,7 @@ of exact, and for any routes. Pieces of a part are alike, so what is looked thro
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,32 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Busiest:
+    """The weight of a hop: the sum, over the links that its piece has yet to cross, of (left on the link / most left on
+    any) to the ``power``, plus ``far`` times the hops left, plus a little chance. ``backwards``: time runs from the
+    end, every piece from its goal to its origin."""
+
+    power: float
+    far: float = 0.0
+    backwards: bool = False
+
+    @property
+    def name(self) -> str:
+        """How a message calls it."""
+        return f"busiest links first{', backwards' if self.backwards else ''} ({self.power:g}, {self.far:g})"
+
+
+BUSIEST = (
+    Busiest(16.0),
+    Busiest(16.0, backwards=True),
+    Busiest(4.0),
+    Busiest(4.0, backwards=True),
+    Busiest(64.0),
+    Busiest(16.0, 0.3),
+)
+
+
 def looks(pieces: Pieces) -> float:
     """About how many links are looked at: for every transfer and each of its links, the hops that cross that link."""
     plan = pieces.plan
@@ -29,30 +56,37 @@ def looks(pieces: Pieces) -> float:
     return float(each[plan.path[pieces.part]].sum()) * 3
 
 
-def critical_order(pieces: Pieces, bookings: Bookings, power: float, far: float, seed: int) -> IntArray:
-    """Start ticks (about) under the rule; weight of a hop: the sum over its links of (left on the link / most left on
-    any) to the ``power``, plus ``far`` times the hops left, plus a little chance."""
+def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int) -> IntArray:
+    """Start ticks under the rule: an order, since links may be a little late, never early."""
     moves, machine = bookings.transfers, bookings.instance.machine
+    length = np.diff(moves.route_start)
     first_piece = np.flatnonzero(pieces.turn == 0)
     transfer_of_piece = np.cumsum(pieces.hops) - pieces.hops
-    hops = pieces.hops[first_piece]
-    part_start = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
-    return _run(
+    part_start = np.concatenate([[0], np.cumsum(pieces.hops[first_piece])]).astype(np.int64)
+    turned = np.arange(len(pieces.piece))
+    offset = bookings.offset
+    if rule.backwards:
+        turned = transfer_of_piece[pieces.piece] + pieces.hops[pieces.piece] - 1 - pieces.hop
+        offset = np.repeat(bookings.took, length) - bookings.offset - bookings.duration
+    begins = np.concatenate([[0], np.cumsum(length[turned])]).astype(np.int64)
+    at = np.repeat(moves.route_start[:-1][turned] - begins[:-1], length[turned]) + np.arange(begins[-1])
+    start = _run(
         part_start,
         np.append(first_piece, len(pieces.part)).astype(np.int64),
         transfer_of_piece.astype(np.int64),
-        moves.route_start,
-        moves.link,
+        begins,
+        moves.link[at],
         machine.group,
         machine.links,
         len(machine.group_names),
-        bookings.offset,
-        bookings.duration,
-        bookings.took,
-        power,
-        far,
+        offset[at],
+        bookings.duration[at],
+        bookings.took[turned],
+        rule.power,
+        rule.far,
         np.random.default_rng(seed).random(int(part_start[-1])) * 1e-3,
-    )
+    )[turned]  # turning a piece's hops twice leaves them as they were
+    return -start - bookings.took if rule.backwards else start
 
 
 @jit
@@ -125,42 +159,46 @@ def _run(
             if code < resources:
                 begin, end = across_start[code], across_start[code + 1]
             elif code < resources + rows:
-                single = code - resources
+                single = np.int64(code - resources)
                 have[single] += 1
             else:
-                single = code - resources - rows
+                single = np.int64(code - resources - rows)
             for q in range(begin, end):
-                r = single if single >= 0 else across[q]
-                if have[r] > 0 and seen[r] != now:
-                    seen[r] = now
-                    chosen[count] = r
+                row = single if single >= 0 else across[q]
+                if have[row] > 0 and seen[row] != now:
+                    seen[row] = now
+                    chosen[count] = row
                     count += 1
         if count == 0:
             continue
         most = max(left.max(), 1.0)
         kept = 0
         for c in range(count):
-            r = chosen[c]
-            i = transfer_of_piece[first_piece[part_of[r]] + sent[r]] + r - part_start[part_of[r]]
+            row = chosen[c]
+            i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
             when = now
-            total = far * (part_start[part_of[r] + 1] - r) + chance[r]
+            total = far * (part_start[part_of[row] + 1] - row) + chance[row]
             for k in range(route_start[i], route_start[i + 1]):
                 e = link[k]
                 when = max(when, free[e] - offset[k])
-                total += (left[e] / most) ** power
                 if group[e] >= 0:
                     when = max(when, free[links + group[e]] - offset[k])
+            last = i + part_start[part_of[row] + 1] - row
+            for k in range(route_start[i], route_start[last]):  # hops to come count too
+                e = link[k]
+                total += (left[e] / most) ** power
+                if group[e] >= 0:
                     total += (left[links + group[e]] / most) ** power
             if when == now:
-                chosen[kept] = r
+                chosen[kept] = row
                 weight[kept] = -total
                 kept += 1
             elif when <= now + latest:
-                heapq.heappush(events, (when, resources + rows + r))
+                heapq.heappush(events, (when, resources + rows + row))
         for c in np.argsort(weight[:kept]):
-            r = chosen[c]
-            while have[r] > 0:
-                i = transfer_of_piece[first_piece[part_of[r]] + sent[r]] + r - part_start[part_of[r]]
+            row = chosen[c]
+            while have[row] > 0:
+                i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
                 fits = True
                 for k in range(route_start[i], route_start[i + 1]):
                     e = link[k]
@@ -170,8 +208,8 @@ def _run(
                 if not fits:
                     break
                 start[i] = now
-                have[r] -= 1
-                sent[r] += 1
+                have[row] -= 1
+                sent[row] += 1
                 for k in range(route_start[i], route_start[i + 1]):
                     e = link[k]
                     free[e] = now + offset[k] + duration[k]
@@ -182,6 +220,6 @@ def _run(
                         free[g] = max(free[g], free[e])
                         left[g] -= duration[k]
                         heapq.heappush(events, (now + duration[k], np.int64(g)))
-                if r + 1 < part_start[part_of[r] + 1]:
-                    heapq.heappush(events, (now + took[i], resources + r + 1))
+                if row + 1 < part_start[part_of[row] + 1]:
+                    heapq.heappush(events, (now + took[i], resources + row + 1))
     return start

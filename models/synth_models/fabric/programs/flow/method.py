@@ -20,9 +20,12 @@ from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
 from synth_models.fabric.programs.flow.search import Found, best_schedule
 from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, orbits, symmetries
+from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+_NONE = np.zeros(0, dtype=np.int64)
+NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     blocks = instance.blocks
     if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
         return Outcome("unsupported", message=f"flow moves blocks from rank to rank; {instance.collective} does not")
+    if not len(blocks):
+        return Outcome("finished", NOTHING, message="nothing has to move")
     begun = time.monotonic()
     fluid = fluid_optimum(instance, options)
     if fluid is None:

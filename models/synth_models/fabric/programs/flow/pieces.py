@@ -84,8 +84,8 @@ def cut(plan: Plan, most_bytes: float) -> Pieces:
     return Pieces(plan, part, size, turn, turns[part], hops, piece, hop)
 
 
-def transfers(pieces: Pieces, priority: IntArray) -> Transfers:
-    """The pieces' hops as transfers: each waits for the hop before it."""
+def transfers(pieces: Pieces, priority: IntArray | None = None) -> Transfers:
+    """The pieces' hops as transfers: each waits for the hop before it. Without ``priority`` all have the same."""
     plan = pieces.plan
     at = plan.first_hop[plan.path[pieces.part[pieces.piece]]] + pieces.hop
     length = plan.hop_start[at + 1] - plan.hop_start[at]
@@ -96,7 +96,7 @@ def transfers(pieces: Pieces, priority: IntArray) -> Transfers:
         pieces.bytes,
         pieces.piece,
         np.zeros(len(pieces.piece), dtype=bool),
-        priority,
+        np.zeros(len(pieces.piece), dtype=np.int64) if priority is None else priority,
         route_start,
         plan.routes.link[_ranges(plan.hop_start[at], length)],
         np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),

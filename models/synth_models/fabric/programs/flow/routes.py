@@ -52,6 +52,8 @@ def decomposed(arcs: Arcs, demand: Demand, flow: Flow) -> Routes:
             out_arc,
             SLIVER * float(demand.bytes[c].max()),
         )
+        if arcs.states > arcs.machine.nodes:
+            first, path = _without_circles(arcs, first, path)
         source.append(np.full(len(ends), s, dtype=np.int64))
         goal.append(ends)
         share.append(amounts)
@@ -137,6 +139,27 @@ def _sorted(routes: Routes, arcs: Arcs) -> Routes:
     start = np.concatenate([[0], np.cumsum(length[kept])]).astype(np.int64)
     at = np.repeat(routes.start[kept] - start[:-1], length[kept]) + np.arange(start[-1])
     return Routes(source[by], goal[by], share[by], routes.kind[kept], start, routes.link[at])
+
+
+def _without_circles(arcs: Arcs, start: IntArray, path: IntArray) -> tuple[IntArray, IntArray]:
+    """The paths without what lies between two visits of one node (in two states of it)."""
+    kept: list[int] = []
+    begins = [0]
+    node = arcs.machine.network.dst[arcs.link]
+    for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+        way: list[int] = []
+        at: dict[int, int] = {}
+        for arc in path[a:b].tolist():
+            v = int(node[arc])
+            if v in at:
+                del way[at[v] :]
+                at = {u: place for u, place in at.items() if place <= at[v]}
+            else:
+                way.append(arc)
+                at[v] = len(way)
+        kept += way
+        begins.append(len(kept))
+    return np.array(begins, dtype=np.int64), np.array(kept, dtype=np.int64)
 
 
 def _rows(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.parts.timing import completion, timed
-from synth_models.fabric.programs.flow.critical import critical_order, looks
+from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
 from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
 from synth_models.fabric.programs.flow.routes import Routes, link_seconds
@@ -21,6 +21,7 @@ from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
+Order = Rule | Busiest
 
 MOST_TRANSFERS = 3_000_000  # of one schedule
 MOST_TIMED = 2_000  # transfers, up to which the order of time is tried too, not only insertion
@@ -31,7 +32,7 @@ CLOSE = 1.0002  # times what nothing can beat: near enough to stop
 SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the method's ``chunks`` may ask for it)
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
-CRITICAL = ((4.0, 0.0), (16.0, 0.0), (64.0, 0.0), (16.0, 0.3))  # powers and weights of hops left
+ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
 LOOKS_PER_S, SHARE_OF_LOOKS = 1e8, 0.1  # of the time that is left, what one try of these may take
 STARTS = 4  # first schedules that are improved
 IDLE = 40  # tries in a row without gain, after which improvement ends
@@ -104,11 +105,17 @@ class _Search:
         self.tries += 1
         return _Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
 
-    def first(self, pieces: Pieces, rule: Rule, words: str) -> _Draft:
-        """One order of the pieces, by insertion and, if there are not too many, in time."""
-        moves = transfers(pieces, priorities(pieces, rule, self.options.seed))
+    def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
+        """The pieces in one order; None where to find the order takes too long."""
+        if isinstance(order, Busiest) and looks(pieces) > LOOKS_PER_S * SHARE_OF_LOOKS * self.left and self.drafts:
+            return None
+        moves = transfers(pieces, priorities(pieces, order, self.options.seed) if isinstance(order, Rule) else None)
         bookings = Bookings.of(self.instance, moves)
-        draft = self.draft(bookings, bookings.placed(moves.priority), f"{words}, {rule.name}")
+        words = f"{words}, {order.name}"
+        if isinstance(order, Busiest):
+            found = critical_order(pieces, bookings, order, self.options.seed)
+            return self.draft(bookings, bookings.placed(ranked(found)), words)
+        draft = self.draft(bookings, bookings.placed(moves.priority), words)
         if len(pieces.piece) > MOST_TIMED or self.over:
             return draft
         schedule = timed(self.instance, moves, bookings.ticks_per_s)
@@ -116,14 +123,26 @@ class _Search:
             return draft
         hop_by_hop = self.instance.switching.mode == "store_and_forward"
         start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
-        return self.draft(bookings, start, draft.words)
+        return self.draft(bookings, start, words)
 
-    def critical(self, pieces: Pieces, power: float, far: float, words: str) -> _Draft:
-        """The order that keeps the busiest links busy."""
-        moves = transfers(pieces, np.zeros(len(pieces.piece), dtype=np.int64))
-        bookings = Bookings.of(self.instance, moves)
-        start = bookings.placed(ranked(critical_order(pieces, bookings, power, far, self.options.seed)))
-        return self.draft(bookings, start, f"{words}, busiest links first ({power:g}, {far:g})")
+    def sizes(self, name: str, plan: Plan, needs_s: float) -> None:
+        """First drafts of a plan, in smaller and smaller pieces while these gain."""
+        worse = 0
+        orders: Sequence[Order] = (*RULES, *BUSIEST)
+        for number, (pieces, size) in enumerate(_sizes(self.instance, plan, self.options.method.get("chunks"))):
+            if self.drafts and self.drafts[0].seconds <= needs_s * CLOSE:
+                return
+            found: list[tuple[_Draft, Order]] = []
+            for order in orders:
+                if not self.over:
+                    draft = self.first(pieces, order, f"{name}, pieces of at most {size} bytes")
+                    found += [(draft, order)] if draft is not None else []
+            found.sort(key=lambda entry: entry[0].seconds)
+            if number + 1 >= ALL_ORDERS:
+                orders = [order for _, order in found[:BEST_ORDERS]]
+            worse = 0 if found and self.keep(found[0][0]) else worse + 1
+            if self.over or worse == WORSE:
+                return
 
 
 def best_schedule(
@@ -136,22 +155,8 @@ def best_schedule(
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
     search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
     for name, plan, needs_s in _plans(instance, routings):
-        worse = 0
-        for pieces, size in _sizes(instance, plan, options.method.get("chunks")):
-            if search.drafts and search.drafts[0].seconds <= needs_s * CLOSE:
-                break
-            words, best = f"{name}, pieces of at most {size} bytes", None
-            for rule in RULES:
-                if not search.over:
-                    draft = search.first(pieces, rule, words)
-                    best = draft if draft.beats(best) else best
-            for power, far in CRITICAL:
-                if not search.over and looks(pieces) < LOOKS_PER_S * SHARE_OF_LOOKS * search.left:
-                    draft = search.critical(pieces, power, far, words)
-                    best = draft if draft.beats(best) else best
-            worse = 0 if best is not None and search.keep(best) else worse + 1
-            if search.over or worse == WORSE:
-                break
+        if not search.over:
+            search.sizes(name, plan, needs_s)
     search.until += (1 - FIRST_SHARE) * seconds
     _improve(search)
     best = search.drafts[0]
@@ -167,7 +172,7 @@ def _compiled(instance: FabricInstance, routes: Routes) -> None:
     bookings = Bookings.of(instance, moves)
     improved(bookings, bookings.placed(moves.priority), math.inf, 0)
     timed(instance, moves)
-    critical_order(pieces, bookings, 1.0, 0.0, 0)
+    critical_order(pieces, bookings, BUSIEST[0], 0)
 
 
 def _improve(search: _Search) -> None:

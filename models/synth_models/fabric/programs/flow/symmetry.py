@@ -204,12 +204,12 @@ def _refined(machine: Machine, kind: Hashes, ours: Hashes, theirs: Hashes) -> tu
 
 def _round(machine: Machine, kind: Hashes, colour: Hashes) -> Hashes:
     net, group = machine.network, machine.group
-    held = np.where(group >= 0, colour[np.where(group >= 0, machine.nodes + group, 0)], np.uint64(0))
-    link = _mixed(colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7))
-    found: Hashes = (colour * np.uint64(11)).astype(np.uint64)
+    held = np.where(group >= 0, colour[np.where(group >= 0, machine.nodes + group, 0)], 0).astype(np.uint64)
+    both: Hashes = colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7)
+    link = _mixed(both)
+    found: Hashes = colour * np.uint64(11)
     np.add.at(found, net.src, _mixed(link + np.uint64(1)))
     np.add.at(found, net.dst, _mixed(link + np.uint64(2)))
     grouped = group >= 0
     np.add.at(found, machine.nodes + group[grouped], _mixed(link[grouped] + np.uint64(3)))
-    result: Hashes = found.astype(np.uint64)
-    return _mixed(result)
+    return _mixed(found)

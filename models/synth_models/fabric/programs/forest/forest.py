@@ -7,23 +7,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.programs.forest.balance import balance
 from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
 from synth_models.fabric.programs.forest.splitting import split_off, trim
+
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass
 class Forest:
     """``trees`` over positions in ``nodes`` given to :func:`forest_of`, ``per_root`` copies for every root of weight
-    1; ``shares``: routes of the capacity between two members; ``cut_rate``: what the cuts of the machine allow."""
+    1; ``shares``: routes of the capacity between two members; ``capacity``: the same in sum, shape (n, n);
+    ``cut_rate``: what the cuts of the machine allow; ``unit``: bytes/s of a unit of capacity."""
 
     trees: Trees
     per_root: int
     rate: Fraction
     cut_rate: Fraction
+    unit: Fraction
     shares: dict[tuple[int, int], list[Share]]
+    capacity: IntArray
     seconds: dict[str, float]
     remark: str
 
@@ -41,6 +48,9 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
     set_rate(fluid)
     cut_rate = fluid.rate
     clock.append(time.monotonic())
+    if balance(machine_fluid := fluid_of(machine, members, roots)):
+        fluid = machine_fluid
+        set_rate(fluid)
     trim(fluid)
     split_off(fluid)
     set_rate(fluid)  # the same again, unless a switch takes in more than it lets out
@@ -62,7 +72,27 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
         fluid.trees,
         fluid.rate,
         cut_rate,
-        {pair: parts for pair, parts in fluid.shares.items() if parts},
+        fluid.unit,
+        {pair: _straight(parts, machine) for pair, parts in fluid.shares.items() if parts},
+        capacity,
         {name: after - before for name, before, after in zip(names, clock, clock[1:], strict=False)},
         "".join(remarks),
     )
+
+
+def _straight(parts: list[Share], machine: Machine) -> list[Share]:
+    """The shares with routes that pass no node twice (splitting may join such), equal routes together."""
+    total: dict[tuple[int, ...], int] = {}
+    src, dst = machine.network.src, machine.network.dst
+    for amount, route in parts:
+        kept: list[int] = []
+        for e in route:
+            while kept and int(dst[e]) in {int(src[x]) for x in kept}:
+                if int(dst[e]) == int(src[kept[-1]]):
+                    kept.pop()
+                    break
+                kept.pop()
+            else:
+                kept.append(e)
+        total[tuple(kept)] = total.get(tuple(kept), 0) + amount
+    return [(amount, route) for route, amount in total.items()]

@@ -32,12 +32,26 @@ from synth_models.fabric.parts.timing import Transfers, completion, timed
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
 from synth_models.fabric.programs.forest.justify import justified
 from synth_models.fabric.programs.forest.near import near_tree
-from synth_models.fabric.programs.forest.plan import Move, Plan, Table, down, table_of, transfers_of, up, up_and_down
-from synth_models.fabric.programs.forest.rounds import round_of, rounds
+from synth_models.fabric.programs.forest.plan import (
+    Move,
+    Plan,
+    Table,
+    down,
+    seconds_of,
+    stopping_at_ranks,
+    table_of,
+    transfers_of,
+    up,
+    up_and_down,
+)
+from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
+from synth_models.fabric.programs.forest.spanning import spanning_trees
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
 MOST_TRANSFERS = 600_000
+FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
+SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
 PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
 ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
@@ -56,6 +70,7 @@ class _Best:
 
     def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
         """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
+        transfers = stopping_at_ranks(transfers, self.instance.machine)
         took = self._offer(transfers, how, in_order)
         schedule = self.last
         for _ in range(PUSHES if len(transfers.piece) <= PUSHED else 0):
@@ -142,18 +157,43 @@ def _planned(instance: FabricInstance) -> tuple[Plan, Fraction, str, dict[str, f
             for root, weight, moves in ups:
                 plan.add(block(root), weight, moves)
             return plan, share / inward.rate, _words(instance, inward, plan, share), inward.seconds
-        outward = forest_of(instance.machine, nodes, roots)
-        downs = list(_trees(outward, nodes, down))
-        for weight, first, second in _paired(ups, downs):
-            plan.add(0, weight, up_and_down(first, second))
-        fluid_s = share / inward.rate + share / outward.rate
-        words = f"{_fluid_words(instance, fluid_s)} by reduce_scatter and allgather over the same roots, piece by piece"
-        spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
-        return plan, fluid_s, f"{words}; {len(plan.moves)} trees of up to {plan.hops} hops{outward.remark}", spent
+        return _allreduce(instance, inward, ups)
     outward = forest_of(instance.machine, nodes, roots)
     for root, weight, moves in _trees(outward, nodes, down):
         plan.add(block(root), weight, moves)
     return plan, share / outward.rate, _words(instance, outward, plan, share), outward.seconds
+
+
+def _allreduce(
+    instance: FabricInstance, inward: Forest, ups: list[tuple[int, Fraction, list[Move]]]
+) -> tuple[Plan, Fraction, str, dict[str, float]]:
+    """The better of trees up and down from every member, and of one packing of spanning trees used both ways."""
+    machine, nodes, sizes = instance.machine, list(instance.members), instance.blocks.bytes
+    outward = forest_of(machine, nodes, _roots(instance))
+    plan = Plan()
+    for weight, first, second in _paired(ups, list(_trees(outward, nodes, down))):
+        plan.add(0, weight, up_and_down(first, second))
+    fluid_s = seconds_of(plan, machine, sizes)
+    spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
+    words = f"{len(plan.moves)} in-trees each followed by an out-tree of the same root"
+    began = time.monotonic()
+    if len(nodes) > 1:
+        both = np.minimum(outward.capacity, outward.capacity.T)
+        try:
+            trees, rate, copies = spanning_trees(both)
+        except ValueError:  # nothing goes both ways
+            rate = Fraction(0)
+        if rate and instance.bytes / (rate * outward.unit) < fluid_s:
+            plan = Plan()
+            back = {(u, v): outward.shares.get((v, u), []) for u, v in outward.shares}
+            for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
+                first = up(row, back, nodes)
+                plan.add(0, Fraction(count, copies), up_and_down(first, down(row, outward.shares, nodes)))
+            fluid_s = seconds_of(plan, machine, sizes)
+            words = f"{len(plan.moves)} spanning trees ({copies} with multiplicities), each used up and down"
+    spent["packing"] += time.monotonic() - began
+    text = f"{_fluid_words(instance, fluid_s)}; {words}, of up to {plan.hops} hops{outward.remark}"
+    return plan, fluid_s, text, spent
 
 
 def _trees(forest: Forest, nodes: list[int], moves: Any) -> Iterator[tuple[int, Fraction, list[Move]]]:
@@ -172,15 +212,16 @@ def _paired(
 ) -> Iterator[tuple[Fraction, list[Move], list[Move]]]:
     """In-trees and out-trees of the same root, side by side by their shares."""
     for root in dict.fromkeys(root for root, _, _ in ups):
-        first = [[weight, moves] for r, weight, moves in ups if r == root]
-        second = [[weight, moves] for r, weight, moves in downs if r == root]
-        i = j = 0
-        while i < len(first) and j < len(second):
-            part: Any = min(first[i][0], second[j][0])  # type: ignore[type-var]
-            yield part, first[i][1], second[j][1]  # type: ignore[misc]
-            for row in (first[i], second[j]):
-                row[0] -= part  # type: ignore[operator]
-            i, j = i + (first[i][0] == 0), j + (second[j][0] == 0)
+        first = [(weight, moves) for r, weight, moves in ups if r == root]
+        second = [(weight, moves) for r, weight, moves in downs if r == root]
+        while first and second:
+            (a, before), (b, after) = first.pop(), second.pop()
+            part = min(a, b)
+            yield part, before, after
+            if a > part:
+                first.append((a - part, before))
+            if b > part:
+                second.append((b - part, after))
 
 
 def _fluid_words(instance: FabricInstance, fluid_s: Fraction) -> str:
@@ -207,26 +248,43 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
     one = round_of(table, machine, sizes, per_block)
-    times, before, idle = (chunks or 1), None, 0
-    ways = [True, False]  # by height first, or not
-    while not options.out_of_time() and (times == (chunks or 1) or one.size * times <= MOST_TRANSFERS):
-        took: list[tuple[Fraction, bool]] = []
-        for by_height in ways:
-            made = rounds(one, sizes, times, by_height)
+    stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
+    if stretched and chunks is None and one.size * SEVERAL <= MOST_TRANSFERS // 4:
+        _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
+    if best.schedule is None:
+        best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
+
+
+def _rounds(
+    best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
+) -> bool:
+    """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
+    times, before, idle, stretched = (chunks or 1), None, 0, False
+    both = best.instance.collective == "allreduce"
+    ways = [(True, both), (False, both), (True, False)][: 3 if both else 2]
+    while not options.out_of_time():
+        far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
+        if times > (chunks or 1) and one.size * times > (MORE_TRANSFERS if far else MOST_TRANSFERS):
+            break
+        took: list[tuple[Fraction, tuple[bool, bool]]] = []
+        for way in ways:
+            made = rounds(one, sizes, times, *way)
             if made is not None:
-                took.append((best.offer(made[0], f"of {times} rounds with {len(one.tree)} pieces", True), by_height))
+                transfers, period, _ = made
+                stretched |= period > one.period
+                how = f"of {times} rounds with {len(one.tree)} pieces"
+                took.append((best.offer(transfers, how, True), way))
         if not took or chunks is not None:
             break
-        seconds, way = min(took)
+        seconds, fastest = min(took)
         if times >= 4:
-            ways = [way]
+            ways = [fastest]
         idle = idle + 1 if before is not None and seconds > before * (1 - ENOUGH) else 0
         if idle > 1:
             break
         before = seconds if before is None else min(before, seconds)
         times *= 2
-    if best.schedule is None:
-        best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
+    return stretched
 
 
 def _listed(best: _Best, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:

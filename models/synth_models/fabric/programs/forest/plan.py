@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
+from synth_models.fabric.parts.exact import exact
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.timing import Transfers
 
@@ -69,7 +70,7 @@ def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Se
     children: dict[int, list[int]] = {}
     for v, p in enumerate(parent):
         children.setdefault(int(p), []).append(v)
-    order = [v for v in children.get(-1, [])]
+    order = list(children.get(-1, []))
     for u in order:
         order.extend(children.get(u, []))
     moves: list[Move] = []
@@ -113,9 +114,13 @@ def table_of(plan: Plan, machine: Machine) -> Table:
     """Flat arrays of a plan."""
     latency = (machine.network.latency * 1e9).tolist()
     slowness = (2**20 / machine.network.bandwidth * 1e9).tolist()
-    tree_start, adds, before_start, before = [0], [], [0], []
-    option_start, amount, route_start, link = [0], [], [0], []
-    tails, drains = [], []
+    tree_start, before_start, option_start, route_start = [0], [0], [0], [0]
+    adds: list[bool] = []
+    before: list[int] = []
+    amount: list[int] = []
+    link: list[int] = []
+    tails: list[float] = []
+    drains: list[float] = []
     pairs: list[int] = []
     seen: dict[int, tuple[int, float, float]] = {}
     for moves in plan.moves:
@@ -145,15 +150,20 @@ def table_of(plan: Plan, machine: Machine) -> Table:
                 tail[j], drain[j] = max(tail[j], tail[i]), max(drain[j], drain[i])
         tails.extend(tail)
         drains.extend(drain)
-    ints = [np.array(x, dtype=np.int64) for x in (before_start, before, pairs, option_start, amount, route_start, link)]
     return Table(
-        np.array(plan.blocks, dtype=np.int64),
-        plan.weights,
-        np.array(tree_start, dtype=np.int64),
-        np.array(adds, dtype=bool),
-        *ints,
-        np.array(tails).astype(np.int64),
-        np.array(drains).astype(np.int64),
+        block=np.array(plan.blocks, dtype=np.int64),
+        weight=plan.weights,
+        tree_start=np.array(tree_start, dtype=np.int64),
+        adds=np.array(adds, dtype=bool),
+        before_start=np.array(before_start, dtype=np.int64),
+        before=np.array(before, dtype=np.int64),
+        pair=np.array(pairs, dtype=np.int64),
+        option_start=np.array(option_start, dtype=np.int64),
+        amount=np.array(amount, dtype=np.int64),
+        route_start=np.array(route_start, dtype=np.int64),
+        link=np.array(link, dtype=np.int64),
+        tail=np.array(tails).astype(np.int64),
+        drain=np.array(drains).astype(np.int64),
     )
 
 
@@ -192,9 +202,7 @@ def transfers_of(
     tree, size, number, count = pieces_of(table, block_bytes, per_block)
     moves = np.diff(table.tree_start)[tree]
     first = np.concatenate([[0], np.cumsum(moves)]).astype(np.int64)
-    move, option = _moves_and_options(
-        tree, size, first, table.tree_start, table.pair, table.option_start, table.amount
-    )
+    move, option = _moves_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
     piece = np.repeat(np.arange(len(tree), dtype=np.int64), moves)
     route_start, link = _rows_of(option, table.route_start, table.link)
     before_start, before = _rows_of(move, table.before_start, table.before)
@@ -249,3 +257,60 @@ def _moves_and_options(
             move[first[p] + k] = m
             option[first[p] + k] = best
     return move, option
+
+
+def seconds_of(plan: Plan, machine: Machine, block_bytes: IntArray) -> Fraction:
+    """Seconds that the plan's fluid takes: the time of its busiest link, exactly."""
+    total: dict[int, Fraction] = {}
+    for block, weight in zip(plan.blocks, plan.weights, strict=True):
+        total[block] = total.get(block, Fraction(0)) + weight
+    used: dict[int, Fraction] = {}
+    options_of: dict[int, Options] = {}
+    for block, weight, moves in zip(plan.blocks, plan.weights, plan.moves, strict=True):
+        share = int(block_bytes[block]) * weight / total[block]
+        for options, _, _ in moves:
+            used[id(options)] = used.get(id(options), Fraction(0)) + share
+            options_of[id(options)] = options
+    load: dict[int, Fraction] = {}
+    for key, amount in used.items():
+        whole = sum(part for part, _ in options_of[key])
+        for part, route in options_of[key]:
+            for e in route:
+                load[e] = load.get(e, Fraction(0)) + amount * part / whole
+    net, group = machine.network, machine.group
+    times = {e: amount / exact(float(net.bandwidth[e])) for e, amount in load.items()}
+    turns: dict[int, Fraction] = {}
+    for e, took in times.items():
+        if group[e] >= 0:
+            turns[int(group[e])] = turns.get(int(group[e]), Fraction(0)) + took
+    return max([*times.values(), *turns.values()], default=Fraction(0))
+
+
+def stopping_at_ranks(transfers: Transfers, machine: Machine) -> Transfers:
+    """The transfers, those whose routes pass ranks (relays) as one transfer from rank to rank after the other."""
+    inner = ~machine.is_switch[machine.network.dst[transfers.link]]
+    inner[transfers.route_start[1:] - 1] = False
+    if not inner.any():
+        return transfers
+    cuts = np.flatnonzero(inner) + 1
+    route_start = np.sort(np.concatenate([transfers.route_start, cuts]))
+    owner = np.searchsorted(transfers.route_start, route_start[:-1], side="right") - 1
+    first = np.searchsorted(owner, np.arange(len(transfers.piece)), side="left")
+    last = np.searchsorted(owner, np.arange(len(transfers.piece)), side="right") - 1
+    before: list[IntArray] = []
+    for i, who in enumerate(owner.tolist()):
+        if i == first[who]:
+            before.append(last[transfers.before[transfers.before_start[who] : transfers.before_start[who + 1]]])
+        else:
+            before.append(np.array([i - 1], dtype=np.int64))
+    return Transfers(
+        transfers.piece_block,
+        transfers.piece_bytes,
+        transfers.piece[owner],
+        transfers.adds[owner],
+        transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner],
+        route_start.astype(np.int64),
+        transfers.link,
+        np.concatenate([[0], np.cumsum([len(row) for row in before])]).astype(np.int64),
+        np.concatenate(before).astype(np.int64),
+    )

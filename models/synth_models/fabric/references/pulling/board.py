@@ -60,6 +60,7 @@ class Board:
             ranks, start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
             net.latency + size / net.bandwidth, rounds, most, seed,
         )  # fmt: skip
+        row, links = sorted_by_end(row, links, net.dst)  # what enters a rank lies together: the greedy reads it often
         place = np.full(machine.nodes, -1, dtype=np.int64)
         place[ranks] = np.arange(len(ranks))
         member = np.zeros(machine.nodes, dtype=bool)
@@ -106,6 +107,14 @@ def rows_of(key: Any, count: int) -> tuple[IntArray, IntArray]:
     """Positions by key, as rows."""
     start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=count))]).astype(np.int64)
     return start, np.argsort(key, kind="stable").astype(np.int64)
+
+
+def sorted_by_end(row: IntArray, links: IntArray, dst: Any) -> tuple[IntArray, IntArray]:
+    """Routes in the order of the nodes where they end."""
+    order = np.argsort(dst[links[row[1:] - 1]], kind="stable")
+    length = np.diff(row)[order]
+    new = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    return new, links[np.arange(new[-1]) + np.repeat(row[:-1][order] - new[:-1], length)]
 
 
 @jit

@@ -42,6 +42,9 @@ def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> list[
         np.maximum.at(apart.T, group, into.T)
         apart = np.maximum(apart, apart.T)
         limit = np.partition(np.where(np.eye(groups, dtype=bool), INF, apart), 0, axis=1)[:, 0].max()
+        if limit >= INF:
+            return None
+        limit += limit // 4
         new = np.full(groups, -1)
         made = 0
         for a in generator.permutation(groups):
@@ -57,7 +60,7 @@ def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> list[
                     new[b] = made
                     inside.append(int(b))
             made += 1
-        if made == groups or limit >= INF:
+        if made == groups:
             return None
         group = new[group]
         rungs.append(group)

@@ -18,6 +18,7 @@ from synth_models.fabric.references.pulling.search import build, improve
 from synth_models.fabric.references.pulling.spread import spread
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
+MOST_PULLED = 20_000_000  # pieces times ranks of the event-driven greedy
 MOST_GUIDED = 1200  # ranks up to which distances between all of them are known
 NO_PRICE = np.zeros(0)
 NOWHERE = np.zeros((0, 0), dtype=np.int64)
@@ -91,6 +92,8 @@ class Game:
         members = int(np.sum(board.is_member))
         deliveries = int(np.sum(np.where(pieces.goal < 0, members - 1, 1)))
         self.deliveries = deliveries
+        # relays only grow trees: the greedy lets those alone pull that want a piece
+        self.wide = not single and len(pieces) * len(board.ranks) <= MOST_PULLED and members == len(board.ranks)
         self.apart: IntArray | None = None
         self.room = 64 + 2 * deliveries + 8 * len(board.ranks) + len(pieces)
 
@@ -109,8 +112,8 @@ class Game:
                 return self.completion
             self.room *= 2
 
-    def spread(self, seed: int, patience: float) -> int:
-        """Begin with the event-driven greedy (for pieces that all members want). Returns the completion in ticks."""
+    def spread(self, seed: int, patience: float) -> Moves | None:
+        """The event-driven greedy, for pieces that all members want; None if it cannot reach all of them."""
         count = len(self.board.ranks)
         if self.apart is None:
             self.apart = distances(self.field, int(np.argmax(self.pieces.sizes)), count)
@@ -120,11 +123,9 @@ class Game:
                 self.field, self.given, self.board.is_member, self.apart, slack, looks, self.board.resources, seed
             )
             if len(piece) == self.deliveries:
-                break
-        lag = _lag_of_all(self.field, route, self.pieces.kind[piece])
-        self.completion = int((start + lag).max(initial=0))
-        self.spread_moves = Moves(piece, route, start, lag, self.completion)
-        return self.completion
+                lag = _lag_of_all(self.field, route, self.pieces.kind[piece])
+                return Moves(piece, route, start, lag, int((start + lag).max(initial=0)))
+        return None
 
     def load(self, moves: Moves) -> None:
         """Go on from these transfers, with times as the board is played."""

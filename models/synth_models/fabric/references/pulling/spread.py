@@ -19,6 +19,7 @@ import numpy as np
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.board import INF, lag_of, shape
 
+DOORS = 4
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 BIT_OF = np.zeros(64, np.int64)  # BIT_OF[(DE_BRUIJN << i) >> 58] = i: the place of a single set bit
 for _bit in range(64):
@@ -68,16 +69,46 @@ def spread(
     out_route = np.empty(goal, dtype=np.int64)
     out_begin = np.empty(goal, dtype=np.int64)
     done = 0
+    many = 64  # routes that wait for a link: then no arrival is worth another look
+    pause = 8 if ranks > 128 else 0  # looks at most in the time of a piece, on big machines
     free = np.zeros(resources, dtype=np.int64)
     wake = np.full(ranks, np.int64(INF))
-    idle_from = np.zeros(ranks, dtype=np.int64)  # before that nothing can enter the rank
     quick = np.full(ranks, np.int64(INF))  # ticks that the quickest way in is occupied by a piece
+    widest = 0
+    for p in range(count):
+        if board[9][0, pieces[2][p]] > board[9][0, widest]:
+            widest = pieces[2][p]
+    # what every route occupies, and how long after the start, for the widest pieces: a row per route, padded
+    width = 1
     for r in range(len(source)):
-        n = shape(board, r, 0)
+        width = max(width, shape(board, r, widest))
+    uses = np.full((len(source), width), -1, dtype=np.int32)
+    after = np.zeros((len(source), width), dtype=np.int64)
+    for r in range(len(source)):
+        n = shape(board, r, widest)
+        length = board[0][r + 1] - board[0][r]
         long = np.int64(0)
         for k in range(n):
+            uses[r, k], after[r, k] = board[14][k], board[15][k]
             long = max(long, board[16][k])
+        last = 0 if board[13] else length - 1
+        uses[r, 0], uses[r, last] = uses[r, last], uses[r, 0]
+        after[r, 0], after[r, last] = after[r, last], after[r, 0]
         quick[target[r]] = min(quick[target[r]], long)
+    doors = np.full((ranks, DOORS), -1, dtype=np.int64)  # the links by which routes enter a rank, if they are few
+    ahead = np.zeros((ranks, DOORS), dtype=np.int64)  # at most how long after the start each is occupied
+    for v in range(ranks):
+        for j in range(in_start[v], in_start[v + 1]):
+            e = uses[into[j], 0]
+            k = 0
+            while k < DOORS and doors[v, k] != e and doors[v, k] >= 0:
+                k += 1
+            if k == DOORS:
+                doors[v, :] = -1
+                break
+            doors[v, k] = e
+            ahead[v, k] = max(ahead[v, k], after[into[j], 0])
+    content = np.zeros(ranks, dtype=np.bool_)  # whether a rank only waits for links, and has much to choose from
     events = [(np.int64(0), np.int64(0), np.random.random(), np.int64(0), np.int64(0)) for _ in range(0)]
     for v in range(ranks):
         if missing[v]:
@@ -91,8 +122,8 @@ def spread(
                 near_held[p, x] = min(near_held[p, x], apart[v, x])
             for j in range(out_start[v], out_start[v + 1]):
                 w = target[out[j]]
-                if wants[w] and not promised[w, p // 64] >> np.uint64(p % 64) & one:
-                    at = max(now, idle_from[w])
+                if wants[w] and not content[w] and not promised[w, p // 64] >> np.uint64(p % 64) & one:
+                    at = max(now, free[uses[out[j], 0]] - after[out[j], 0])
                     if at < wake[w]:
                         wake[w] = at
                         heapq.heappush(events, (at, np.int64(1), np.random.random(), np.int64(0), np.int64(w)))
@@ -100,31 +131,44 @@ def spread(
         if wake[v] != now or missing[v] == 0:
             continue
         wake[v] = INF
-        width = in_start[v + 1] - in_start[v]
+        degree = in_start[v + 1] - in_start[v]
         while missing[v] > 0:  # pull until nothing more can start now
+            opens = np.int64(INF)
+            for k in range(DOORS):
+                if doors[v, k] >= 0:
+                    opens = min(opens, free[doors[v, k]] - ahead[v, k])
+            if doors[v, 0] >= 0 and opens > now:
+                content[v], wake[v] = True, opens
+                heapq.heappush(events, (opens, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
+                break
             best_r, best_p = -1, -1
             best_good, best_rare, best_arrival = False, np.int64(INF), np.int64(INF)
-            again, entry = np.int64(INF), np.int64(INF)
-            looked = 0
-            turn = np.random.randint(width) if width else 0
-            for j0 in range(width):
+            again = np.int64(INF)
+            looked, blocked = 0, 0
+            turn = np.random.randint(degree) if degree else 0
+            for j0 in range(degree):
                 j = j0 + turn
-                if j >= width:
-                    j -= width
+                if j >= degree:
+                    j -= degree
                 r = into[in_start[v] + j]
                 u = source[r]
+                enter = free[uses[r, 0]] - after[r, 0]
+                if enter > now and enter >= again:
+                    continue
                 some = False
                 for w0 in range(words):
                     if held[u, w0] & ~promised[v, w0]:
                         some = True
                         break
-                e = board[1][board[0][r]] if board[13] else board[1][board[0][r + 1] - 1]
-                entry = min(entry, free[e] - (board[17][0, r] if len(board[17]) else lag_of(board, r, 0)))
                 if not some:
                     continue
-                s = _free_at(board, free, r, 0, now)
+                s = now
+                for k in range(width):
+                    if uses[r, k] >= 0:
+                        s = max(s, free[uses[r, k]] - after[r, k])
                 if s > now:
                     again = min(again, s)
+                    blocked += 1
                     continue
                 if looked > looks and best_p >= 0:
                     break
@@ -159,8 +203,10 @@ def spread(
                     if looked > looks and best_p >= 0:
                         break
             if best_p < 0:
-                idle_from[v] = max(entry, now) if entry < INF else now
+                content[v] = blocked >= many
                 if again < INF:
+                    if pause:
+                        again = max(again, now + quick[v] // pause)
                     wake[v] = again
                     heapq.heappush(events, (again, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
                 break

@@ -10,6 +10,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
+CLOSE = 1e-6  # what is this close to the floor is not searched on
+
 
 @dataclass(eq=False)
 class Tries:
@@ -18,7 +20,7 @@ class Tries:
 
     instance: FabricInstance
     options: RunOptions
-    bound: Fraction = Fraction(0)
+    floor: float = 0.0
     best: Schedule | None = None
     time: Fraction | None = None
     told: str = ""
@@ -40,7 +42,7 @@ class Tries:
     @property
     def settled(self) -> bool:
         """Whether nothing can be quicker."""
-        return self.time is not None and self.time <= self.bound
+        return self.time is not None and float(self.time) <= self.floor * (1 + CLOSE)
 
     def over(self) -> bool:
         """Whether to stop: at the bound, or at the time limit with something in hand."""
