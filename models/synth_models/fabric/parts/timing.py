@@ -276,6 +276,16 @@ def _earliest(
 
 
 @jit
+def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priority: int) -> bool:
+    """Whether resource ``at`` has to be looked at before its pending event; if so, it is noted. One event a resource
+    is pending: one for every transfer that waits there would make n of them quadratic."""
+    if wake[at] >= 0 and (wake[at] < when or (wake[at] == when and wake_priority[at] <= priority)):
+        return False
+    wake[at], wake_priority[at] = when, priority
+    return True
+
+
+@jit
 def _list_schedule(
     route_start: IntArray,
     link: IntArray,
@@ -301,6 +311,8 @@ def _list_schedule(
     queue = np.full(links + groups, -1, dtype=np.int64)
     left = np.full(count, -1, dtype=np.int64)
     right = np.full(count, -1, dtype=np.int64)
+    wake = np.full(links + groups, -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
+    wake_priority = np.zeros(links + groups, dtype=np.int64)
     events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(count):
         if waits[i] == 0:
@@ -315,20 +327,26 @@ def _list_schedule(
                 at = link[route_start[i]]
             left[i], right[i] = -1, -1
             queue[at] = _merge(queue[at], i, left, right, priority)
-            heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+            if _sooner(wake, wake_priority, at, when, priority[i]):
+                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
             continue
         at = number
+        if wake[at] != now or wake_priority[at] != event[2]:
+            continue  # replaced by a sooner one
+        wake[at] = -1
         while queue[at] >= 0:
             i = queue[at]
             when, blocker = _earliest(i, now, route_start, link, group, links, offset, free)
             if when > now and blocker == at:
-                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+                if _sooner(wake, wake_priority, at, when, priority[i]):
+                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
                 break
             queue[at] = _merge(left[i], right[i], left, right, priority)
             left[i], right[i] = -1, -1
             if when > now:
                 queue[blocker] = _merge(queue[blocker], i, left, right, priority)
-                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
+                if _sooner(wake, wake_priority, blocker, when, priority[i]):
+                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
                 continue
             start[i] = now
             for k in range(route_start[i], route_start[i + 1]):

@@ -1,0 +1,1 @@
+"""What is published elsewhere, beside ours: throughput, small messages, what users have today, failures."""

@@ -1,0 +1,117 @@
+"""Machines x collectives x sizes, solved by every method that knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from synth.instance import Instance
+from synth.making import make
+from synth.quantities import shown
+from synth.record import Record
+from synth.reproduction.collect import Reproduction
+from synth_models.fabric.family import FAMILY
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.reach import knows
+
+MACHINES: tuple[Mapping[str, str], ...] = (
+    {"machine": "dgx1"},
+    {"machine": "ndv2", "boxes": "2"},
+    {"machine": "dgx2"},
+    {"machine": "dgx-a100"},
+    {"machine": "dgx-a100", "boxes": "2"},
+    {"machine": "dgx-h100", "boxes": "2"},
+    {"machine": "mi250"},
+    {"machine": "amd16"},
+)
+OURS = ("forest", "flow", "pull")
+TODAY = FAMILY.published
+PEERS = ("bfb", "tacos")
+TIME_LIMIT = 20.0
+
+
+@dataclass
+class Cell:
+    """All that was found on one instance."""
+
+    machine: str
+    collective: str
+    size: int
+    instance: FabricInstance
+    records: dict[str, Record] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> float:
+        """The greatest bound of any method [s], 0 without one."""
+        return max((record.bound or 0.0 for record in self.records.values()), default=0.0)
+
+    def best(self, methods: Iterable[str]) -> tuple[float, str] | None:
+        """The least value [s] among these methods and whose it is."""
+        held = [(self.records[name].value, name) for name in methods if name in self.records]
+        values = [(value, name) for value, name in held if value is not None]
+        return min(values, default=None)
+
+    @property
+    def gap(self) -> float | None:
+        """(best - bound) / best over all methods."""
+        best = self.best(FAMILY.methods)
+        return None if best is None or not best[0] else max(0.0, (best[0] - self.bound) / best[0])
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of the best that users have today over time of ours."""
+        ours, today = self.best(OURS), self.best(TODAY)
+        return None if ours is None or today is None else today[0] / ours[0]
+
+
+def name_of(machine: Mapping[str, str]) -> str:
+    """What a machine is called in tables."""
+    if "machine" in machine:
+        return machine["machine"] + (f" x{machine['boxes']}" if machine.get("boxes", "1") != "1" else "")
+    return " ".join([machine["network"], "x".join(machine[key] for key in ("rows", "cols", "nodes") if key in machine)])
+
+
+def cells(
+    page: Reproduction,
+    machines: Iterable[Mapping[str, str]],
+    collectives: Iterable[str],
+    sizes: Iterable[int],
+    methods: Iterable[str] | None = None,
+) -> Iterator[Cell]:
+    """Solve every instance by every default method that knows it (or by those named), a record each."""
+    collectives, sizes = tuple(collectives), tuple(sizes)
+    for machine in machines:
+        for collective in collectives:
+            for size in sizes:
+                keys = {**machine, "collective": collective, "bytes": str(size)}
+                made = make(FAMILY, keys)
+                assert isinstance(made, FabricInstance)
+                instance = page.keep(made, "tables")
+                assert isinstance(instance, FabricInstance)
+                cell = Cell(name_of(machine), collective, size, instance)
+                chosen = [
+                    name
+                    for name in methods or FAMILY.default_methods
+                    if knows(name, collective, instance.switching.mode)
+                ]
+                for _, record in page.solve([instance], chosen, time_limit=TIME_LIMIT, part="tables"):
+                    cell.records[record["method"]] = record
+                yield cell
+        page.say(f"{name_of(machine)}: {', '.join(collectives)} at {', '.join(shown(s, 'bytes') for s in sizes)}")
+
+
+def without_latency(instance: Instance) -> FabricInstance:
+    """The same machine, link by link, with all latencies 0."""
+    assert isinstance(instance, FabricInstance)
+    machine = instance.machine
+    net = machine.network
+    links = [
+        {"src": u, "dst": v, "bandwidth": b, "latency": 0.0}
+        | ({} if group < 0 else {"group": machine.group_names[group]})
+        for u, v, b, group in zip(
+            net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), machine.group.tolist(), strict=True
+        )
+    ]
+    switches = [node for node in range(machine.nodes) if machine.is_switch[node]]
+    network = {"kind": "links", "nodes": machine.nodes, "switches": switches, "links": links, "names": machine.names}
+    return instance.model_copy(update={"network": network, "name": f"{instance.name}-no-latency"})
