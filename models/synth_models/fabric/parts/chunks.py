@@ -10,7 +10,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.timing import completion
 from synth_models.fabric.solution import Schedule
 
-WORTH = Fraction(1, 200)  # doublings must save at least this part of the time to go on
+WORTH = Fraction(1, 100)  # doublings must save at least this part of the time to go on
 
 
 def cut(size: int, parts: int) -> list[int]:
@@ -60,13 +60,14 @@ def best_number(
             break
         worse = 0 if before is None or found < before * (1 - WORTH) else worse + 1
         count *= 2
-    for _ in range(4):
+    for _ in range(3):
         if best is None or options.out_of_time():
             break
         at = best[0]
         below = max((n for n in tried if n < at), default=at)
         above = min((n for n in tried if n > at), default=at)
-        fresh = [n for n in ((at + above) // 2, (at + below + 1) // 2) if n not in tried and first <= n <= most]
+        ends = {(at + other) // 2: tried[other] for other in (above, below) if tried[other] * (1 - WORTH) > tried[at]}
+        fresh = [n for n in ends if n not in tried]
         if not fresh:
             break
         for number in fresh:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.routes import Route, Routes
 from synth_models.fabric.parts.timing import Transfers
 
@@ -78,8 +79,8 @@ class Moves:
 def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: Any, priority: Any) -> Transfers:
     """``template`` with every piece cut into chunks that all go the same way.
 
-    ``pieces[c][s]`` (rows of any kind): the number of the c-th chunk of piece s of the template, -1 if it has none. ``priority(step, c)``:
-    the priorities, shape (transfers of the template,), of chunk c; ``step`` are the template's.
+    ``pieces[c][s]`` (rows of any kind): the number of the c-th chunk of piece s of the template, -1 if it has none.
+    ``priority(step, c)``: the priorities, shape (transfers of the template,), of chunk c; ``step`` are the template's.
     """
     lengths, waits = np.diff(template.route_start), np.diff(template.before_start)
     parts = []
@@ -113,6 +114,34 @@ def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: A
         link,
         np.concatenate([[0], np.cumsum(wait)]).astype(np.int64),
         before,
+    )
+
+
+def only_useful(machine: Machine, transfers: Transfers, members: Sequence[int]) -> Transfers:
+    """Without what brings a piece to a rank that is no member and sends it on to nobody. Transfers stand behind those
+    that they wait for, and every route is a path."""
+    wanted = np.zeros(machine.nodes, dtype=bool)
+    wanted[list(members)] = True
+    keep = wanted[machine.network.dst[transfers.link[transfers.route_start[1:] - 1]]]
+    if keep.all():
+        return transfers
+    starts, before = transfers.before_start.tolist(), transfers.before.tolist()
+    for i in range(len(keep) - 1, -1, -1):
+        if keep[i]:
+            for j in before[starts[i] : starts[i + 1]]:
+                keep[j] = True
+    lengths, waits = np.diff(transfers.route_start), np.diff(transfers.before_start)
+    number = np.cumsum(keep) - 1
+    return Transfers(
+        transfers.piece_block,
+        transfers.piece_bytes,
+        transfers.piece[keep],
+        transfers.adds[keep],
+        transfers.priority[keep],
+        np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64),
+        transfers.link[np.repeat(keep, lengths)],
+        np.concatenate([[0], np.cumsum(waits[keep])]).astype(np.int64),
+        number[transfers.before[np.repeat(keep, waits)]],
     )
 
 

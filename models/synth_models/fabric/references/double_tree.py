@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -87,7 +88,7 @@ def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int,
         for c in children[b]:
             edges.append((chain[0], chains[c][0], step))
             stack.append((c, step + 1))
-        edges += [(u, v, step + k) for k, (u, v) in enumerate(zip(chain, chain[1:], strict=False))]
+        edges += [(u, v, step + k) for k, (u, v) in enumerate(pairwise(chain))]
     return chains[top][0], sorted(edges, key=lambda edge: edge[2])
 
 

@@ -15,7 +15,7 @@ from synth_models.fabric.parts.routes import Routes
 from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
-MOST_TRIED = 250_000  # transfers of a schedule with more than one chunk a block
+MOST_TRIED = 100_000  # transfers of a schedule with more than one chunk a block
 MOST_CHUNKS = 1024
 MOST_BLOCKS = 1_100_000
 Path = Callable[[int, int], tuple[list[int], list[int]]]  # from origin and goal: ranks on the way, priority per move

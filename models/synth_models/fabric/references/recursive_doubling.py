@@ -107,12 +107,12 @@ def exchanged(instance: FabricInstance) -> Schedule | None:
         [0], [size], [0] * len(rows), ways, before, [s for *_, s, _ in rows], [adds for *_, adds in rows]
     )
     schedule = timed(instance, moves)
-    start = schedule.start
+    first = schedule.start
     if instance.switching.mode == "store_and_forward":
-        start = start[moves.route_start[:-1]]
-    arrived = arrivals(instance, moves, schedule)
-    sent = {(u, s): int(start[i]) for i, (u, _, s, _) in enumerate(rows)}
+        first = first[moves.route_start[:-1]]
+    came = arrivals(instance, moves, schedule)
+    sent = {(u, s): int(first[i]) for i, (u, _, s, _) in enumerate(rows)}
     for i, (_, v, last, adds) in enumerate(rows):
-        if adds and any(sent.get((v, s), -1) >= arrived[i] for s in range(1, last + 1)):
+        if adds and any(sent.get((v, s), -1) >= came[i] for s in range(1, last + 1)):
             return None  # v would send on what it is about to receive from another
     return schedule

@@ -29,7 +29,7 @@ Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later
 SPREADING = ("allgather", "broadcast")
 SUMMING = ("reduce_scatter", "reduce")
 MOST_MEMBERS = 1024  # of a collective in which everyone's data goes to everyone: a million transfers
-MOST_TRIED = 250_000  # transfers of a schedule with more than the fewest chunks
+MOST_TRIED = 100_000  # transfers of a schedule with more than the fewest chunks
 MOST_CHUNKS = 1024
 
 
@@ -125,7 +125,7 @@ def best_of(
             break
         down, up = make_trees()
         amount = _pieces(instance, down)
-        if best is not None and amount * len(instance.members) > 4 * MOST_TRIED:
+        if best is not None and amount * len(instance.members) > 6 * MOST_TRIED:
             continue
 
         def make(

@@ -132,7 +132,7 @@ def set_rate(fluid: Fluid) -> None:
         p, q = ratio.numerator, ratio.denominator
         scaled = cap * q
         scaled[source, :source] = fluid.weight * p
-        missing, who = shortfall(scaled, source, fluid.members, p * total, 1)
+        _, who = shortfall(scaled, source, fluid.members, p * total, 1)
         if who < 0:
             break
         start, other = neighbours(scaled, source + 1)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.programs.forest.balance import balance
 from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
 from synth_models.fabric.programs.forest.splitting import split_off, trim
@@ -47,6 +48,9 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
     set_rate(fluid)
     cut_rate = fluid.rate
     clock.append(time.monotonic())
+    if balance(machine_fluid := fluid_of(machine, members, roots)):
+        fluid = machine_fluid
+        set_rate(fluid)
     trim(fluid)
     split_off(fluid)
     set_rate(fluid)  # the same again, unless a switch takes in more than it lets out

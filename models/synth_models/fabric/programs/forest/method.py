@@ -32,13 +32,25 @@ from synth_models.fabric.parts.timing import Transfers, completion, timed
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
 from synth_models.fabric.programs.forest.justify import justified
 from synth_models.fabric.programs.forest.near import near_tree
-from synth_models.fabric.programs.forest.plan import Move, Plan, Table, down, seconds_of, stopping_at_ranks, table_of, transfers_of, up, up_and_down
+from synth_models.fabric.programs.forest.plan import (
+    Move,
+    Plan,
+    Table,
+    down,
+    seconds_of,
+    stopping_at_ranks,
+    table_of,
+    transfers_of,
+    up,
+    up_and_down,
+)
 from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
 from synth_models.fabric.programs.forest.spanning import spanning_trees
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
 MOST_TRANSFERS = 600_000
+FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
 SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
 PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
@@ -200,15 +212,16 @@ def _paired(
 ) -> Iterator[tuple[Fraction, list[Move], list[Move]]]:
     """In-trees and out-trees of the same root, side by side by their shares."""
     for root in dict.fromkeys(root for root, _, _ in ups):
-        first = [[weight, moves] for r, weight, moves in ups if r == root]
-        second = [[weight, moves] for r, weight, moves in downs if r == root]
-        i = j = 0
-        while i < len(first) and j < len(second):
-            part: Any = min(first[i][0], second[j][0])  # type: ignore[type-var]
-            yield part, first[i][1], second[j][1]  # type: ignore[misc]
-            for row in (first[i], second[j]):
-                row[0] -= part  # type: ignore[operator]
-            i, j = i + (first[i][0] == 0), j + (second[j][0] == 0)
+        first = [(weight, moves) for r, weight, moves in ups if r == root]
+        second = [(weight, moves) for r, weight, moves in downs if r == root]
+        while first and second:
+            (a, before), (b, after) = first.pop(), second.pop()
+            part = min(a, b)
+            yield part, before, after
+            if a > part:
+                first.append((a - part, before))
+            if b > part:
+                second.append((b - part, after))
 
 
 def _fluid_words(instance: FabricInstance, fluid_s: Fraction) -> str:
@@ -235,31 +248,37 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
     one = round_of(table, machine, sizes, per_block)
-    stretched = _rounds(best, one, sizes, chunks, options)
+    stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
     if stretched and chunks is None and one.size * SEVERAL <= MOST_TRANSFERS // 4:
-        _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, None, options)
+        _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
     if best.schedule is None:
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
 
 
-def _rounds(best: _Best, one: Round, sizes: IntArray, chunks: int | None, options: RunOptions) -> bool:
+def _rounds(
+    best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
+) -> bool:
     """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
     times, before, idle, stretched = (chunks or 1), None, 0, False
-    ways = [True, False]  # by height first, or not
-    while not options.out_of_time() and (times == (chunks or 1) or one.size * times <= MOST_TRANSFERS):
-        took: list[tuple[Fraction, bool]] = []
-        for by_height in ways:
-            made = rounds(one, sizes, times, by_height)
+    both = best.instance.collective == "allreduce"
+    ways = [(True, both), (False, both), (True, False)][: 3 if both else 2]
+    while not options.out_of_time():
+        far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
+        if times > (chunks or 1) and one.size * times > (MORE_TRANSFERS if far else MOST_TRANSFERS):
+            break
+        took: list[tuple[Fraction, tuple[bool, bool]]] = []
+        for way in ways:
+            made = rounds(one, sizes, times, *way)
             if made is not None:
                 transfers, period, _ = made
                 stretched |= period > one.period
                 how = f"of {times} rounds with {len(one.tree)} pieces"
-                took.append((best.offer(transfers, how, True), by_height))
+                took.append((best.offer(transfers, how, True), way))
         if not took or chunks is not None:
             break
-        seconds, way = min(took)
+        seconds, fastest = min(took)
         if times >= 4:
-            ways = [way]
+            ways = [fastest]
         idle = idle + 1 if before is not None and seconds > before * (1 - ENOUGH) else 0
         if idle > 1:
             break

@@ -36,7 +36,8 @@ class Trees:
     @property
     def depth(self) -> IntArray:
         """Hops from the root to the farthest member, shape (trees,)."""
-        return depths(self.parent).max(axis=1)
+        deepest: IntArray = depths(self.parent).max(axis=1)
+        return deepest
 
     def used(self) -> IntArray:
         """Capacity that the trees take between every two members, shape (n, n)."""
@@ -165,9 +166,10 @@ def _packed(capacity: IntArray, demand: IntArray) -> tuple[IntArray, IntArray]:
                 while True:  # the widest edge first
                     v = -1
                     for w in range(n):
-                        if not inside[i, w] and not dead[i, u, w] and capacity[u, w] > 0:
-                            if v < 0 or capacity[u, w] > capacity[u, v]:
-                                v = w
+                        if inside[i, w] or dead[i, u, w] or capacity[u, w] == 0:
+                            continue
+                        if v < 0 or capacity[u, w] > capacity[u, v]:
+                            v = w
                     if v < 0:
                         break
                     amount = min(count[i], capacity[u, v])
@@ -253,7 +255,7 @@ def _beneath(parent: IntArray, t: int, u: int, v: int) -> bool:
 def _gain(sizes: IntArray, shift: int, v: int) -> int:
     """What it saves that v and all below it move up by ``shift`` hops: squares of depths count, so that the deepest
     matter most. ``sizes``: number below v, and sum of their depths."""
-    return sizes[0, v] * shift * -shift + 2 * shift * sizes[1, v]
+    return int(sizes[0, v] * shift * -shift + 2 * shift * sizes[1, v])
 
 
 @jit

@@ -20,15 +20,16 @@ from synth.kernels import jit
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+WORK = 10**8  # cells looked at, after which the rest is placed without looking
 EVICTIONS = 20  # per transfer that holds more than two resources
-MOST_CELLS = 2**16
-FINE = 64  # cells of the shortest transfer, where bandwidths have no common measure
+MOST_CELLS = 2**13
+FINE = 12  # cells of the shortest transfer, where bandwidths have no common measure
 
 
 def cells_of(ticks: IntArray, busiest: int) -> tuple[IntArray, int]:
     """Durations in cells, rounded up where needed, and ticks of a cell; ``busiest``: ticks of the busiest link."""
     distinct = np.unique(ticks)
-    cell = int(math.gcd(*distinct.tolist()))
+    cell = math.gcd(*distinct.tolist())
     if busiest // cell > MOST_CELLS:
         cell = max(int(distinct[0]) // FINE, -(-busiest // MOST_CELLS), 1)
     return -(-ticks // cell), cell
@@ -39,6 +40,7 @@ def timetable(
     period: int,
     order: IntArray,
     backward: BoolArray,
+    pivot: IntArray,
     held_start: IntArray,
     held: IntArray,
     cells: IntArray,
@@ -49,12 +51,13 @@ def timetable(
     after_start: IntArray,
     after: IntArray,
 ) -> tuple[IntArray, int]:
-    """Start cell of every transfer of the first round, and how many found no moment of their own.
+    """Start cell of every transfer of the first round, and how many found no moment of their own (or minus that, where
+    looking for moments took too long).
 
     ``order``: transfers so that each comes after those that it waits for; those that are ``backward`` (up an in-tree)
-    come in the opposite order and are placed as late as may be before moment 0, all others after it. ``held``:
-    resources of transfer i in ``held_start[i]:held_start[i + 1]``, each held for ``cells`` at that place. ``wait``:
-    cells from a transfer's start until those after it may start.
+    come in the opposite order and are placed as late as may be before the moment ``pivot``, all others after it.
+    ``held``: resources of transfer i in ``held_start[i]:held_start[i + 1]``, each held for ``cells`` at that place.
+    ``wait``: cells from a transfer's start until those after it may start.
     """
     count = len(order)
     table = np.full((resources, period), -1, dtype=np.int64)
@@ -63,6 +66,7 @@ def timetable(
     evicted = np.zeros(count, dtype=np.int64)
     todo = np.empty(count + 1, dtype=np.int64)
     blockers = np.empty(1024, dtype=np.int64)
+    work = 0
     budget = EVICTIONS * np.sum(np.diff(held_start) > 2) + 1000
     for at in range(count):
         todo[0] = order[at]
@@ -70,20 +74,21 @@ def timetable(
         while left:
             left -= 1
             i = todo[left]
-            limit = _limit(i, backward, start, wait, before_start, before, after_start, after)
+            limit = _limit(i, backward, pivot, start, wait, before_start, before, after_start, after)
             longest = 1
             for k in range(held_start[i], held_start[i + 1]):
                 longest = max(longest, cells[k])
             moments = max(period // longest, 1)
             sense = -1 if backward[i] else 1
             first = limit // longest if backward[i] else -(-limit // longest)
-            found, best, least = -1, -1, np.int64(2**60)
-            for step in range(moments):
+            found, best, least = -1, -1, 2**60
+            for step in range(moments if work < WORK else 0):
                 when = ((first + sense * step) % moments) * longest
                 cost, known, last = 0, 0, -1
                 for k in range(held_start[i], held_start[i + 1]):
                     for c in range(when, min(when + cells[k], period)):
                         j = table[held[k], c]
+                        work += 1
                         if j >= 0 and j != last:
                             last = j
                             cost += 1 + evicted[j]
@@ -97,7 +102,7 @@ def timetable(
                 if known == 0:
                     found = when
                     break
-            if found < 0:
+            if found < 0 and work < WORK:
                 found = _chain(table, slot, held_start, held, cells, i, longest, moments, first)
             if found < 0 and budget > 0 and best >= 0:
                 found = best
@@ -131,19 +136,20 @@ def timetable(
     homeless = 0
     for at in range(count):  # chains have moved some
         i = order[at]
-        limit = _limit(i, backward, start, wait, before_start, before, after_start, after)
+        limit = _limit(i, backward, pivot, start, wait, before_start, before, after_start, after)
         moment = slot[i]
         if moment < 0:
             homeless += 1
             moment = (i * 40503) % period
         start[i] = limit - (limit - moment) % period if backward[i] else limit + (moment - limit) % period
-    return start, homeless
+    return start, homeless if work < WORK else -homeless
 
 
 @jit
 def _limit(
     i: int,
     backward: BoolArray,
+    pivot: IntArray,
     start: IntArray,
     wait: IntArray,
     before_start: IntArray,
@@ -152,9 +158,9 @@ def _limit(
     after: IntArray,
 ) -> int:
     """The earliest start of transfer i, or of a backward one the latest."""
-    limit = 0
+    limit = pivot[i]
     if backward[i]:
-        limit = -wait[i]
+        limit -= wait[i]
         for k in range(after_start[i], after_start[i + 1]):
             if backward[after[k]]:
                 limit = min(limit, start[after[k]] - wait[i])
@@ -162,15 +168,15 @@ def _limit(
         for k in range(before_start[i], before_start[i + 1]):
             if not backward[before[k]]:
                 limit = max(limit, start[before[k]] + wait[before[k]])
-    return limit
+    return int(limit)
 
 
 @jit
 def _free(table: IntArray, resource: int, when: int, longest: int) -> bool:
+    free = True
     for c in range(when, when + longest):
-        if table[resource, c] >= 0:
-            return False
-    return True
+        free = free and table[resource, c] < 0
+    return free
 
 
 @jit

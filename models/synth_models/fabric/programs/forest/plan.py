@@ -70,7 +70,7 @@ def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Se
     children: dict[int, list[int]] = {}
     for v, p in enumerate(parent):
         children.setdefault(int(p), []).append(v)
-    order = [v for v in children.get(-1, [])]
+    order = list(children.get(-1, []))
     for u in order:
         order.extend(children.get(u, []))
     moves: list[Move] = []
@@ -114,9 +114,13 @@ def table_of(plan: Plan, machine: Machine) -> Table:
     """Flat arrays of a plan."""
     latency = (machine.network.latency * 1e9).tolist()
     slowness = (2**20 / machine.network.bandwidth * 1e9).tolist()
-    tree_start, adds, before_start, before = [0], [], [0], []
-    option_start, amount, route_start, link = [0], [], [0], []
-    tails, drains = [], []
+    tree_start, before_start, option_start, route_start = [0], [0], [0], [0]
+    adds: list[bool] = []
+    before: list[int] = []
+    amount: list[int] = []
+    link: list[int] = []
+    tails: list[float] = []
+    drains: list[float] = []
     pairs: list[int] = []
     seen: dict[int, tuple[int, float, float]] = {}
     for moves in plan.moves:
@@ -146,15 +150,20 @@ def table_of(plan: Plan, machine: Machine) -> Table:
                 tail[j], drain[j] = max(tail[j], tail[i]), max(drain[j], drain[i])
         tails.extend(tail)
         drains.extend(drain)
-    ints = [np.array(x, dtype=np.int64) for x in (before_start, before, pairs, option_start, amount, route_start, link)]
     return Table(
-        np.array(plan.blocks, dtype=np.int64),
-        plan.weights,
-        np.array(tree_start, dtype=np.int64),
-        np.array(adds, dtype=bool),
-        *ints,
-        np.array(tails).astype(np.int64),
-        np.array(drains).astype(np.int64),
+        block=np.array(plan.blocks, dtype=np.int64),
+        weight=plan.weights,
+        tree_start=np.array(tree_start, dtype=np.int64),
+        adds=np.array(adds, dtype=bool),
+        before_start=np.array(before_start, dtype=np.int64),
+        before=np.array(before, dtype=np.int64),
+        pair=np.array(pairs, dtype=np.int64),
+        option_start=np.array(option_start, dtype=np.int64),
+        amount=np.array(amount, dtype=np.int64),
+        route_start=np.array(route_start, dtype=np.int64),
+        link=np.array(link, dtype=np.int64),
+        tail=np.array(tails).astype(np.int64),
+        drain=np.array(drains).astype(np.int64),
     )
 
 
@@ -193,9 +202,7 @@ def transfers_of(
     tree, size, number, count = pieces_of(table, block_bytes, per_block)
     moves = np.diff(table.tree_start)[tree]
     first = np.concatenate([[0], np.cumsum(moves)]).astype(np.int64)
-    move, option = _moves_and_options(
-        tree, size, first, table.tree_start, table.pair, table.option_start, table.amount
-    )
+    move, option = _moves_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
     piece = np.repeat(np.arange(len(tree), dtype=np.int64), moves)
     route_start, link = _rows_of(option, table.route_start, table.link)
     before_start, before = _rows_of(move, table.before_start, table.before)

@@ -17,6 +17,7 @@ from synth_models.fabric.programs.forest.periodic import MOST_CELLS, cells_of, t
 from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 STRETCHES = (1.0, 1.01, 1.02, 1.04, 1.07, 1.11, 1.16, 1.23, 1.32, 1.45, 1.6, 1.8, 2.1)
 SAME = 2**40  # nominal bytes of a block, far more than any number of pieces
 
@@ -88,7 +89,7 @@ def round_of(table: Table, machine: Machine, block_bytes: IntArray, per_block: f
     after_start, after = turned(transfers)
     depth, height = _depth(transfers)
     order = np.lexsort((np.arange(len(depth)), depth)).astype(np.int64)
-    by_height = np.lexsort((np.arange(len(depth)), -height, depth)).astype(np.int64)
+    by_height = np.lexsort((np.arange(len(depth)), depth, -height)).astype(np.int64)
     return Round(
         table, tree, number, count, transfers, held_start, held, held_cells, longest, resources,
         int(load.max(initial=1)), float(cell * tick), latency, order, by_height, after_start, after,
@@ -119,7 +120,7 @@ def _resources(
     incidence = csr_array((np.ones(len(who)), (who, what)), shape=(count, resources))
     incidence.data[:] = 1
     together = (incidence.T @ incidence).tocoo()
-    alone = np.asarray(incidence.sum(axis=0)).reshape(-1)
+    alone: FloatArray = np.asarray(incidence.sum(axis=0)).reshape(-1)
     most, least = np.zeros(resources), np.full(resources, np.inf)
     np.maximum.at(most, what, long)
     np.minimum.at(least, what, long)
@@ -162,10 +163,14 @@ def _levels(first: IntArray, second: IntArray, count: int) -> IntArray:
         level = higher
 
 
-def rounds(one: Round, block_bytes: IntArray, times: int, by_height: bool = True) -> tuple[Transfers, int, int] | None:
+def rounds(
+    one: Round, block_bytes: IntArray, times: int, by_height: bool, staggered: bool
+) -> tuple[Transfers, int, int] | None:
     """The transfers of ``times`` rounds with the timetable's order as priorities, the cells of a period, and how many
     transfers of a round found no moment of their own; None where there are fewer bytes than pieces.
 
+    ``by_height``: transfers with most to follow are placed first, otherwise those nearest to their root. ``staggered``:
+    what goes up and then down again passes its root at a moment of its own, not all about the same one.
     Where transfers hold more than two links the busiest link's time may be too short for a timetable; the period is
     then stretched step by step.
     """
@@ -176,15 +181,16 @@ def rounds(one: Round, block_bytes: IntArray, times: int, by_height: bool = True
     cell_s = one.cell_s / times
     wait = one.longest + np.ceil(one.latency_s / cell_s - 1e-9).astype(np.int64)
     order = one.by_height if by_height else one.order
+    t, n, pieces = one.transfers, one.size, len(one.tree)
     for stretch in STRETCHES:
         period = math.ceil(one.period * stretch)
+        pivot = t.piece * period // pieces if staggered else np.zeros(n, dtype=np.int64)
         start, homeless = timetable(
-            period, order, one.transfers.adds, one.held_start, one.held, one.cells, one.resources, wait,
+            period, order, one.transfers.adds, pivot, one.held_start, one.held, one.cells, one.resources, wait,
             one.transfers.before_start, one.transfers.before, one.after_start, one.after,
         )  # fmt: skip
-        if not homeless:
+        if homeless <= 0:
             break
-    t, n, pieces = one.transfers, one.size, len(one.tree)
     turn = np.arange(times, dtype=np.int64)[:, None]
     index = turn * one.count + one.number
     whole = per_tree[one.tree]
@@ -193,17 +199,21 @@ def rounds(one: Round, block_bytes: IntArray, times: int, by_height: bool = True
     rank = np.argsort(np.lexsort((np.arange(n), start)))
     priority = (turn * period + start) * n + rank
     lengths, waits = np.diff(t.route_start), np.diff(t.before_start)
-    return Transfers(
-        np.tile(t.piece_block, times),
-        size.reshape(-1),
-        (turn * pieces + t.piece).reshape(-1),
-        np.tile(t.adds, times),
-        priority.reshape(-1),
-        np.concatenate([[0], np.cumsum(np.tile(lengths, times))]).astype(np.int64),
-        np.tile(t.link, times),
-        np.concatenate([[0], np.cumsum(np.tile(waits, times))]).astype(np.int64),
-        (shift + t.before).reshape(-1),
-    ), period, homeless
+    return (
+        Transfers(
+            np.tile(t.piece_block, times),
+            size.reshape(-1),
+            (turn * pieces + t.piece).reshape(-1),
+            np.tile(t.adds, times),
+            priority.reshape(-1),
+            np.concatenate([[0], np.cumsum(np.tile(lengths, times))]).astype(np.int64),
+            np.tile(t.link, times),
+            np.concatenate([[0], np.cumsum(np.tile(waits, times))]).astype(np.int64),
+            (shift + t.before).reshape(-1),
+        ),
+        period,
+        homeless,
+    )
 
 
 def _tree_bytes(table: Table, block_bytes: IntArray) -> IntArray:

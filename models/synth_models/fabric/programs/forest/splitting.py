@@ -107,7 +107,7 @@ class _Switch:
         classes: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for u in into:
             far = _distance(cap, [u], w)
-            for i, v in enumerate(out):
+            for v in out:
                 if u != v:
                     classes[far[v]].append((u, v))
         for _, pairs in sorted(classes.items(), reverse=True):
