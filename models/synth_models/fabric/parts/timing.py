@@ -72,8 +72,14 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     return start, flat
 
 
-def timed(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None) -> Schedule:
+def timed(
+    instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *, in_order: bool = False
+) -> Schedule:
     """The transfers with start times. Raises ``ValueError`` where some wait for each other.
+
+    ``in_order``: every link serves its transfers in the order of their priorities, idle or not, so that a planned
+    schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the
+    transfers that it waits for.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
@@ -98,8 +104,9 @@ def timed(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | Non
         hop_by_hop,
     )
     duration = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], _lengths(transfers))]
-    after_start, after = _turned(transfers)
-    start = _list_schedule(
+    after_start, after = turned(transfers)
+    kernel = _in_order if in_order else _list_schedule
+    start = kernel(
         transfers.route_start,
         transfers.link,
         net.src.astype(np.int64),
@@ -178,7 +185,7 @@ def _lengths(transfers: Transfers) -> IntArray:
     return lengths
 
 
-def _turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
+def turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
     """The transfers that wait for each one, as rows."""
     count = len(transfers.piece)
     waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
@@ -269,6 +276,16 @@ def _earliest(
 
 
 @jit
+def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priority: int) -> bool:
+    """Whether resource ``at`` has to be looked at before its pending event; if so, it is noted. One event a resource
+    is pending: one for every transfer that waits there would make n of them quadratic."""
+    if wake[at] >= 0 and (wake[at] < when or (wake[at] == when and wake_priority[at] <= priority)):
+        return False
+    wake[at], wake_priority[at] = when, priority
+    return True
+
+
+@jit
 def _list_schedule(
     route_start: IntArray,
     link: IntArray,
@@ -294,6 +311,8 @@ def _list_schedule(
     queue = np.full(links + groups, -1, dtype=np.int64)
     left = np.full(count, -1, dtype=np.int64)
     right = np.full(count, -1, dtype=np.int64)
+    wake = np.full(links + groups, -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
+    wake_priority = np.zeros(links + groups, dtype=np.int64)
     events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(count):
         if waits[i] == 0:
@@ -308,20 +327,26 @@ def _list_schedule(
                 at = link[route_start[i]]
             left[i], right[i] = -1, -1
             queue[at] = _merge(queue[at], i, left, right, priority)
-            heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+            if _sooner(wake, wake_priority, at, when, priority[i]):
+                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
             continue
         at = number
+        if wake[at] != now or wake_priority[at] != event[2]:
+            continue  # replaced by a sooner one
+        wake[at] = -1
         while queue[at] >= 0:
             i = queue[at]
             when, blocker = _earliest(i, now, route_start, link, group, links, offset, free)
             if when > now and blocker == at:
-                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+                if _sooner(wake, wake_priority, at, when, priority[i]):
+                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
                 break
             queue[at] = _merge(left[i], right[i], left, right, priority)
             left[i], right[i] = -1, -1
             if when > now:
                 queue[blocker] = _merge(queue[blocker], i, left, right, priority)
-                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
+                if _sooner(wake, wake_priority, blocker, when, priority[i]):
+                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
                 continue
             start[i] = now
             for k in range(route_start[i], route_start[i + 1]):
@@ -345,4 +370,51 @@ def _list_schedule(
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
+    return start
+
+
+@jit
+def _in_order(
+    route_start: IntArray,
+    link: IntArray,
+    src: IntArray,
+    dst: IntArray,
+    group: IntArray,
+    groups: int,
+    offset: IntArray,
+    arrival: IntArray,
+    duration: IntArray,
+    priority: IntArray,
+    missing: IntArray,
+    after_start: IntArray,
+    after: IntArray,
+) -> IntArray:
+    """Start ticks when transfers are placed one by one, by priority, each behind those that its links have; -1 for
+    one whose turn comes before all that it waits for."""
+    count, links = len(route_start) - 1, len(group)
+    start = np.full(count, -1, dtype=np.int64)
+    ready = np.zeros(count, dtype=np.int64)
+    waits = missing.copy()
+    free = np.zeros(links + groups, dtype=np.int64)
+    order = np.argsort(priority, kind="mergesort")
+    for at in range(count):
+        i = order[at]
+        if waits[i] != 0:
+            continue
+        now, _ = _earliest(i, ready[i], route_start, link, group, links, offset, free)
+        start[i] = now
+        for k in range(route_start[i], route_start[i + 1]):
+            e = link[k]
+            busy = now + offset[k] + duration[k]
+            free[e] = max(free[e], busy)
+            if group[e] >= 0:
+                free[links + group[e]] = max(free[links + group[e]], busy)
+        for s in range(after_start[i], after_start[i + 1]):
+            j = after[s]
+            source = src[link[route_start[j]]]
+            for k in range(route_start[i], route_start[i + 1]):
+                if dst[link[k]] == source:
+                    ready[j] = max(ready[j], now + arrival[k])
+                    waits[j] -= 1
+                    break
     return start

@@ -1,0 +1,147 @@
+"""Reversal: what spreads pieces on the machine turned around, played backwards, sums them up on the machine itself.
+
+A schedule that brings every piece from one rank to all others, each receiving it once, is an out-tree per piece. With
+every link and every transfer turned around, and the order too, it is an in-tree: every rank adds what its children
+brought to its own contribution and passes it on once, so that every contribution counts once. Reduce-scatter is so
+made from allgather, reduce from broadcast, and allreduce from both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import clock
+from synth_models.fabric.parts.collective import EVERYONE, Blocks
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.parts.timing import Transfers
+from synth_models.fabric.solution import IntArray, Schedule
+
+SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
+
+
+def turned_machine(machine: Machine) -> Machine:
+    """The machine with every link turned around; numbers of links and nodes stay."""
+    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
+
+
+def turned(instance: FabricInstance) -> FabricInstance:
+    """A reduction as the spreading that it is when played backwards: on the machine turned around, the blocks going
+    from their goal to everyone. For an allreduce the blocks have no origin yet: every piece may have a root of its own.
+
+    For :func:`synth_models.fabric.parts.timing.timed` and for methods that look at ``machine``, ``members``,
+    ``blocks`` and ``switching``; its ``network`` is still that of the file.
+    """
+    there = instance.model_copy(update={"collective": SPREADS[instance.collective]})
+    blocks = instance.blocks
+    everyone = np.full(len(blocks), EVERYONE, dtype=np.int64)
+    there.__dict__["members"] = instance.members
+    there.__dict__["machine"] = turned_machine(instance.machine)
+    there.__dict__["blocks"] = Blocks(blocks.goal, everyone, blocks.bytes)
+    return there
+
+
+def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule | None = None) -> Transfers:
+    """The reduction that ``spread``, transfers on the machine of ``there = turned(instance)``, is backwards.
+
+    ``schedule`` (of ``timed(there, spread)``) gives the order in time: who arrived last goes first. Without it the
+    priorities are turned around. Raises ``ValueError`` for a route that branches, and where a rank receives a piece
+    twice.
+    """
+    _, target = ends(there.machine, spread)
+    key = np.stack([spread.piece, target], axis=1)
+    if len(np.unique(key, axis=0)) < len(key):
+        raise ValueError("a rank receives a piece twice: backwards, its contribution would count twice")
+    count = len(spread.piece)
+    lengths = np.diff(spread.route_start)
+    row = np.repeat(np.arange(count), lengths)
+    backwards = spread.link[spread.route_start[:-1][row] + spread.route_start[1:][row] - 1 - np.arange(len(row))]
+    after = np.repeat(np.arange(count, dtype=np.int64), np.diff(spread.before_start))
+    order = np.argsort(spread.before, kind="stable")
+    before_start = np.concatenate([[0], np.cumsum(np.bincount(spread.before, minlength=count))]).astype(np.int64)
+    priority = -spread.priority
+    if schedule is not None:
+        priority = -arrivals(there, spread, schedule)
+    return replace(
+        spread,
+        adds=np.ones(count, dtype=bool),
+        priority=(priority - priority.min(initial=0)).astype(np.int64),
+        link=backwards,
+        before_start=before_start,
+        before=after[order],
+    )
+
+
+def joined(machine: Machine, up: Transfers, down: Transfers, later: bool = True) -> Transfers:
+    """Summing up, then spreading out, as one set of transfers; both speak of the same pieces.
+
+    A transfer of ``down`` that waits for none of ``down`` starts at the root of its piece: it waits for all of ``up``
+    that bring the piece there. With ``later``, everything of ``up`` goes before anything of ``down`` where both want a
+    link; otherwise their priorities are compared as they are.
+    """
+    count = len(up.piece)
+    nodes = machine.nodes
+    _, to = ends(machine, up)
+    origin, _ = ends(machine, down)
+    arriving: dict[int, list[int]] = {}
+    for i, key in enumerate((up.piece * nodes + to).tolist()):
+        arriving.setdefault(key, []).append(i)
+    starts = down.before_start.tolist()
+    keys = (down.piece * nodes + origin).tolist()
+    known = (down.before + count).tolist()
+    rows = [
+        known[starts[i] : starts[i + 1]] if starts[i] < starts[i + 1] else arriving.get(keys[i], [])
+        for i in range(len(keys))
+    ]
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    flat = np.array([j for row in rows for j in row], dtype=np.int64)
+    offset = int(up.priority.max(initial=-1)) + 1 - int(down.priority.min(initial=0)) if later else 0
+    return Transfers(
+        up.piece_block,
+        up.piece_bytes,
+        np.concatenate([up.piece, down.piece]),
+        np.concatenate([up.adds, down.adds]),
+        np.concatenate([up.priority, down.priority + offset]),
+        np.concatenate([up.route_start, up.route_start[-1] + down.route_start[1:]]),
+        np.concatenate([up.link, down.link]),
+        np.concatenate([up.before_start, up.before_start[-1] + np.cumsum(lengths)]),
+        np.concatenate([up.before, flat]),
+    )
+
+
+def ends(machine: Machine, transfers: Transfers) -> tuple[IntArray, IntArray]:
+    """First and last node of every route, shape (transfers,) each. Raises ``ValueError`` for one that branches."""
+    net = machine.network
+    inner = np.ones(len(transfers.link), dtype=bool)
+    inner[transfers.route_start[:-1]] = False
+    at = np.flatnonzero(inner)
+    if np.any(net.dst[transfers.link[at - 1]] != net.src[transfers.link[at]]):
+        raise ValueError("a route branches: it has no reversal")
+    first, last = transfers.link[transfers.route_start[:-1]], transfers.link[transfers.route_start[1:] - 1]
+    return net.src[first].astype(np.int64), net.dst[last].astype(np.int64)
+
+
+def arrivals(instance: FabricInstance, transfers: Transfers, schedule: Schedule) -> IntArray:
+    """When every transfer has arrived at the end of its path, in ticks of ``schedule``, shape (transfers,).
+
+    Of a schedule that ``timed`` made from these transfers, hop by hop or not.
+    """
+    ticks = schedule.ticks_per_s
+    machine = instance.machine
+    latency = clock.latencies(machine, ticks)
+    sizes, size_row = np.unique(transfers.piece_bytes, return_inverse=True)
+    table, link_row = clock.duration_table(machine, ticks, sizes)
+    lengths = np.diff(transfers.route_start)
+    took = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], lengths)]
+    first, last = transfers.route_start[:-1], transfers.route_start[1:] - 1
+    if instance.switching.mode == "store_and_forward":
+        hop: IntArray = schedule.start[last] + latency[transfers.link[last]] + took[last]
+        return hop
+    if not len(first):
+        return np.zeros(0, dtype=np.int64)
+    whole: IntArray = (
+        schedule.start + np.add.reduceat(latency[transfers.link], first) + np.maximum.reduceat(took, first)
+    )
+    return whole

@@ -1,0 +1,241 @@
+"""Routes from rank to rank: the quickest for a given size, through switches where they lead there, else over ranks.
+
+A *direct* route is what one transfer may take: a path of links whose inner nodes are switches. Cut through, n bytes
+take ``sum of latencies + n / least bandwidth``; stored and forwarded, ``sum of (latency + n / bandwidth)``. Where no
+direct route exists, or where it is slower, a piece goes over ranks that hold it in between: several transfers, each by
+a direct route. Among routes that take equally long, the one whose busiest link has least to do is taken, and what has
+been sent over the others is remembered (:meth:`Routes.take`): equal paths share the load.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.machine import Machine
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Route = tuple[int, ...]
+
+MOST_THRESHOLDS = 16  # bandwidths that are tried as the least of a route; of more, evenly spaced ones
+MOST_EQUAL = 16  # equally quick routes that are compared
+SAME = 1e-9  # times that differ by less, relatively, count as equal
+
+
+class Routes:
+    """Quickest routes on ``machine`` for pieces of ``size`` bytes.
+
+    ``hop_by_hop`` for switches that store and forward. Computed as asked for: a source costs one shortest-path search
+    a distinct bandwidth, O(links log nodes) each; routes over ranks need all sources once, then O(ranks^2) a source.
+    """
+
+    def __init__(self, machine: Machine, size: int, hop_by_hop: bool = False) -> None:
+        self.machine = machine
+        self.size = max(int(size), 1)
+        self.hop_by_hop = hop_by_hop
+        net = machine.network
+        self._src, self._dst = net.src.astype(np.int64), net.dst.astype(np.int64)
+        self._start, self._out = _rows(self._src, machine.nodes)
+        self._in_start, self._in = _rows(self._dst, machine.nodes)
+        self._seconds = self.size / net.bandwidth  # per link, of one piece
+        distinct = np.unique(net.bandwidth)
+        if hop_by_hop or not len(distinct):
+            self._least = np.zeros(1)
+            self._weight = net.latency + self._seconds
+        else:
+            picked = np.unique(np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_THRESHOLDS)).astype(int))
+            self._least = distinct[picked][::-1].copy()
+            self._weight = net.latency.astype(float)
+        groups = len(machine.group_names)
+        self.load: FloatArray = np.zeros(net.links + groups)  # seconds of use per link, then per group
+        self._links = net.links
+        self._place = np.full(machine.nodes, -1, dtype=np.int64)
+        self._place[machine.ranks] = np.arange(len(machine.ranks))
+        self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
+        self._distance: dict[tuple[int, int], FloatArray] = {}
+        self._matrix: FloatArray | None = None
+        self._over: dict[int, FloatArray] = {}
+
+    @classmethod
+    def of(cls, instance: FabricInstance, size: int) -> Routes:
+        """Those of an instance, as its switches forward."""
+        return cls(instance.machine, size, instance.switching.mode == "store_and_forward")
+
+    def direct_seconds(self, source: int) -> FloatArray:
+        """Seconds of the quickest direct route from rank ``source`` to every node, inf without one; shape (nodes,)."""
+        return self._from(source)[0]
+
+    def seconds(self, source: int) -> FloatArray:
+        """Seconds of the quickest way from ``source`` to every rank, over ranks too, in the order of
+        ``machine.ranks``; inf for those out of reach."""
+        if source not in self._over:
+            if self._matrix is None:
+                ranks = self.machine.ranks
+                self._matrix = np.array([self.direct_seconds(int(u))[ranks] for u in ranks]).reshape(len(ranks), -1)
+                np.fill_diagonal(self._matrix, 0.0)
+            self._over[source] = _over_ranks(self._matrix, int(self._place[source]), SAME)
+        return self._over[source]
+
+    def direct(self, source: int, target: int) -> Route | None:
+        """The least used of the quickest direct routes, None if there is none."""
+        found = self.equal(source, target)
+        return min(found, key=self._busy) if found else None
+
+    def equal(self, source: int, target: int) -> list[Route]:
+        """Up to :data:`MOST_EQUAL` quickest direct routes, all equally quick; among parallel paths those first that
+        are least used."""
+        times, row = self._from(source)
+        if source == target or not np.isfinite(times[target]):
+            return []
+        distance = self._latency(source, int(row[target]))
+        least = self._least[row[target]]
+        bandwidth = self.machine.network.bandwidth
+        found: list[Route] = []
+        stack: list[tuple[int, Route]] = [(target, ())]
+        while stack and len(found) < MOST_EQUAL:
+            node, tail = stack.pop()
+            if node == source:
+                found.append(tail)
+                continue
+            into = self._in[self._in_start[node] : self._in_start[node + 1]]
+            begin = distance[self._src[into]]
+            fits = np.abs(begin + self._weight[into] - distance[node]) <= SAME * 1e-3 * distance[node]
+            fits &= (bandwidth[into] >= least) & (begin < np.inf)
+            fits &= self.machine.is_switch[self._src[into]] | (self._src[into] == source)
+            on = {node, *(int(self._dst[e]) for e in tail)}
+            links = [int(e) for e in into[fits] if int(self._src[e]) not in on]
+            links.sort(key=lambda e: -self._use(e))  # the least used is on top of the stack
+            stack += [(int(self._src[e]), (e, *tail)) for e in links]
+        shortest = min((len(route) for route in found), default=0)
+        return [route for route in found if len(route) == shortest]
+
+    def hops(self, source: int, target: int) -> list[Route]:
+        """The quickest way as direct routes one after the other; a single one unless a way over ranks is quicker or
+        the only one. Raises ``ValueError`` where there is no way."""
+        times = self.seconds(source)
+        ranks, place = self.machine.ranks, self._place
+        if not np.isfinite(times[place[target]]):
+            raise ValueError(f"rank {target} cannot be reached from rank {source}")
+        assert self._matrix is not None
+        way: list[Route] = []
+        node = target
+        while node != source:
+            at = place[node]
+            last = self._matrix[:, at]
+            if last[place[source]] <= times[at] * (1 + SAME):
+                before = [source]
+            else:
+                fits = (times + last <= times[at] * (1 + SAME)) & (last > 0) & (times < times[at])
+                before = [int(ranks[k]) for k in np.flatnonzero(fits)]
+            routes = [route for w in before if (route := self.direct(w, node)) is not None]
+            best = min(routes, key=self._busy)
+            way.append(best)
+            node = int(self._src[best[0]])
+        return way[::-1]
+
+    def take(self, route: Route, size: int | None = None) -> None:
+        """Remember that ``size`` bytes (default: one piece) go over the route."""
+        scale = 1.0 if size is None else size / self.size
+        group = self.machine.group
+        for e in route:
+            self.load[e] += scale * self._seconds[e]
+            if group[e] >= 0:
+                self.load[self._links + group[e]] += scale * self._seconds[e]
+
+    def forget(self) -> None:
+        """Nothing has been sent yet."""
+        self.load[:] = 0
+
+    def _use(self, e: int) -> float:
+        g = self.machine.group[e]
+        used = self.load[e] if g < 0 else max(self.load[e], self.load[self._links + g])
+        return float(used + self._seconds[e])
+
+    def _busy(self, route: Route) -> tuple[float, float]:
+        uses = [self._use(e) for e in route]
+        return max(uses), sum(uses)
+
+    def _from(self, source: int) -> tuple[FloatArray, IntArray]:
+        if source not in self._direct:
+            best, row = np.full(self.machine.nodes, np.inf), np.zeros(self.machine.nodes, dtype=np.int64)
+            for k, least in enumerate(self._least):
+                times = self._latency(source, k) + (self.size / least if least else 0.0)
+                quicker = times < best * (1 - SAME)
+                best[quicker], row[quicker] = times[quicker], k
+            if len(self._least) > 1:
+                for k in range(len(self._least)):
+                    if not np.any(row == k):
+                        self._distance.pop((source, k), None)
+            self._direct[source] = best, row
+        return self._direct[source]
+
+    def _latency(self, source: int, row: int) -> FloatArray:
+        key = (source, row)
+        if key not in self._distance:
+            self._distance[key] = _shortest(
+                source, self._start, self._out, self._dst, self.machine.is_switch, self._weight,
+                np.asarray(self.machine.network.bandwidth, dtype=np.float64), self._least[row],
+            )  # fmt: skip
+        return self._distance[key]
+
+
+def _rows(key: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
+    start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=nodes))]).astype(np.int64)
+    return start, np.argsort(key, kind="stable").astype(np.int64)
+
+
+@jit
+def _shortest(
+    source: int,
+    start: IntArray,
+    out: IntArray,
+    dst: IntArray,
+    is_switch: Any,
+    weight: FloatArray,
+    bandwidth: FloatArray,
+    least: float,
+) -> FloatArray:
+    """Least sum of weights from ``source`` over links of at least this bandwidth, through switches only."""
+    distance = np.full(len(start) - 1, np.inf)
+    distance[source] = 0.0
+    heap = [(0.0, np.int64(source))]
+    while len(heap):
+        at, node = heapq.heappop(heap)
+        if at > distance[node] or (node != source and not is_switch[node]):
+            continue
+        for k in range(start[node], start[node + 1]):
+            e = out[k]
+            if bandwidth[e] < least:
+                continue
+            v = dst[e]
+            if at + weight[e] < distance[v]:
+                distance[v] = at + weight[e]
+                heapq.heappush(heap, (distance[v], np.int64(v)))
+    return distance
+
+
+@jit
+def _over_ranks(matrix: FloatArray, source: int, same: float) -> FloatArray:
+    """Dijkstra on the full matrix of direct times; fewer hops where times are the same."""
+    n = len(matrix)
+    best: FloatArray = matrix[source].copy()
+    done = np.zeros(n, dtype=np.bool_)
+    done[source] = True
+    for _ in range(n):
+        u = -1
+        for v in range(n):
+            if not done[v] and (u < 0 or best[v] < best[u]):
+                u = v
+        if u < 0 or best[u] == np.inf:
+            break
+        done[u] = True
+        for v in range(n):
+            if not done[v] and best[u] + matrix[u, v] < best[v] * (1 - same):
+                best[v] = best[u] + matrix[u, v]
+    return best

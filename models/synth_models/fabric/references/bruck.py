@@ -1,0 +1,70 @@
+"""Method ``bruck`` (reference): Bruck's algorithms, log2 n steps for any number of ranks.
+
+Bruck, Ho, Kipnis, Upfal, Weathersby: "Efficient algorithms for all-to-all communications in multiport message-passing
+systems", IEEE TPDS 1997. Allgather: in step s every rank sends all it has, at most what is still missing, to the rank
+2^s before it. Alltoall: in step s every rank sends to the rank 2^s behind it all blocks whose remaining distance has
+bit s; a block travels once for every bit of its distance.
+
+With direct routes between all (latency a, bandwidth b): allgather of M bytes ``a ceil(log2 n) + (n - 1) / n M / b``;
+alltoall, M bytes a rank, ``log2 n (a + M / (2 b))`` for n = 2^k. Complexity: N^2 transfers, N^2 log N for alltoall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.pairs import best_paths
+from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+
+KNOWN = ("allgather", "alltoall")
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``bruck``."""
+    refused = refusal(instance, KNOWN, "bruck")
+    if refused is not None:
+        return refused
+    if not len(instance.blocks):
+        return empty(instance)
+    if instance.collective == "alltoall":
+        place = {rank: k for k, rank in enumerate(instance.members)}
+
+        def path(origin: int, goal: int) -> tuple[list[int], list[int]]:
+            return _stops(instance.members, place[origin], place[goal])
+
+        return best_paths(instance, options, "Bruck", path)
+    spreading = trees(instance)
+    return best_of(instance, options, [("Bruck", lambda: (spreading, spreading))])
+
+
+def _stops(members: tuple[int, ...], first: int, last: int) -> tuple[list[int], list[int]]:
+    """The ranks that a block visits, and the step of every move."""
+    n = len(members)
+    left = (last - first) % n
+    stops, steps, at, s = [members[first]], [], first, 0
+    while left >> s:
+        if left >> s & 1:
+            at = (at + (1 << s)) % n
+            stops.append(members[at])
+            steps.append(s)
+        s += 1
+    return stops, steps
+
+
+def trees(instance: FabricInstance) -> Trees:
+    """The ranks that have a rank's data, 1, 2, 4, … before it in number."""
+    members = instance.members
+    n = len(members)
+    place = {rank: k for k, rank in enumerate(members)}
+
+    def edges(holder: int, variant: int) -> Iterator[Edge]:
+        first, have, step = place[holder], 1, 0
+        while have < n:
+            for k in range(min(have, n - have)):
+                yield members[(first - k) % n], members[(first - k - have) % n], step
+            have, step = min(2 * have, n), step + 1
+
+    return Trees(1, edges, lambda variant: members)

@@ -1,0 +1,257 @@
+"""Good cycles through ranks: what a library's ring search is for.
+
+A cycle's bandwidth is that of its slowest hop; several cycles at once share links. The search is ours: from a few
+natural orders (as numbered, a comb on a grid, a Gray code, nearest neighbours) a local search moves and turns
+segments, and further cycles are looked for on what the earlier ones left of every link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+from synth.network import Network
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.parts.routes import Routes
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Cycle = tuple[int, ...]
+
+MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search
+MOST_SEVERAL = 128  # ranks up to which several different cycles are looked for
+MOST_CYCLES = 16
+TRIES, PATIENCE = 6, 3
+STEEP = 4.0  # the local search adds up hop times to this power: the slowest hop counts most
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Cycles used at once, a share of the data each, and the bytes/s at which data flow around all of them together
+    if every link serves those that cross it in turn."""
+
+    cycles: tuple[Cycle, ...]
+    bandwidth: Fraction
+
+
+def single(instance: FabricInstance, size: int) -> Cycle:
+    """The best cycle found for pieces of ``size`` bytes: least bottleneck, then least sum of hop times."""
+    matrix = _matrix(instance, instance.machine, size)
+    starts = _natural(instance, matrix)
+    found = [_improved(matrix, order) for order in starts]
+    best = min(found, key=lambda order: _worth(matrix, order))
+    return tuple(instance.members[k] for k in best)
+
+
+def several(instance: FabricInstance, size: int, seed: int) -> list[Cycles]:
+    """Sets of cycles: the single best one; it and its way back; and the sets found with the highest bandwidth, one
+    per number of cycles that raises it. Of a set only the bandwidth is known here, not what it costs in latency."""
+    first = single(instance, size)
+    sets = [rate(instance, (first,), size), rate(instance, (first, _back(first)), size)]
+    if 3 <= len(first) <= MOST_SEVERAL:
+        best: dict[int, Cycles] = {}
+        rng = np.random.default_rng(seed)
+        most = _entering(instance)
+        for attempt in range(2 * (TRIES if len(first) <= 32 else 2)):
+            if any(found.bandwidth >= most for found in best.values()):
+                break
+            for cycles in _packed(instance, size, first if attempt < 2 else None, attempt % 2 == 0, rng):
+                number = len(cycles.cycles)
+                if number not in best or cycles.bandwidth > best[number].bandwidth:
+                    best[number] = cycles
+        top = sets[1].bandwidth
+        for number in sorted(best):
+            if best[number].bandwidth > top:
+                top = best[number].bandwidth
+                sets.append(best[number])
+    return [*sets[:2], *sets[2:][-2:]]
+
+
+def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
+    """The bandwidth of cycles that are used at once, equal shares each."""
+    routes = Routes.of(instance, size)
+    net, group = instance.machine.network, instance.machine.group
+    uses: dict[tuple[str, int], Fraction] = {}
+    for cycle in cycles:
+        for e in _links(routes, cycle):
+            uses["link", e] = uses.get(("link", e), Fraction(0)) + 1 / exact(float(net.bandwidth[e]))
+            if group[e] >= 0:
+                key = ("group", int(group[e]))
+                uses[key] = uses.get(key, Fraction(0)) + 1 / exact(float(net.bandwidth[e]))
+    worst = max(uses.values(), default=Fraction(1))
+    return Cycles(cycles, len(cycles) / worst)
+
+
+def _entering(instance: FabricInstance) -> Fraction:
+    """No more than what can enter the member with the least bandwidth goes around."""
+    net = instance.machine.network
+    total = dict.fromkeys(instance.members, Fraction(0))
+    for v, bandwidth in zip(net.dst.tolist(), net.bandwidth.tolist(), strict=True):
+        if v in total:
+            total[v] += exact(bandwidth)
+    return min(total.values())
+
+
+def _links(routes: Routes, cycle: Cycle) -> list[int]:
+    found: list[int] = []
+    for u, v in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
+        if u != v:
+            for route in routes.hops(u, v):
+                routes.take(route)
+                found += route
+    return found
+
+
+def _back(cycle: Cycle) -> Cycle:
+    return (cycle[0], *cycle[:0:-1])
+
+
+def _packed(
+    instance: FabricInstance, size: int, first: Cycle | None, both: bool, rng: np.random.Generator
+) -> list[Cycles]:
+    """Cycles one after the other, each on links as slow as those before have made them: all beginnings of the list,
+    until :data:`PATIENCE` in a row do not raise the bandwidth."""
+    machine, members = instance.machine, instance.members
+    uses = np.zeros(machine.links)
+    cycles: list[Cycle] = []
+    found: list[Cycles] = []
+    top, worse = Fraction(0), 0
+    while len(cycles) < MOST_CYCLES and worse < PATIENCE:
+        left = _slowed(machine, uses)
+        if first is not None and not cycles:
+            cycle = first
+        else:
+            matrix = _matrix(instance, left, size) * (1 + 0.02 * rng.random((len(members), len(members))))
+            starts = [_nearest(matrix, int(rng.integers(len(members)))), rng.permutation(len(members))]
+            improved = [_improved(matrix, order) for order in starts]
+            cycle = tuple(members[k] for k in min(improved, key=lambda order: _worth(matrix, order)))
+        for way in (cycle, _back(cycle)) if both else (cycle,):
+            cycles.append(way)
+            routes = Routes(left, size, instance.switching.mode == "store_and_forward")
+            for e in _links(routes, way):
+                uses[e] += 1
+        found.append(rate(instance, tuple(cycles), size))
+        worse = 0 if found[-1].bandwidth > top else worse + 1
+        top = max(top, found[-1].bandwidth)
+    return found
+
+
+def _slowed(machine: Machine, uses: FloatArray) -> Machine:
+    """Every link with the bandwidth that is left to one more, a group's uses counted for all its links."""
+    total = uses.copy()
+    grouped = machine.group >= 0
+    if grouped.any():
+        sums = np.bincount(machine.group[grouped], uses[grouped], minlength=len(machine.group_names))
+        total[grouped] = sums[machine.group[grouped]]
+    net = machine.network
+    slower = Network(net.nodes, np.stack([net.src, net.dst], axis=1), net.bandwidth / (1 + total), net.latency)
+    return Machine(slower, machine.is_switch, machine.group, machine.names, machine.group_names)
+
+
+def _matrix(instance: FabricInstance, machine: Machine, size: int) -> FloatArray:
+    """Seconds from member to member, over ranks where need be, shape (members, members)."""
+    routes = Routes(machine, size, instance.switching.mode == "store_and_forward")
+    place = np.searchsorted(machine.ranks, np.array(instance.members))
+    matrix = np.array([routes.seconds(v)[place] for v in instance.members])
+    finite = matrix[np.isfinite(matrix)].max(initial=1.0)
+    return np.where(np.isfinite(matrix), matrix, 1e3 * finite)
+
+
+def _natural(instance: FabricInstance, matrix: FloatArray) -> list[Any]:
+    n = len(instance.members)
+    orders: list[Any] = [np.arange(n), _nearest(matrix, 0)]
+    if n & (n - 1) == 0:
+        orders.append(np.arange(n) ^ (np.arange(n) >> 1))
+    grid = instance.machine.network.grid
+    if grid is not None and len(grid) == 2 and grid[0] * grid[1] == n and min(grid) > 1:
+        cells = np.arange(n).reshape(grid)
+        orders += [_comb(cells), _comb(cells.T)]
+    return orders
+
+
+def _comb(cells: Any) -> Any:
+    """Along the first row's start column at last: rows in turn without their first cell, then the first column up."""
+    rows = [row[1:][:: 1 if r % 2 == 0 else -1] for r, row in enumerate(cells)]
+    return np.concatenate([cells[0, :1], *rows, cells[:0:-1, 0]])
+
+
+def _nearest(matrix: FloatArray, start: int) -> IntArray:
+    order = [start]
+    left = np.ones(len(matrix), dtype=bool)
+    left[start] = False
+    while left.any():
+        row = np.where(left, matrix[order[-1]], np.inf)
+        order.append(int(np.argmin(row)))
+        left[order[-1]] = False
+    return np.array(order, dtype=np.int64)
+
+
+def _worth(matrix: FloatArray, order: IntArray) -> tuple[float, float]:
+    hops = matrix[order, np.roll(order, -1)]
+    return float(hops.max()), float(hops.sum())
+
+
+def _improved(matrix: FloatArray, start: Any) -> IntArray:
+    order: IntArray = np.array(start, dtype=np.int64)
+    if len(order) < 4 or len(order) > MOST_IMPROVED:
+        return order
+    positive = matrix[matrix > 0]
+    steep = (matrix / (positive.min() if len(positive) else 1.0)) ** STEEP
+    _local_search(steep, order, 40 if len(order) <= MOST_SEVERAL else 4)
+    return order
+
+
+@jit
+def _local_search(cost: FloatArray, order: IntArray, passes: int) -> None:
+    """Moves segments of up to three elsewhere, and turns segments around, as long as the sum of costs falls."""
+    n = len(order)
+    for _ in range(passes):
+        better = False
+        for i in range(n):  # a segment of `length` from place i to behind place j
+            for length in range(1, 4):
+                if n < length + 3:
+                    continue
+                for shift in range(1, n - length):
+                    a, b = order[i - 1], order[i]
+                    c, d = order[(i + length - 1) % n], order[(i + length) % n]
+                    j = (i + length - 1 + shift) % n
+                    e, f = order[j], order[(j + 1) % n]
+                    if e == a:
+                        continue
+                    gain = cost[a, b] + cost[c, d] + cost[e, f] - cost[a, d] - cost[e, b] - cost[c, f]
+                    if gain > 1e-9 * cost[a, b]:
+                        segment = np.empty(length, np.int64)
+                        for k in range(length):
+                            segment[k] = order[(i + k) % n]
+                        for k in range(shift):
+                            order[(i + k) % n] = order[(i + length + k) % n]
+                        for k in range(length):
+                            order[(i + shift + k) % n] = segment[k]
+                        better = True
+        for i in range(n - 1):  # turn order[i + 1 .. j] around
+            forward = 0.0
+            backward = 0.0
+            for j in range(i + 2, n):
+                forward += cost[order[j - 1], order[j]]
+                backward += cost[order[j], order[j - 1]]
+                a, b, c, d = order[i], order[i + 1], order[j], order[(j + 1) % n]
+                if a == d:
+                    continue
+                gain = cost[a, b] + forward + cost[c, d] - cost[a, c] - backward - cost[b, d]
+                if gain > 1e-9 * cost[a, b]:
+                    low, high = i + 1, j
+                    while low < high:
+                        order[low], order[high] = order[high], order[low]
+                        low += 1
+                        high -= 1
+                    better = True
+                    forward, backward = backward, forward
+        if not better:
+            return

@@ -1,0 +1,54 @@
+"""Method ``direct`` (reference): everybody sends to everybody at once.
+
+What NCCL does for alltoall, gather and scatter, and MPI's linear algorithms: a block goes straight from its origin to
+each rank that needs it, over the quickest route. Rank i sends to i + 1, i + 2, … in the order of the group, so that no
+two send to the same rank first. Reductions are this backwards: every contribution goes straight to the rank that adds
+them up; an allreduce does so for N shares of the buffer and then hands each out the same way.
+
+With direct routes between all (latency a, bandwidth b a rank) allgather and alltoall of M bytes take ``a + (n - 1) / n
+M / b``, allreduce twice that. Where routes lead over ranks, what several goals need is sent over a shared stretch once,
+and a reduction is added up where its ways meet. Complexity: N^2 transfers a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.pairs import best_paths
+from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, too_large
+
+PAIRS = ("alltoall", "gather", "scatter", "demand")
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``direct``."""
+    message = too_large(instance)
+    if message is not None:
+        return Outcome("unsupported", message=message)
+    if not len(instance.blocks):
+        return empty(instance)
+    place = {rank: k for k, rank in enumerate(instance.members)}
+    n = len(place)
+    if instance.collective in PAIRS:
+
+        def path(origin: int, goal: int) -> tuple[list[int], list[int]]:
+            return [origin, goal], [(place[goal] - place[origin]) % n]
+
+        return best_paths(instance, options, "direct", path)
+    spreading = trees(instance)
+    return best_of(instance, options, [("direct", lambda: (spreading, spreading))])
+
+
+def trees(instance: FabricInstance) -> Trees:
+    """Stars: to the next rank first."""
+    members = instance.members
+    place = {rank: k for k, rank in enumerate(members)}
+
+    def edges(holder: int, variant: int) -> Iterator[Edge]:
+        first, n = place[holder], len(members)
+        return ((holder, members[(first + k) % n], k) for k in range(1, n))
+
+    return Trees(1, edges, lambda variant: members)

@@ -1,0 +1,112 @@
+"""Method ``double_tree`` (reference): NCCL's double binary tree.
+
+Sanders, Speck, Träff: "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 2009;
+in NCCL since 2.4. Two binary trees over the boxes, the inner boxes of one being leaves of the other (but for one at
+most), carry half of the data each; within a box the data run along a chain. Allreduce sums up both trees and spreads
+back; broadcast hangs both trees below the root, over the other boxes.
+
+On n = 2^k ranks, one a box, all joined to a switch (latency a twice, bandwidth b), the depth of the trees is about
+log2 n; a broadcast of M bytes in c chunks a tree takes about ``2 a log2 n + (2 log2 n + 2 c) M / (2 c b)``.
+
+The boxes are those of the machine's file; on other networks every rank is a box. As NCCL does with its channels, data
+are also dealt out to chains that start at different GPUs of a box (and their NICs). The number of channels and of
+chunks is chosen for the size, and whether boxes are kept together at all. Complexity: 2 N transfers a chunk.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.boxes import boxes
+from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+
+KNOWN = ("allreduce", "broadcast", "reduce")
+MOST_CHANNELS = 8
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``double_tree``."""
+    refused = refusal(instance, KNOWN, "double_tree")
+    if refused is not None:
+        return refused
+    if not len(instance.blocks):
+        return empty(instance)
+    together = boxes(instance)
+    alone = [(rank,) for rank in instance.members]
+    widest = min(max(len(box) for box in together), MOST_CHANNELS)
+    channels = sorted({1, min(2, widest), min(4, widest), widest})
+    kinds = [
+        (f"{number} channels through {len(together)} boxes", partial(_both, instance, together, number))
+        for number in channels
+    ]
+    if len(together) < len(alone):
+        kinds.append(("one box a rank", partial(_both, instance, alone, 1)))
+    return best_of(instance, options, kinds)
+
+
+def _both(instance: FabricInstance, together: Sequence[Sequence[int]], channels: int) -> tuple[Trees, Trees]:
+    found = trees(instance, together, channels)
+    return found, found
+
+
+def trees(instance: FabricInstance, together: Sequence[Sequence[int]], channels: int) -> Trees:
+    """Variant 2 k + t: tree t of channel k. A rooted collective's trees hang below its root."""
+    root = instance.the_root
+    made = [_tree([_turned(box, k) for box in together], t, root) for k in range(channels) for t in (0, 1)]
+    return Trees(2 * channels, lambda holder, variant: made[variant][1], lambda variant: [made[variant][0]])
+
+
+def _turned(box: Sequence[int], by: int) -> tuple[int, ...]:
+    by %= len(box)
+    return (*box[by:], *box[:by])
+
+
+def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int, list[Edge]]:
+    """Root and edges of tree t over boxes, each a chain of ranks that is entered at its first."""
+    if root is None:
+        parent = _parents(len(chains), t)
+    else:
+        at = next(b for b, chain in enumerate(chains) if root in chain)
+        by = chains[at].index(root)
+        chains = [_turned(chains[at], by), *chains[:at], *chains[at + 1 :]]
+        parent = [-1] + [p + 1 for p in _parents(len(chains) - 1, t)]  # a root of the others (-1) hangs below box 0
+    children = defaultdict(list)
+    for b, p in enumerate(parent):
+        children[p].append(b)
+    top = children[-1][0]
+    edges: list[Edge] = []
+    stack = [(top, 0)]
+    while stack:
+        b, step = stack.pop()
+        chain = chains[b]
+        for c in children[b]:
+            edges.append((chain[0], chains[c][0], step))
+            stack.append((c, step + 1))
+        edges += [(u, v, step + k) for k, (u, v) in enumerate(pairwise(chain))]
+    return chains[top][0], sorted(edges, key=lambda edge: edge[2])
+
+
+def _parents(n: int, t: int) -> list[int]:
+    """Parent of each of n boxes (-1: the root) in tree t.
+
+    Tree 0 is in-order on the labels 1..n: a label's height is the number of its trailing zeros, so odd labels are
+    leaves; the parent is the nearest label one height (or, past n, more) up. Tree 1 is its mirror image for even n and
+    is shifted by one for odd n, so that labels change between odd and even.
+    """
+
+    def above(x: int) -> int:
+        while (low := x & -x) <= n:
+            x = (x - low) | (low << 1)
+            if x <= n:
+                return x
+        return 0
+
+    label = [x if t == 0 else (n + 1 - x if n % 2 == 0 else x % n + 1) for x in range(1, n + 1)]
+    box = {x: b for b, x in enumerate(label)}
+    return [box[p] if (p := above(x)) else -1 for x in label]

@@ -1,0 +1,118 @@
+"""Method ``recursive_doubling`` (reference): what MPI libraries do for powers of two.
+
+Thakur, Rabenseifner, Gropp: "Optimization of collective communication operations in MPICH", IJHPCA 2005. Allgather by
+doubling: in step s, ranks whose numbers differ in bit s exchange all they have. Reduce-scatter by halving, which is
+this backwards. Allreduce: Rabenseifner's (halving, then doubling), or in log2 n exchanges of whole buffers, which are
+added up on both sides; what is quicker is kept. In an exchange both must have sent before they receive, which is only
+so where partners have a direct route to each other and the machine is even; where the times show that they have not,
+whole buffers are no candidate.
+
+On n = 2^k ranks with direct routes (latency a, bandwidth b): allgather of M bytes ``a log2 n + (n - 1) / n M / b``,
+allreduce twice that or ``log2 n (a + M / b)``.
+
+With n no power of two, the last n - p of p = 2^floor(log2 n) ranks fold: they hand their data to rank r - p first and
+get the result from there at last. Complexity: N^2 transfers (2 N for whole buffers). Guarantee: latency-optimal where
+all pairs are equally near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import chunks
+from synth_models.fabric.parts.mirrored import arrivals
+from synth_models.fabric.parts.routes import Routes
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.solution import Schedule
+
+KNOWN = ("allgather", "reduce_scatter", "allreduce")
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``recursive_doubling``."""
+    refused = refusal(instance, KNOWN, "recursive_doubling")
+    if refused is not None:
+        return refused
+    if not len(instance.blocks):
+        return empty(instance)
+    spreading = trees(instance)
+    name = "halving and doubling" if instance.collective == "allreduce" else "doubling"
+    name = "halving" if instance.collective == "reduce_scatter" else name
+    found = best_of(instance, options, [(name, lambda: (spreading, spreading))])
+    if instance.collective == "allreduce":
+        whole = exchanged(instance)
+        if whole is not None and chunks.seconds(instance, whole) < chunks.seconds(instance, found.solution):
+            return Outcome("finished", solution=whole, message="doubling with whole buffers")
+    return found
+
+
+def trees(instance: FabricInstance) -> Trees:
+    """Binomial trees: the data of a rank double in every step, over bit 0 first."""
+    members = instance.members
+    n = len(members)
+    half = 1 << (n.bit_length() - 1)  # the largest power of two
+    place = {rank: k for k, rank in enumerate(members)}
+
+    def edges(holder: int, variant: int) -> Iterator[Edge]:
+        first = place[holder]
+        if first >= half:
+            yield holder, members[first - half], 0
+            first -= half
+        has, bit, step = [first], 1, 1
+        while bit < half:
+            yield from ((members[k], members[k ^ bit], step) for k in has)
+            has += [k ^ bit for k in has]
+            bit, step = 2 * bit, step + 1
+        for k in range(half, n):
+            if members[k] != holder:
+                yield members[k - half], members[k], step
+
+    return Trees(1, edges, lambda variant: members[:half])
+
+
+def exchanged(instance: FabricInstance) -> Schedule | None:
+    """Allreduce by exchanges of whole buffers; None where a rank would receive before it has sent, or where partners
+    have no direct route."""
+    members, size = instance.members, int(instance.blocks.bytes[0])
+    n = len(members)
+    half = 1 << (n.bit_length() - 1)
+    routes = Routes.of(instance, size)
+    rows: list[tuple[int, int, int, bool]] = [(k, k - half, 0, True) for k in range(half, n)]
+    bit, step = 1, 1
+    while bit < half:
+        rows += [(k, k ^ bit, step, True) for k in range(half)]
+        bit, step = 2 * bit, step + 1
+    rows += [(k - half, k, step, False) for k in range(half, n)]
+    ways, before = [], []
+    into: dict[int, list[int]] = {}
+    now: list[tuple[int, int]] = []
+    at = 0
+    for i, (u, v, s, _) in enumerate(rows):
+        if s != at:
+            for target, arrived in now:
+                into.setdefault(target, []).append(arrived)
+            now, at = [], s
+        found = routes.hops(members[u], members[v])
+        if len(found) > 1:
+            return None
+        routes.take(found[0])
+        ways.append(found[0])
+        before.append(list(into.get(u, ())))
+        now.append((v, i))
+    moves = Transfers.of(
+        [0], [size], [0] * len(rows), ways, before, [s for *_, s, _ in rows], [adds for *_, adds in rows]
+    )
+    schedule = timed(instance, moves)
+    first = schedule.start
+    if instance.switching.mode == "store_and_forward":
+        first = first[moves.route_start[:-1]]
+    came = arrivals(instance, moves, schedule)
+    sent = {(u, s): int(first[i]) for i, (u, _, s, _) in enumerate(rows)}
+    for i, (_, v, last, adds) in enumerate(rows):
+        if adds and any(sent.get((v, s), -1) >= came[i] for s in range(1, last + 1)):
+            return None  # v would send on what it is about to receive from another
+    return schedule

@@ -1,0 +1,63 @@
+"""Method ``ring`` (reference): NCCL's rings.
+
+Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009; NCCL's ring
+algorithms, whose channels are cycles over different links. Along a cycle, allgather sends every block N - 1 hops on;
+broadcast is a chain from the root, in chunks; reduce-scatter and reduce are these backwards; allreduce is
+reduce-scatter and allgather. Data are dealt out to all cycles in equal shares.
+
+On a homogeneous ring of n ranks (latency a, bandwidth b; a block of m bytes; one direction, one chunk) allgather takes
+``(n - 1) (a + m / b)``, and half the bytes each way with both directions; allreduce of M bytes, m = M / n, takes twice
+that; broadcast in k chunks ``(n - 1) a + (n - 1 + k - 1) M / (k b)``.
+
+Which cycles (:mod:`synth_models.fabric.references.cycles`; ours, more thorough than NCCL's fixed patterns), how many of
+them and how many chunks is chosen for the size, by the time that the schedule then takes. Complexity: N^2 transfers a
+cycle and chunk. Guarantee: throughput within a factor 2 of the optimum on one homogeneous ring of links (none in
+general).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.cycles import Cycle, several
+from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+
+KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``ring``."""
+    refused = refusal(instance, KNOWN, "ring")
+    if refused is not None:
+        return refused
+    if not len(instance.blocks):
+        return empty(instance)
+    size = max(1, instance.bytes // (len(instance.members) if instance.collective != "broadcast" else 1))
+    kinds: list[tuple[str, Callable[[], tuple[Trees, Trees]]]] = []
+    for found in several(instance, size, options.seed):
+        count = len(found.cycles)
+        name = f"{count} rings of {float(found.bandwidth) / 1e9:.4g} GB/s together" if count > 1 else "1 ring"
+        kinds.append((name, partial(_there_and_back, instance, found.cycles)))
+    return best_of(instance, options, kinds)
+
+
+def _there_and_back(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> tuple[Trees, Trees]:
+    back = tuple((cycle[0], *cycle[:0:-1]) for cycle in cycles)
+    return trees(instance, cycles), trees(instance, back)
+
+
+def trees(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> Trees:
+    """Chains along the cycles, from wherever the data are."""
+    place = [{rank: k for k, rank in enumerate(cycle)} for cycle in cycles]
+
+    def edges(holder: int, variant: int) -> Iterator[Edge]:
+        cycle, first = cycles[variant], place[variant][holder]
+        n = len(cycle)
+        for k in range(n - 1):
+            yield cycle[(first + k) % n], cycle[(first + k + 1) % n], k
+
+    return Trees(len(cycles), edges, lambda variant: instance.members)

@@ -1,0 +1,182 @@
+"""What the references share: every piece goes along an out-tree of its own, and the collectives that this makes.
+
+An algorithm says along which tree of ranks the data of a rank spreads (:class:`Trees`). Allgather and broadcast are
+such trees; reduce-scatter and reduce are trees of the machine turned around, played backwards
+(:mod:`synth_models.fabric.parts.mirrored`); allreduce is both, one after the other, for shares of the buffer that
+each have a rank as root. The parts of a message are not bundled: a message of k blocks is k transfers one after the
+other on the same link, which takes equally long, since a link is occupied for bytes over bandwidth only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import chunks
+from synth_models.fabric.parts.mirrored import joined, mirrored, turned
+from synth_models.fabric.parts.moves import Moves, in_chunks, pieces_of
+from synth_models.fabric.parts.routes import Routes
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.solution import IntArray, Schedule
+
+Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later step than it received in
+SPREADING = ("allgather", "broadcast")
+SUMMING = ("reduce_scatter", "reduce")
+MOST_MEMBERS = 1024  # of a collective in which everyone's data goes to everyone: a million transfers
+MOST_TRIED = 100_000  # transfers of a schedule with more than the fewest chunks
+MOST_CHUNKS = 1024
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees of an algorithm on one machine.
+
+    ``variants``: how many kinds of tree a block is dealt out to (a ring in both directions: 2). ``edges(holder,
+    variant)``: the tree by which data of rank ``holder`` reaches all members, senders after they have received.
+    ``roots(variant)``: the ranks that shares of an allreduce are summed up at.
+    """
+
+    variants: int
+    edges: Callable[[int, int], Iterable[Edge]]
+    roots: Callable[[int], Sequence[int]]
+
+
+def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
+    """Allgather or broadcast (or what a turned instance asks for), every block in ``count`` chunks a variant."""
+    return timed(instance, _spreading(instance, trees, count))
+
+
+def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
+    """Reduce-scatter or reduce; ``trees`` are of the machine turned around."""
+    there = turned(instance)
+    transfers = _spreading(there, trees, count)
+    return timed(instance, mirrored(there, transfers, timed(there, transfers)))
+
+
+def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: int) -> Schedule:
+    """Allreduce: shares of the buffer, dealt out to variants and their roots, ``count`` chunks each, are summed up by
+    ``up`` (trees of the machine turned around) and spread by ``down``; of first all sums, then all else, and of both
+    as they come, what is quicker."""
+    there = turned(instance)
+    slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
+    sizes = chunks.cut(int(instance.blocks.bytes[0]), len(slots) * count)
+    block, size = pieces_of([sizes])
+    rows = _rows(np.arange(len(sizes)), len(slots))
+    sets = []
+    for on, trees in ((there, up), (instance, down)):
+        template = _template(on, trees, slots, sizes[0])
+        sets.append(in_chunks(template, rows, block, size, lambda step, chunk: step + chunk))
+    first = mirrored(there, sets[0], timed(there, sets[0]))
+    found = [timed(instance, joined(instance.machine, first, sets[1], later)) for later in (True, False)]
+    return min(found, key=lambda s: chunks.seconds(instance, s))
+
+
+def _spreading(instance: FabricInstance, trees: Trees, count: int) -> Transfers:
+    blocks, variants = instance.blocks, trees.variants
+    sizes = [chunks.cut(int(n), variants * count) for n in blocks.bytes]
+    block, size = pieces_of(sizes)
+    slots = [(variant, int(origin)) for origin in blocks.origin for variant in range(variants)]
+    first = np.concatenate([[0], np.cumsum([len(row) for row in sizes])])
+    rows = np.concatenate(
+        [_rows(np.arange(first[b], first[b + 1]), variants, count) for b in range(len(blocks))], axis=1
+    )
+    template = _template(instance, trees, slots, sizes[0][0])
+    if len(blocks) == 1:  # one source: chunk after chunk
+        return in_chunks(template, rows, block, size, lambda step, chunk: step + chunk)
+    return in_chunks(template, rows, block, size, lambda step, chunk: step * count + chunk)
+
+
+def _template(instance: FabricInstance, trees: Trees, slots: Sequence[tuple[int, int]], size: int) -> Transfers:
+    """One piece a slot (variant, holder), with the steps as priorities, over the best routes for ``size`` bytes."""
+    moves = Moves(
+        Routes.of(instance, size), [0] * len(slots), [size] * len(slots), [holder for _, holder in slots], take=False
+    )
+    for slot, (variant, holder) in enumerate(slots):
+        for u, v, step in trees.edges(holder, variant):
+            moves.send(slot, u, v, step)
+    return moves.transfers()
+
+
+def _rows(pieces: IntArray, width: int, count: int | None = None) -> IntArray:
+    """Pieces dealt out in turn to ``width`` slots: shape (chunks, width), -1 where there is none."""
+    height = count if count is not None else -(-len(pieces) // width)
+    table = np.full(height * width, -1, dtype=np.int64)
+    table[: len(pieces)] = pieces
+    return table.reshape(height, width)
+
+
+def best_of(
+    instance: FabricInstance,
+    options: RunOptions,
+    kinds: Sequence[tuple[str, Callable[[], tuple[Trees, Trees]]]],
+    pipelined: bool = True,
+) -> Outcome:
+    """The quickest over ``kinds`` (a name, and what makes its trees on the machine and on the machine turned around)
+    and, if ``pipelined``, over numbers of chunks; the message names it."""
+    best: tuple[Fraction, str, Schedule] | None = None
+    for name, make_trees in kinds:
+        if best is not None and options.out_of_time():
+            break
+        down, up = make_trees()
+        amount = _pieces(instance, down)
+        if best is not None and amount * len(instance.members) > 6 * MOST_TRIED:
+            continue
+
+        def make(
+            count: int, down: Trees = down, up: Trees = up, amount: int = amount, first: bool = best is None
+        ) -> Schedule | None:
+            if (count > 1 or not first) and count * amount * len(instance.members) > MOST_TRIED:
+                return None
+            if instance.collective in SPREADING:
+                return spread(instance, down, count)
+            if instance.collective in SUMMING:
+                return summed(instance, up, count)
+            return summed_and_spread(instance, up, down, count)
+
+        most = min(MOST_CHUNKS, -(-_largest(instance) // max(amount // max(len(instance.blocks), 1), 1)))
+        found = chunks.best_number(instance, options, make, max(most, 1) if pipelined else 1)
+        if found is None:
+            continue
+        took = chunks.seconds(instance, found[1])
+        if best is None or took < best[0]:
+            words = f"{found[0]} chunks" if found[0] > 1 else "1 chunk"
+            best = took, f"{name}, {words}", found[1]
+    assert best is not None
+    return Outcome("finished", solution=best[2], message=best[1])
+
+
+def too_large(instance: FabricInstance) -> str | None:
+    """Why a collective has too many transfers for a reference, if it has."""
+    many = instance.collective in ("allgather", "reduce_scatter", "allreduce")
+    if many and len(instance.members) > MOST_MEMBERS:
+        return f"{len(instance.members)} ranks: {instance.collective} is supported for up to {MOST_MEMBERS}"
+    return None
+
+
+def refusal(instance: FabricInstance, known: Sequence[str], name: str) -> Outcome | None:
+    """``unsupported`` with the reason, where an algorithm does not know the collective."""
+    message = too_large(instance)
+    if instance.collective not in known:
+        message = f"{name} is no algorithm for {instance.collective}: it knows {', '.join(known)}"
+    return None if message is None else Outcome("unsupported", message=message)
+
+
+def empty(instance: FabricInstance) -> Outcome:
+    """Nothing has to move: one rank."""
+    return Outcome("finished", solution=timed(instance, Transfers.of([], [], [], [], [])))
+
+
+def _pieces(instance: FabricInstance, trees: Trees) -> int:
+    if instance.collective == "allreduce":
+        return sum(len(trees.roots(variant)) for variant in range(trees.variants))
+    return trees.variants * len(instance.blocks)
+
+
+def _largest(instance: FabricInstance) -> int:
+    return int(instance.blocks.bytes.max(initial=1))
