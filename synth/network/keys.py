@@ -97,18 +97,20 @@ def links_from_graph(graph: Any) -> dict[str, Any]:
 
 
 def links_from_frame(frame: Any) -> dict[str, Any]:
-    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency]``, missing values being
-    the defaults. Raises ``ValueError``."""
-    known = {"src", "dst", "bandwidth", "latency"}
+    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency][,group]`` (groups are
+    for families that know them), missing values being the defaults. Raises ``ValueError``."""
+    known = {"src", "dst", "bandwidth", "latency", "group"}
     columns = set(map(str, frame.columns))
     if not {"src", "dst"} <= columns <= known or not len(frame):
-        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency] and at least one row")
+        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency][,group] and at least one row")
     links = []
     for row in frame.to_dict("records"):
         ends = {key: row[key] for key in ("src", "dst")}
         if any(value != int(value) for value in ends.values()):
             raise ValueError(f"src and dst are whole numbers, not {ends}")
-        own = {key: float(row[key]) for key in ("bandwidth", "latency") if key in row and row[key] == row[key]}
+        given = {key: value for key, value in row.items() if value is not None and value == value}
+        own: dict[str, Any] = {key: float(given[key]) for key in ("bandwidth", "latency") if key in given}
+        own |= {"group": str(given["group"])} if "group" in given else {}
         links.append({**{key: int(value) for key, value in ends.items()}, **own})
     return {"kind": "links", "nodes": 1 + max(max(link["src"], link["dst"]) for link in links), "links": links}
 

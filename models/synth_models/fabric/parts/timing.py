@@ -72,8 +72,14 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     return start, flat
 
 
-def timed(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None) -> Schedule:
+def timed(
+    instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *, in_order: bool = False
+) -> Schedule:
     """The transfers with start times. Raises ``ValueError`` where some wait for each other.
+
+    ``in_order``: every link serves its transfers in the order of their priorities, idle or not, so that a planned
+    schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the
+    transfers that it waits for.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
@@ -98,8 +104,9 @@ def timed(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | Non
         hop_by_hop,
     )
     duration = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], _lengths(transfers))]
-    after_start, after = _turned(transfers)
-    start = _list_schedule(
+    after_start, after = turned(transfers)
+    kernel = _in_order if in_order else _list_schedule
+    start = kernel(
         transfers.route_start,
         transfers.link,
         net.src.astype(np.int64),
@@ -178,7 +185,7 @@ def _lengths(transfers: Transfers) -> IntArray:
     return lengths
 
 
-def _turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
+def turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
     """The transfers that wait for each one, as rows."""
     count = len(transfers.piece)
     waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
@@ -363,4 +370,51 @@ def _list_schedule(
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
+    return start
+
+
+@jit
+def _in_order(
+    route_start: IntArray,
+    link: IntArray,
+    src: IntArray,
+    dst: IntArray,
+    group: IntArray,
+    groups: int,
+    offset: IntArray,
+    arrival: IntArray,
+    duration: IntArray,
+    priority: IntArray,
+    missing: IntArray,
+    after_start: IntArray,
+    after: IntArray,
+) -> IntArray:
+    """Start ticks when transfers are placed one by one, by priority, each behind those that its links have; -1 for
+    one whose turn comes before all that it waits for."""
+    count, links = len(route_start) - 1, len(group)
+    start = np.full(count, -1, dtype=np.int64)
+    ready = np.zeros(count, dtype=np.int64)
+    waits = missing.copy()
+    free = np.zeros(links + groups, dtype=np.int64)
+    order = np.argsort(priority, kind="mergesort")
+    for at in range(count):
+        i = order[at]
+        if waits[i] != 0:
+            continue
+        now, _ = _earliest(i, ready[i], route_start, link, group, links, offset, free)
+        start[i] = now
+        for k in range(route_start[i], route_start[i + 1]):
+            e = link[k]
+            busy = now + offset[k] + duration[k]
+            free[e] = max(free[e], busy)
+            if group[e] >= 0:
+                free[links + group[e]] = max(free[links + group[e]], busy)
+        for s in range(after_start[i], after_start[i + 1]):
+            j = after[s]
+            source = src[link[route_start[j]]]
+            for k in range(route_start[i], route_start[i + 1]):
+                if dst[link[k]] == source:
+                    ready[j] = max(ready[j], now + arrival[k])
+                    waits[j] -= 1
+                    break
     return start

@@ -8,8 +8,9 @@ algorithm takes the number of chunks that suits the size best, out of those it w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,8 @@ SATURATED = BYTES[-1]
 TIME_LIMIT = 120.0
 FINE = 1000  # chunks per node at which a bound in timesteps is as good as one in bytes
 XTREE, OURS = "XTree on EquiMesh", "pull on EquiMesh (ours)"
+FOREST = "forest on the mesh (ours)"  # allreduce only; no baseline of the paper's
+FOREST_CHUNKS = (1, 4, 16, 32, 64)
 MESH_BOUND, EQUIMESH_BOUND = "bound of any algorithm, mesh", "bound of any algorithm, EquiMesh"
 BASELINES = {  # method and the chunk counts it is run with; XTree's section V-A names the five
     "2DMesh": ("mesh2d_rings", (1, 4)),
@@ -37,6 +40,11 @@ BASELINES = {  # method and the chunk counts it is run with; XTree's section V-A
     "TACOS": ("tacos", (1, 4)),
     "TTO (reconstruction)": ("tto", (1, 4, 16, 32)),
     "TidalMesh (reconstruction)": ("tidalmesh", (1, 4, 16, 32)),
+}
+STYLES = {  # of what is ours or the paper's; the baselines take the next colour each
+    XTREE: {"marker": "s", "linewidth": 2.2},
+    OURS: {"marker": "s", "linewidth": 2.2},
+    FOREST: {"marker": "^", "linewidth": 2.2, "color": "tab:cyan"},
 }
 
 
@@ -67,7 +75,18 @@ class Curves:
 
     def best_baseline(self, size: float) -> tuple[str, float]:
         """The fastest mesh baseline at this size and its seconds."""
-        times = {name: self.seconds(name, size) for name in BASELINES}
+        return self._fastest(BASELINES, size)
+
+    def best_on_mesh(self, size: float) -> tuple[str, float]:
+        """The same with ours among them, where there is one of ours."""
+        return self._fastest([*BASELINES, *([FOREST] if FOREST in self.schedules else [])], size)
+
+    def share(self, seconds: float, size: float) -> float:
+        """What part of the mesh bound's bandwidth is reached by taking so long."""
+        return self.seconds(MESH_BOUND, size) / seconds
+
+    def _fastest(self, names: Iterable[str], size: float) -> tuple[str, float]:
+        times = {name: self.seconds(name, size) for name in names}
         name = min(times, key=lambda key: times[key])
         return name, times[name]
 
@@ -104,9 +123,12 @@ def curves(page: Reproduction, rows: int, cols: int, collective: str) -> Curves:
         (OURS, "equimesh", "pull", (1, 4)),
     ]
     wanted += [(label, "mesh", method, chunks) for label, (method, chunks) in BASELINES.items()]
+    if collective == "allreduce":
+        wanted.append((FOREST, "mesh", "forest", FOREST_CHUNKS))
     for label, network, method, chunks in wanted:
+        part = f"forest-{rows}x{cols}" if label == FOREST else "bandwidth"
         result.schedules[label] = [
-            _solved(page, _instance(page, network, rows, cols, collective, c), method)
+            _solved(page, _instance(page, network, rows, cols, collective, c, part), method)
             for c in chunks
             if c <= 4 or not page.quick
         ]
@@ -123,21 +145,22 @@ def _made(network: str, rows: int, cols: int, collective: str, chunks: int) -> X
 
 
 def _instance(
-    page: Reproduction, network: str, rows: int, cols: int, collective: str, chunks: int
+    page: Reproduction, network: str, rows: int, cols: int, collective: str, chunks: int, part: str
 ) -> tuple[XTreeInstance, str]:
-    """The shipped instance if there is one, else one made for this page; and the part its records belong to."""
+    """The shipped instance if there is one, else one made for this part of the page; and the part its records belong
+    to."""
     made = _made(network, rows, cols, collective, chunks)
     if (page.instances / "xtree" / f"{made.name}.json").is_file():
         found, part = page.shipped("xtree", made.name), ""
     else:
-        found, part = page.keep(made, "bandwidth"), "bandwidth"
+        found = page.keep(made, part)
     assert isinstance(found, XTreeInstance)
     return found, part
 
 
 def _solved(page: Reproduction, place: tuple[XTreeInstance, str], method: str) -> tuple[XTreeInstance, Schedule]:
     instance, part = place
-    limit = TIME_LIMIT if method in ("xtree", "mirror_xtree", "pull") else 60.0
+    limit = TIME_LIMIT if method in ("xtree", "mirror_xtree", "pull", "forest") else 60.0
     family = FAMILY
     assert method_options(family, family.method(method), None, {})[0] is None  # references only: no solver needed
     [(_, record)] = page.solve([instance], [method], time_limit=limit, part=part)
@@ -150,11 +173,10 @@ def draw(found: Sequence[Curves]) -> Figure:
     figure = Figure(figsize=(6.3 * len(found), 5.2), layout="constrained")
     for axes, curve in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
         for label in (*curve.schedules, *curve.bounds):
-            mine, bound = label in (XTREE, OURS), label in curve.bounds
-            style = (
+            style: dict[str, Any] = (
                 {"color": "black" if label == MESH_BOUND else "grey", "linestyle": "--"}
-                if bound
-                else {"marker": "s" if mine else "o", "linewidth": 2.2 if mine else 1.2, "markersize": 4}
+                if label in curve.bounds
+                else {"marker": "o", "linewidth": 1.2, "markersize": 4} | STYLES.get(label, {})
             )
             axes.plot(BYTES, [curve.bandwidth(label, size) / 1e9 for size in BYTES], label=label, **style)
         axes.set(xscale="log", xlabel="bytes per node", title=curve.name, ylim=(0, None))
@@ -169,3 +191,20 @@ def table(curve: Curves) -> pd.DataFrame:
     names = (*curve.schedules, *curve.bounds)
     rows = [[int(size), *[round(curve.bandwidth(name, size) / 1e9, 3) for name in names]] for size in BYTES]
     return pd.DataFrame(np.array(rows, dtype=object), columns=["bytes per node", *names])
+
+
+def forest_table(found: Sequence[Curves]) -> pd.DataFrame:
+    """Rows: mesh and number of chunks; columns: the bound, what ``forest`` takes, and the share of the bound's
+    bandwidth at 1 GiB."""
+    rows = [
+        (
+            f"{curve.rows}x{curve.cols}",
+            instance.chunks,
+            lower_bound(instance)[0],
+            schedule.steps,
+            f"{100 * curve.share(completion(instance, schedule, SATURATED), SATURATED):.2f} %",
+        )
+        for curve in found
+        for instance, schedule in curve.schedules[FOREST]
+    ]
+    return pd.DataFrame(rows, columns=["mesh", "C", "bound", "forest", "share of the bound's bandwidth at 1 GiB"])

@@ -1,0 +1,172 @@
+"""What all bounds compute with: a machine's links as whole numbers, forwards or with every link turned round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.parts.exact import exact
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROOM = 2**61  # the longest path's latency in ticks
+FINEST = 10**18  # ticks a second at most
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """A machine and a collective, as seen from one direction of time.
+
+    Bandwidths are ``rate`` (int64) times ``unit`` bytes/s; latencies are ``delay`` ticks of ``1 / ticks`` s, rounded
+    down where they do not fit (which only weakens a bound). ``turned``: time runs backwards, every link leads from its
+    end to its start, and what is wanted somewhere was there from the beginning; a schedule read backwards moves the
+    same bytes over the same links, so a bound of the turned problem is one of the problem.
+    """
+
+    instance: FabricInstance
+    src: IntArray
+    dst: IntArray
+    rate: IntArray
+    unit: Fraction
+    delay: IntArray
+    ticks: int
+    turned: bool
+
+    @classmethod
+    def of(cls, instance: FabricInstance) -> Links:
+        """The links of the instance's usable machine."""
+        net = instance.machine.network
+        rate, unit = _whole_multiples(net.bandwidth)
+        delay, ticks = _in_ticks(net.latency, net.nodes)
+        return cls(instance, net.src.astype(np.int64), net.dst.astype(np.int64), rate, unit, delay, ticks, False)
+
+    @cached_property
+    def reverse(self) -> Links:
+        """The same with time running backwards."""
+        return Links(self.instance, self.dst, self.src, self.rate, self.unit, self.delay, self.ticks, not self.turned)
+
+    @property
+    def nodes(self) -> int:
+        """Ranks and switches."""
+        return self.instance.machine.nodes
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+        return len(self.src)
+
+    @property
+    def group(self) -> IntArray:
+        """Group of every link, -1 for none."""
+        return self.instance.machine.group
+
+    @property
+    def is_switch(self) -> BoolArray:
+        """True for a switch, shape (nodes,)."""
+        return self.instance.machine.is_switch
+
+    @cached_property
+    def members(self) -> IntArray:
+        """Ranks of the process group."""
+        return np.array(self.instance.members, dtype=np.int64)
+
+    @cached_property
+    def out(self) -> tuple[IntArray, IntArray]:
+        """Links by the node they leave: ``links[start[v]:start[v + 1]]``."""
+        order = np.argsort(self.src, kind="stable").astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(np.bincount(self.src, minlength=self.nodes))]).astype(np.int64)
+        return start, order
+
+    @cached_property
+    def blocks(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Origin, goal and bytes of every block, as this direction of time has them."""
+        blocks = self.instance.blocks
+        if self.turned:
+            return blocks.goal, blocks.origin, blocks.bytes
+        return blocks.origin, blocks.goal, blocks.bytes
+
+    @cached_property
+    def volume_from(self) -> dict[int, int]:
+        """Bytes of the blocks of every origin (:data:`EVERYONE` too)."""
+        origin, _, size = self.blocks
+        values, at = np.unique(origin, return_inverse=True)
+        total = np.zeros(len(values), dtype=np.int64)
+        np.add.at(total, at.reshape(-1), size)
+        return dict(zip(values.tolist(), total.tolist(), strict=True))
+
+    def seconds(self, ticks: int) -> Fraction:
+        """Ticks of latency as seconds."""
+        return Fraction(int(ticks), self.ticks)
+
+
+def crossing_bytes(links: Links, sources: BoolArray, sinks: BoolArray) -> int:
+    """Bytes of the blocks that start at one of the sources and are wanted at one of the sinks."""
+    origin, goal, size = links.blocks
+    starts = sources[origin] | (origin == EVERYONE) if sources.any() else np.zeros(len(origin), dtype=bool)
+    ends = sinks[goal] | (goal == EVERYONE) if sinks.any() else np.zeros(len(goal), dtype=bool)
+    return sum(size[starts & ends].tolist())
+
+
+def group_rows(links: Links, chosen: BoolArray) -> tuple[IntArray, int]:
+    """A row for every chosen link such that links share a row where they share a group, shape (chosen,), and the number
+    of rows."""
+    group = links.group[chosen]
+    key = np.where(group >= 0, group, len(links.instance.machine.group_names) + np.arange(len(group)))
+    values, row = np.unique(key, return_inverse=True)
+    return row.reshape(-1).astype(np.int64), len(values)
+
+
+def least_time(weight: Sequence[int], start: IntArray, volume: Fraction) -> tuple[int, Fraction]:
+    """The least x with ``sum of weight * max(0, x - start) >= volume``; weights in any unit, starts in ticks. Returned
+    as (ticks so far, rest in ticks). Raises ``ValueError`` where all weights are 0."""
+    order = np.argsort(start, kind="stable")
+    begins, positions = np.unique(start[order], return_index=True)
+    sums = [sum(weight[i] for i in part.tolist()) for part in np.split(order, positions[1:])]
+    slope, done, at = 0, Fraction(0), 0
+    for begin, more in zip(begins.tolist(), sums, strict=True):
+        if slope and done + slope * (begin - at) >= volume:
+            break
+        done, at, slope = done + slope * (begin - at), begin, slope + more
+    if slope <= 0:
+        raise ValueError("nothing can cross")
+    return at, (volume - done) / slope
+
+
+def _whole_multiples(values: npt.NDArray[np.float64]) -> tuple[IntArray, Fraction]:
+    """The values as whole multiples of a common unit. Where these would not fit, rounded up (a bound is weaker)."""
+    distinct, which = np.unique(values, return_inverse=True)
+    exactly = [exact(float(value)) for value in distinct]
+    if not exactly:
+        return np.zeros(0, dtype=np.int64), Fraction(1)
+    bottom = math.lcm(*(value.denominator for value in exactly))
+    unit = Fraction(math.gcd(*(int(value * bottom) for value in exactly)), bottom)
+    unit = max(unit, max(exactly) / 2**53)
+    whole = [-(-value // unit) for value in exactly]
+    return np.array([int(value) for value in whole], dtype=np.int64)[which.reshape(-1)], unit
+
+
+def _in_ticks(values: npt.NDArray[np.float64], nodes: int) -> tuple[IntArray, int]:
+    distinct, which = np.unique(values, return_inverse=True)
+    exactly = [exact(float(value)) for value in distinct]
+    ticks = math.lcm(*(value.denominator for value in exactly)) if exactly else 1
+    largest: Fraction = max(exactly, default=Fraction(0))
+    if ticks > FINEST or largest * ticks * nodes > ROOM:
+        ticks = max(1, min(FINEST, int(ROOM // max(Fraction(1), largest * nodes))))
+    whole = [min(int(value * ticks), ROOM // nodes) for value in exactly]
+    return np.array(whole, dtype=np.int64)[which.reshape(-1)], ticks
+
+
+def as_list(values: Any) -> list[int]:
+    """A numpy array of whole numbers as plain ones."""
+    return [int(value) for value in values]

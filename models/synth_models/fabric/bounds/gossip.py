@@ -1,0 +1,241 @@
+"""Bound 3: what an allreduce costs at least, over every algorithm (not only over trees).
+
+**Messages.** Follow one byte. A member's *knowledge* is the set of members whose contributions are in something that it
+holds. It begins with its own and must end with all, and grows only by transfers. Take the transfers from member to
+member (through switches) one by one in order of arrival; what one brings was known at its sender when it started,
+earlier. Let P cut the members into k parts and let a part know what its members know. Until the first part knows all,
+every other part's contribution has come there over transfers between parts, which therefore join all parts: at least
+k - 1 of them. The transfer that completes this part completes no other; each of the other k - 1 parts becomes complete
+by a later transfer of its own into it. So **at least 2 (k - 1) transfers of every byte lead from part to part**,
+whatever the algorithm: gossip by one-way messages, the telegraph problem (Harary, Schwenk: The communication problem on
+graphs and digraphs, 1974). It does not matter whether sums are added or whole sums copied, nor where.
+
+**Prices** (``gossip``). Let c_e >= 0 be a price of a byte on link e and d(u, v) the shortest distance from member u to
+member v. For every x > 0 let the parts be the components of members joined by pairs with ``min(d(u, v), d(v, u)) <
+x``. A transfer from part to part costs at least x, so the number of transfers of a byte that cost at least x is at
+least ``2 (parts(x) - 1)``; summed over x, all transfers of a byte cost at least twice the minimum spanning tree of the
+members under ``min(d(u, v), d(v, u))`` (the integral of parts(x) - 1 is its length, Kruskal 1956). All M bytes
+therefore pay ``2 M * tree``, and until T links can be paid ``sum of c_e b_e max(0, T - h_e)``. With c = 1 between the
+parts of a partition and 0 within, that is the volume over the capacity between parts, and without switches the best of
+them is the strength of the network (Nash-Williams, Tutte 1961; Cunningham 1985); with c = 1 on what leaves the ranks
+behind one switch it is ``2 (N - 1) M`` over their ports.
+
+This needs every transfer to pay its own way: **no multicast, no copies in switches** (where there are switches at all),
+and no rank outside the group that forwards (it would be a switch that copies).
+
+**Any switching** (``partition``). Let P cut *all* nodes, switches too, into k parts with at least one member each, and
+count crossings of links from part to part instead of transfers. Also over these knowledge spreads one crossing at a
+time (those of one transfer in the order of its route), so at least 2 (k - 1) crossings of every byte are made. A
+multicast or a copy occupies each of its links; only on a group it may cross several links at the price of one, where
+every link is then counted.
+
+**Windows.** Drop what never helps: transfers whose content reaches no member's final sum. Nothing of the above needs
+them. What is left begins with some member's contribution, so it cannot cross e = (x, y) before d(members, x), and ends
+at a member, ``latency(e) + d(y, members)`` after it has crossed; h_e is the sum (latency distances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.kernels import jit
+from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
+from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.paths import FAR, distances, shortest
+from synth_models.fabric.bounds.pricing import Resources, improved, resources_of, time_to_pay
+from synth_models.fabric.bounds.proven import Proven
+
+MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
+
+
+def pays_its_way(links: Links) -> bool:
+    """Whether every transfer from rank to rank occupies links for itself alone: nothing is copied under way."""
+    switching = links.instance.switching
+    used = np.zeros(links.nodes, dtype=bool)
+    used[links.src] = True
+    copying = switching.multicast if switching.mode == "cut_through" else switching.copies
+    return not copying or not np.any(used & links.is_switch)
+
+
+def only_members(links: Links) -> bool:
+    """Whether no rank outside the group has links."""
+    used = np.zeros(links.nodes, dtype=bool)
+    used[links.src] = True
+    used[links.members] = False
+    return not np.any(used & ~links.is_switch)
+
+
+def counts_each(links: Links) -> bool:
+    """Whether a transfer may cross several links of a group at once other than along one path."""
+    return links.instance.switching.mode == "cut_through" and links.instance.switching.multicast
+
+
+def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
+    """The strongest bound of an allreduce by messages that is found while ``more()``, or ``known``."""
+    members = np.zeros(links.nodes, dtype=bool)
+    members[links.members] = True
+    begin = distances(links, links.delay, members)[links.src]
+    left = distances(links.reverse, links.delay, members)[links.dst]
+    left = np.where(left < FAR, left + links.delay, FAR)
+    resources = resources_of(links, look, begin, left, each=counts_each(links))
+    best = _strongest_partition(links, begin, left, more, known)
+    if pays_its_way(links) and only_members(links):
+        best = _strongest_tree(resources, more, best)
+    return best
+
+
+def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven) -> Proven:
+    links = resources.links
+    size = links.instance.bytes
+
+    def worth(lengths: list[IntArray]) -> tuple[FloatArray, list[FloatArray]]:
+        value, load = spanning(links, lengths[0])
+        return np.array([2.0 * size * value]), [2.0 * size * load[None, :]]
+
+    def exactly(lengths: list[IntArray]) -> int:
+        return 2 * size * spanning(links, lengths[0])[0]
+
+    def made(lengths: list[IntArray], seconds: Fraction) -> Proven:
+        return Proven(seconds, "gossip", _tree_words(links, lengths[0]), _tree_certificate(lengths[0]))
+
+    return improved([resources], worth, exactly, made, more, best)
+
+
+def spanning(links: Links, length: IntArray) -> tuple[int, FloatArray]:
+    """Length of the minimum spanning tree of the members, and how often its ways use every link."""
+    tree: Any
+    load: Any
+    tree, load = _spanning(*links.out, links.src, links.dst, length, links.members, links.nodes)
+    return int(tree), load
+
+
+@jit
+def _spanning(
+    out_start: IntArray, out: IntArray, src: IntArray, dst: IntArray, length: IntArray, members: IntArray, nodes: int
+) -> Any:
+    """Prim's algorithm on ``min(d(u, v), d(v, u))``."""
+    count = len(members)
+    came = np.empty((count, nodes), dtype=np.int64)
+    distance = np.empty((count, count), dtype=np.int64)
+    first = np.empty(nodes, dtype=np.int64)
+    through = np.ones(nodes, dtype=np.bool_)
+    order = np.empty(nodes, dtype=np.int64)
+    for i in range(count):
+        first[:] = FAR
+        first[members[i]] = 0
+        found = shortest(out_start, out, dst, length, first, through, came[i], order)
+        for j in range(count):
+            distance[i, j] = found[members[j]]
+    load = np.zeros(len(src), dtype=np.float64)
+    near = np.full(count, FAR, dtype=np.int64)
+    begin = np.zeros(count, dtype=np.int64)
+    forth = np.zeros(count, dtype=np.bool_)
+    inside = np.zeros(count, dtype=np.bool_)
+    total, i = np.int64(0), 0
+    for _ in range(count - 1):
+        inside[i] = True
+        best = -1
+        for j in range(count):
+            if inside[j]:
+                continue
+            if distance[i, j] < near[j]:
+                near[j], begin[j], forth[j] = distance[i, j], i, True
+            if distance[j, i] < near[j]:
+                near[j], begin[j], forth[j] = distance[j, i], i, False
+            if best < 0 or near[j] < near[best]:
+                best = j
+        total += near[best]
+        source, v = begin[best], members[best]
+        if not forth[best]:
+            source, v = best, members[begin[best]]
+        while came[source, v] >= 0:
+            load[came[source, v]] += 1.0
+            v = src[came[source, v]]
+        i = best
+    return total, load
+
+
+def _tree_words(links: Links, length: IntArray) -> Callable[[], str]:
+    used: BoolArray = length > 0
+    return lambda: (
+        f"gossip, over every algorithm: at prices on {int(used.sum())} of {links.links} links, two spanning trees "
+        "a byte (2 (N - 1) messages) cost what the links can carry in that time"
+    )
+
+
+def _tree_certificate(length: IntArray) -> Callable[[], dict[str, Any]]:
+    return lambda: {"argument": "gossip", "length": length.tolist()}
+
+
+def _strongest_partition(
+    links: Links, begin: IntArray, left: IntArray, more: Callable[[], bool], best: Proven
+) -> Proven:
+    """Parts of one member each, with every other node where it is joined most, then merged pair by pair."""
+    apart = np.arange(links.links, dtype=np.int64)
+    plain = Colours(np.zeros(links.nodes, dtype=np.int64), apart, links.members, np.ones_like(links.members))
+    resources = resources_of(links, plain, begin, left, each=counts_each(links))
+    label = _attached(links)
+    count = int(label.max()) + 1
+    between = np.zeros((count, count))
+    np.add.at(between, (label[links.src], label[links.dst]), links.rate.astype(float))
+    between += between.T
+    np.fill_diagonal(between, 0)
+    skip = max(1, count * links.links // (MOST_PARTITIONS * 1000))
+    alive = np.ones(count, dtype=bool)
+    while alive.sum() > 1:
+        if int(alive.sum()) % skip == 0 or alive.sum() == 2:
+            best = _better_partition(resources, label, int(alive.sum()), best)
+        if not more():
+            break
+        a, b = np.unravel_index(int(between.argmax()), between.shape)
+        if between[a, b] <= 0:
+            a, b = np.flatnonzero(alive)[:2]
+        between[a] += between[b]
+        between[:, a] += between[:, b]
+        between[b], between[:, b], between[a, a] = 0, 0, 0
+        alive[b] = False
+        label = np.where(label == b, a, label)
+    return best
+
+
+def _better_partition(resources: Resources, label: IntArray, parts: int, best: Proven) -> Proven:
+    links = resources.links
+    crossing = (label[links.src] != label[links.dst]) & (resources.row >= 0)
+    if not crossing.any():
+        return best
+    volume = 2 * (parts - 1) * links.instance.bytes
+    seconds = time_to_pay([resources], [crossing.astype(np.int64)], volume)
+    if seconds <= best.seconds:
+        return best
+    rate = float(links.rate[crossing].sum() * links.unit) / 1e9
+    names = np.unique(label, return_inverse=True)[1].reshape(-1)
+    return Proven(
+        seconds,
+        "partition",
+        lambda: (
+            f"partition, over every algorithm: every byte crosses at least {2 * (parts - 1)} times between "
+            f"{parts} parts, joined by {int(crossing.sum())} links of {rate:.6g} GB/s together"
+        ),
+        lambda: {"argument": "partition", "part": names.tolist()},
+    )
+
+
+def _attached(links: Links) -> IntArray:
+    """The number of the member that every node goes with; unjoined nodes with the first."""
+    label = np.full(links.nodes, -1, dtype=np.int64)
+    label[links.members] = np.arange(len(links.members))
+    order = np.argsort(-links.rate, kind="stable").tolist()
+    ends = np.stack([links.src, links.dst], axis=1).tolist()
+    moved = True
+    while moved:
+        moved = False
+        for e in order:
+            u, v = ends[e]
+            for here, there in ((u, v), (v, u)):
+                if label[here] < 0 <= label[there]:
+                    label[here], moved = label[there], True
+    return np.where(label < 0, 0, label)

@@ -1,0 +1,76 @@
+"""The strongest proven lower bound on the completion time (method ``bound``).
+
+Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
+(:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
+(:mod:`synth_models.fabric.bounds.gossip`), and direct and relayed deliveries of short messages
+(:mod:`synth_models.fabric.bounds.deliveries`): each is tried where it says something, every one starts from what the
+ones before have proven, and the best is handed over with its certificate, which the check verifies with code of its
+own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.colours import Colours, colours, finer
+from synth_models.fabric.bounds.concurrent_flow import strongest_prices
+from synth_models.fabric.bounds.cuts import strongest_cut
+from synth_models.fabric.bounds.deliveries import strongest_deliveries
+from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
+from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import REDUCING
+from synth_models.fabric.parts.exact import float_below
+
+SHARE = 0.4  # of the time that is left, for every argument but the last
+UNLIMITED_S = 600.0  # each argument's time where the run has no limit
+
+Search = Callable[[Callable[[], bool], Proven], Proven]
+
+
+def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
+    """The strongest bound that is found within the time limit."""
+    if not len(instance.blocks):
+        return NOTHING
+    links = Links.of(instance)
+    look = finer(links, colours(links))
+    best = strongest_cut(links, look, _until(options))
+    options.progress.note(None, float_below(best.seconds))
+    for search in _searches(instance, links, look):
+        best = search(_until(options), best)
+        options.progress.note(None, float_below(best.seconds))
+    return best
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``bound``: prove, schedule nothing."""
+    began = time.monotonic()
+    best = strongest(instance, options)
+    return Outcome(
+        "finished",
+        bound=float_below(best.seconds),
+        bound_proof=str(best),
+        certificate=best.certificate(),
+        solve_s=time.monotonic() - began,
+    )
+
+
+def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+    if instance.collective not in (*REDUCING, "allgather", "broadcast"):
+        return [lambda more, best: strongest_prices(links, look, more, best)]
+    found: list[Search] = []
+    if instance.collective == "allreduce":
+        found.append(lambda more, best: strongest_gossip(links, look, more, best))
+    if pays_its_way(links) and links.delay.any():
+        found.append(lambda more, best: strongest_deliveries(links, look, more, best))
+    return found
+
+
+def _until(options: RunOptions) -> Callable[[], bool]:
+    left = options.remaining()
+    end = time.monotonic() + (UNLIMITED_S if left is None else SHARE * left)
+    return lambda: time.monotonic() < end

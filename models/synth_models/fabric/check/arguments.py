@@ -1,0 +1,184 @@
+"""The arguments that a bound's certificate may use, each restated from the problem; nothing is taken from a method.
+
+An argument reads a certificate and returns what is needed (bytes times price) and the capacity that has to provide it.
+
+``cut``: ``inside`` (nodes), ``origins`` (members inside), ``goals`` (members outside). Every byte of a block that
+begins at an origin (in a reduction: to which an origin contributes) and is wanted at a goal crosses a link out of
+``inside`` at least once, however switches forward; of a group's transfer at most its size is counted.
+
+``prices``: ``length`` (price of a byte on every link), ``away_ticks`` at ``ticks_per_s`` (blocks from rank to rank
+whose latency distance is less are left out). Every byte travels from its origin to its goal, so its links cost at
+least the shortest distance.
+
+``gossip`` (allreduce): ``length``. Every byte costs at least twice the minimum spanning tree of the members under the
+lesser of the distances there and back, if every transfer from member to member pays its own way.
+
+``partition`` (allreduce): ``part`` of every node, each part with a member. Every byte crosses from part to part at
+least 2 (parts - 1) times (one-way gossip, Harary and Schwenk 1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth import untrusted
+from synth_models.fabric.check.windows import (
+    HIGHEST_PRICE,
+    NEVER,
+    BoolArray,
+    Capacity,
+    Fabric,
+    IntArray,
+    Sharing,
+    capacity_of,
+)
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE
+
+Needed = tuple[Fraction | int, Capacity]
+Argument = Callable[[FabricInstance, Mapping[str, Any]], Needed]
+
+
+def cut(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What must leave a set of nodes."""
+    fabric = Fabric(instance)
+    inside = fabric.mask(_nodes(fabric, certificate, "inside"))
+    origins, goals = (fabric.mask(_members(fabric, certificate, key)) for key in ("origins", "goals"))
+    if np.any(origins & ~inside) or np.any(goals & inside):
+        raise ValueError("an origin lies outside, or a goal inside")
+    if not origins.any() or not goals.any():
+        raise ValueError("there are no origins or no goals")
+    blocks = instance.blocks
+    begins = (blocks.origin == EVERYONE) | origins[blocks.origin]
+    ends = (blocks.goal == EVERYONE) | goals[blocks.goal]
+    price = (inside[fabric.tail] & ~inside[fabric.head]).astype(np.int64)
+    capacity, _ = capacity_of(fabric, price, *fabric.windows(origins, goals), "once")
+    return untrusted.exact_sum(blocks.bytes[begins & ends]), capacity
+
+
+def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What blocks from rank to rank pay on their shortest ways."""
+    fabric = Fabric(instance)
+    length = _lengths(fabric, certificate)
+    blocks = instance.blocks
+    if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
+        raise ValueError(f"prices prove nothing for {instance.collective}")
+    away = _ticks(fabric, certificate, "away_ticks")
+    needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
+    for u in np.unique(blocks.origin).tolist():
+        rows = np.flatnonzero(blocks.origin == u)
+        source = fabric.mask([u])
+        if away:
+            rows = rows[fabric.reach(source, fabric.delay)[blocks.goal[rows]] >= away]
+        if not len(rows):
+            continue
+        cost = fabric.reach(source, length)[blocks.goal[rows]]
+        if np.any(cost >= NEVER):
+            raise ValueError(f"not every goal of rank {u} can be reached")
+        needed += untrusted.exact_dot(cost, blocks.bytes[rows])
+        origins[u] = True
+        goals[blocks.goal[rows]] = True
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
+    return needed, capacity
+
+
+def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What the messages of an allreduce pay, each for its own way.
+
+    A byte makes at least 2 (k - 1) transfers between any k groups of members (one group must be the first to know all,
+    which takes a transfer from each other one or on its behalf; each other one must still be completed later). With
+    groups of members nearer than x to each other, these cost x or more; summed over all x that is two spanning trees.
+    """
+    must_be_allreduce(instance)
+    fabric = Fabric(instance)
+    if not transfers_pay_alone(fabric):
+        raise ValueError("gossip proves nothing where switches copy")
+    if np.any(_joined(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+        raise ValueError("gossip proves nothing where ranks outside the group forward")
+    length = _lengths(fabric, certificate)
+    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[fabric.members] for u in fabric.members])
+    apart = np.minimum(one_way, one_way.T)
+    if np.any(apart >= NEVER):
+        raise ValueError("some members cannot reach each other")
+    everyone = fabric.mask(fabric.members)
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
+    return 2 * instance.bytes * _spanning_tree(apart), capacity
+
+
+def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What crosses between the parts of all nodes."""
+    must_be_allreduce(instance)
+    fabric = Fabric(instance)
+    part = untrusted.whole_numbers(certificate, "part", 0, fabric.nodes - 1, (fabric.nodes,))
+    parts = np.unique(part)
+    if not np.array_equal(np.unique(part[fabric.members]), parts):
+        raise ValueError("a part has no member")
+    everyone = fabric.mask(fabric.members)
+    price = (part[fabric.tail] != part[fabric.head]).astype(np.int64)
+    capacity, _ = capacity_of(fabric, price, *fabric.windows(everyone, everyone), along_paths(instance))
+    return 2 * (len(parts) - 1) * instance.bytes, capacity
+
+
+ARGUMENTS: dict[str, Argument] = {"cut": cut, "prices": prices, "gossip": gossip, "partition": partition}
+
+
+def transfers_pay_alone(fabric: Fabric) -> bool:
+    """Whether no switch makes several transfers of one."""
+    switching = fabric.instance.switching
+    copies = switching.copies if switching.mode == "store_and_forward" else switching.multicast
+    return not (copies and np.any(_joined(fabric) & ~fabric.is_rank))
+
+
+def _joined(fabric: Fabric) -> BoolArray:
+    return fabric.mask(np.concatenate([fabric.tail, fabric.head]))
+
+
+def along_paths(instance: FabricInstance) -> Sharing:
+    """A transfer is a path, or with multicast a tree."""
+    return "each" if instance.switching.multicast else "path"
+
+
+def must_be_allreduce(instance: FabricInstance) -> None:
+    if instance.collective != "allreduce":
+        raise ValueError(f"this argument proves nothing for {instance.collective}")
+
+
+def _spanning_tree(apart: IntArray) -> int:
+    """Length of the minimum spanning tree, by joining the nearest outsider again and again."""
+    near, outside, total = apart[0].copy(), np.ones(len(apart), dtype=bool), 0
+    outside[0] = False
+    while outside.any():
+        rest = np.flatnonzero(outside)
+        nearest = rest[int(near[rest].argmin())]
+        total += int(near[nearest])
+        outside[nearest] = False
+        near = np.minimum(near, apart[nearest])
+    return total
+
+
+def _nodes(fabric: Fabric, certificate: Mapping[str, Any], key: str) -> IntArray:
+    found = untrusted.whole_numbers(certificate, key, 0, fabric.nodes - 1)
+    if len(np.unique(found)) < len(found):
+        raise ValueError(f"{key} names a node twice")
+    return found
+
+
+def _members(fabric: Fabric, certificate: Mapping[str, Any], key: str) -> IntArray:
+    found = _nodes(fabric, certificate, key)
+    if not fabric.mask(fabric.members)[found].all():
+        raise ValueError(f"{key} names a node that is no member")
+    return found
+
+
+def _lengths(fabric: Fabric, certificate: Mapping[str, Any]) -> IntArray:
+    return untrusted.whole_numbers(certificate, "length", 0, HIGHEST_PRICE, (len(fabric.tail),))
+
+
+def _ticks(fabric: Fabric, certificate: Mapping[str, Any], key: str) -> int:
+    """A time of the certificate in the fabric's ticks, rounded up."""
+    per_s = untrusted.whole(certificate, "ticks_per_s", 1, 10**18)
+    return -(-untrusted.whole(certificate, key, 0, 2**61) * fabric.ticks_per_s // per_s)

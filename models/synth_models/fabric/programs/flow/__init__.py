@@ -1,0 +1,1 @@
+"""Concurrent flow: the fluid program, its routes, and schedules made of them."""

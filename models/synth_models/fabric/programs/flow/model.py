@@ -1,0 +1,224 @@
+"""The concurrent flow as a linear program over flat arrays, solved by HiGHS.
+
+Shahrokhi and Matula: The maximum concurrent flow problem, Journal of the ACM 37 (1990), with commodities aggregated by
+source, groups of links that share time, and folded by symmetry: of every orbit of sources one commodity is kept, and of
+every orbit of resources one capacity row, into which a source counts as often as its orbit has members. Averaging any
+flow over the group shows that nothing is lost.
+
+| in the equations | here | indexed by | unit |
+|---|---|---|---|
+| x | ``flow`` | (source, arc) | bytes / ``unit_bytes`` |
+| T | ``time``, the last column | – | s / ``unit_s`` |
+| D | ``Demand.bytes`` | (source, goal) | bytes |
+| u | ``Arcs.use`` | (resource, arc) | s per byte |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from synth_models.fabric.programs.flow.arcs import Arcs
+from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+INTERIOR_FROM = 30_000  # columns, from which on the interior point method starts
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What every source sends: ``source`` (commodities,) nodes; ``bytes`` (commodities, nodes); ``times``
+    (commodities,): how many sources each stands for."""
+
+    source: IntArray
+    bytes: FloatArray
+    times: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """minimise ``cost @ x`` over ``low <= rows @ x <= high``, ``x >= 0``.
+
+    Columns: one per (commodity, arc) that may be used, by ``commodity`` and ``arc``, then the time. The last rows are
+    the capacity rows, one for each orbit of resources: ``orbit``, shape (resources,), is the row of every resource
+    among them, ``orbit_size``, shape (orbits,), how many share it.
+    """
+
+    rows: csc_array[Any]
+    low: FloatArray
+    high: FloatArray
+    cost: FloatArray
+    commodity: IntArray
+    arc: IntArray
+    orbit: IntArray
+    orbit_size: IntArray
+    unit_bytes: float
+    unit_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """``bytes``: shape (commodities, arcs); ``time``: s; ``price``: shape (resources,), s of completion per s of use:
+    the multipliers of the capacity rows, which sum to 1."""
+
+    bytes: FloatArray
+    time: float
+    price: FloatArray
+
+
+def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np.bool_] | None = None) -> Program:
+    """The program; ``allowed``, shape (commodities, arcs), leaves out arcs (all others are variables)."""
+    unit_bytes = float(demand.bytes.max())
+    unit_s = unit_bytes / float(arcs.machine.network.bandwidth.max())
+    use_it = arcs.head[None, :] != demand.source[:, None]  # nothing comes back to its source
+    if allowed is not None:
+        use_it = use_it & allowed
+    commodity, arc = np.nonzero(use_it)
+    conserved, wanted = flow_conservation(arcs, demand, commodity, arc, unit_bytes)
+    shared, orbit, size = link_capacity(arcs, demand, group, commodity, arc, unit_bytes / unit_s)
+    columns = len(arc) + 1
+    stacked = coo_array(
+        (
+            np.concatenate([conserved.data, shared.data]),
+            (
+                np.concatenate([conserved.coords[0], shared.coords[0] + len(wanted)]),
+                np.concatenate([conserved.coords[1], shared.coords[1]]),
+            ),
+        ),
+        shape=(len(wanted) + len(size), columns),
+    )
+    cost = np.zeros(columns)
+    cost[-1] = 1.0
+    return Program(
+        stacked.tocsc(),
+        np.concatenate([wanted, np.full(len(size), -highspy.kHighsInf)]),
+        np.concatenate([wanted, np.zeros(len(size))]),
+        cost,
+        commodity,
+        arc,
+        orbit,
+        size,
+        unit_bytes,
+        unit_s,
+    )
+
+
+def flow_conservation(
+    arcs: Arcs, demand: Demand, commodity: IntArray, arc: IntArray, unit_bytes: float
+) -> tuple[coo_array[Any], FloatArray]:
+    """x(into v) - x(out of v) = D(s, v) for every source s and every state v but the source."""
+    count, at = len(demand.source), np.arange(len(arc))
+    head, tail = commodity * arcs.states + arcs.head[arc], commodity * arcs.states + arcs.tail[arc]
+    own = np.arange(count) * arcs.states + demand.source
+    keep = np.ones(count * arcs.states, dtype=bool)
+    keep[own] = False
+    row = np.cumsum(keep) - 1
+    wanted = np.zeros((count, arcs.states))
+    wanted[:, : arcs.machine.nodes] = demand.bytes / unit_bytes
+    into, out = keep[head], keep[tail]
+    entries = coo_array(
+        (
+            np.concatenate([np.ones(int(into.sum())), -np.ones(int(out.sum()))]),
+            (np.concatenate([row[head[into]], row[tail[out]]]), np.concatenate([at[into], at[out]])),
+        ),
+        shape=(int(keep.sum()), len(arc) + 1),
+    )
+    return entries, wanted.reshape(-1)[keep]
+
+
+def link_capacity(
+    arcs: Arcs, demand: Demand, group: Symmetries, commodity: IntArray, arc: IntArray, scale: float
+) -> tuple[coo_array[Any], IntArray, IntArray]:
+    """sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit O of
+    resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
+    named = orbits(resource_images(arcs, group))
+    _, number, size = np.unique(named, return_inverse=True, return_counts=True)
+    use = arcs.use.tocoo()
+    folded = csr_array(
+        (use.data * scale / size[number[use.coords[0]]], (number[use.coords[0]], use.coords[1])),
+        shape=(len(size), arcs.use.shape[1]),
+    ).tocsc()
+    entry = folded[:, arc].tocoo()
+    times = demand.times[commodity[entry.coords[1]]]
+    entries = coo_array(
+        (
+            np.concatenate([entry.data * times, -np.ones(len(size))]),
+            (
+                np.concatenate([entry.coords[0], np.arange(len(size))]),
+                np.concatenate([entry.coords[1], np.full(len(size), len(arc))]),
+            ),
+        ),
+        shape=(len(size), len(arc) + 1),
+    )
+    return entries, number.astype(np.int64), size.astype(np.int64)
+
+
+def resource_images(arcs: Arcs, group: Symmetries) -> IntArray:
+    """Images of links and groups, shape (elements, resources)."""
+    machine = arcs.machine
+    count = len(machine.group_names)
+    if not count:
+        return group.link
+    images = np.tile(np.arange(count), (len(group), 1))
+    used = np.flatnonzero(machine.group >= 0)
+    images[:, machine.group[used]] = machine.group[group.link[:, used]]
+    return np.concatenate([group.link, images + machine.links], axis=1)
+
+
+def short_routes(arcs: Arcs, program: Program) -> FloatArray:
+    """The second objective, among the fastest flows: few hops, little latency, little use of links; per column."""
+    net = arcs.machine.network
+    latency, slowness = net.latency, net.bandwidth.min() / net.bandwidth
+    typical = float(latency.mean()) or 1.0
+    stops = ~arcs.machine.is_switch[net.dst]
+    cost = latency / typical + 0.5 * stops + 0.25 * slowness + 0.05
+    return np.append(cost[arcs.link[program.arc]], 0.0)
+
+
+def solve(arcs: Arcs, demand: Demand, program: Program, seconds: float | None, threads: int) -> Flow | None:
+    """The fastest flow, of those one with short routes; None where the solver did not finish in ``seconds``."""
+    highs: Any = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", threads)
+    if seconds is not None:
+        highs.setOptionValue("time_limit", max(seconds, 0.1))
+    if len(program.cost) > INTERIOR_FROM:
+        highs.setOptionValue("solver", "ipm")
+    highs.passModel(_as_highs(program))
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    first = highs.getSolution()
+    best = np.array(first.col_value)
+    duals = np.abs(np.array(first.row_dual)[len(program.low) - len(program.orbit_size) :])
+    time = float(best[-1])
+    columns = len(program.cost)
+    highs.setOptionValue("solver", "simplex")
+    highs.changeColBounds(columns - 1, 0.0, time * (1 + 1e-9))
+    highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), short_routes(arcs, program))
+    highs.run()
+    if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+        best = np.array(highs.getSolution().col_value)
+    found = np.zeros((len(demand.source), len(arcs.link)))
+    found[program.commodity, program.arc] = np.maximum(best[:-1], 0.0) * program.unit_bytes
+    return Flow(found, time * program.unit_s, (duals / program.orbit_size)[program.orbit])
+
+
+def _as_highs(program: Program) -> Any:
+    lp: Any = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
+    lp.col_cost_ = program.cost
+    lp.col_lower_ = np.zeros(len(program.cost))
+    lp.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
+    lp.row_lower_, lp.row_upper_ = program.low, program.high
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = program.rows.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = program.rows.indices.astype(np.int32)
+    lp.a_matrix_.value_ = program.rows.data
+    return lp

@@ -1,0 +1,253 @@
+"""Start times by insertion: transfers are placed one by one, in order of priority, each as early as its links allow.
+
+:func:`synth_models.fabric.parts.timing.timed` goes through time and starts whatever can start; a transfer of two links
+then loses its turn to one that needs only the first of them to be free a little earlier. Here a transfer that has been
+placed stays, and later ones fill the gaps left before it, so the order of priority holds on every link. (Serial and
+parallel schedule generation: Kolisch, European Journal of Operational Research 90, 1996.)
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import clock
+from synth_models.fabric.parts.timing import Transfers, most_seconds
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+GAPS = 48  # of every link that later transfers may fill: the latest ones
+
+
+@dataclass(frozen=True, eq=False)
+class Bookings:
+    """Transfers with whole ticks. Per link of every route: ``offset`` from the transfer's start and ``duration``; per
+    transfer: ticks that it ``took`` until it has arrived, whether it ``waits``, and its ``follower`` (-1: none)."""
+
+    instance: FabricInstance
+    transfers: Transfers
+    ticks_per_s: int
+    offset: IntArray
+    duration: IntArray
+    took: IntArray
+    waits: IntArray
+    follower: IntArray
+
+    @classmethod
+    def of(cls, instance: FabricInstance, transfers: Transfers) -> Bookings:
+        """Durations and offsets under the instance's clock and way of switching. Routes are paths; each transfer waits
+        for at most one other, and at most one waits for it."""
+        machine = instance.machine
+        ticks = clock.ticks_per_second(machine, most_seconds(instance, transfers))
+        hop_by_hop = instance.switching.mode == "store_and_forward"
+        length = np.diff(transfers.route_start)
+        sizes, row = np.unique(transfers.piece_bytes, return_inverse=True)
+        table, link_row = clock.duration_table(machine, ticks, sizes)
+        owner = np.repeat(np.arange(len(length)), length)
+        duration = table[link_row[transfers.link], row.reshape(-1)[transfers.piece][owner]] if len(owner) else owner
+        latency = clock.latencies(machine, ticks)[transfers.link]
+        step = latency + duration if hop_by_hop else latency
+        gone = np.cumsum(step) - step
+        offset = gone - np.repeat(gone[transfers.route_start[:-1]] if len(owner) else gone, length)
+        begins = transfers.route_start[:-1]
+        longest = np.maximum.reduceat(duration, begins) if len(owner) else duration
+        took = offset[begins + length - 1] + latency[begins + length - 1] if len(owner) else duration
+        took = took + (duration[begins + length - 1] if hop_by_hop else longest)
+        follower = np.full(len(length), -1, dtype=np.int64)
+        waits = np.diff(transfers.before_start)
+        follower[transfers.before] = np.flatnonzero(waits > 0)
+        return cls(instance, transfers, ticks, offset, duration, took, waits, follower)
+
+    def placed(self, priority: IntArray) -> IntArray:
+        """Start ticks of transfers placed in this order, the least number first, each as early as its links allow.
+        O(links of all routes * GAPS), and a heap. Raises ``ValueError`` where some wait for each other."""
+        return self._place(priority, self.offset, self.took, self.waits, self.follower)
+
+    def mirrored(self, priority: IntArray) -> IntArray:
+        """The same backwards in time: ticks from each arrival to the end."""
+        ends = np.repeat(self.took, np.diff(self.transfers.route_start))
+        before = np.full(len(self.took), -1, dtype=np.int64)
+        leading = np.flatnonzero(self.follower >= 0)
+        before[self.follower[leading]] = leading
+        waits = (self.follower >= 0).astype(np.int64)
+        return self._place(priority, ends - self.offset - self.duration, self.took, waits, before)
+
+    def end(self, start: IntArray) -> int:
+        """Ticks until the last transfer has arrived."""
+        return int((start + self.took).max(initial=0))
+
+    def schedule(self, start: IntArray) -> Schedule:
+        """The transfers with these start ticks."""
+        moves = self.transfers
+        piece, route_start = moves.piece, moves.route_start
+        if self.instance.switching.mode == "store_and_forward":
+            owner = np.repeat(np.arange(len(start)), np.diff(moves.route_start))
+            start, piece = start[owner] + self.offset, piece[owner]
+            route_start = np.arange(len(owner) + 1, dtype=np.int64)
+        adds = np.zeros(len(start), dtype=bool)
+        return Schedule(
+            self.ticks_per_s, moves.piece_block, moves.piece_bytes, start, piece, adds, route_start, moves.link
+        )
+
+    def _place(
+        self, priority: IntArray, offset: IntArray, took: IntArray, waits: IntArray, follower: IntArray
+    ) -> IntArray:
+        machine = self.instance.machine
+        start = _place(
+            self.transfers.route_start,
+            self.transfers.link,
+            machine.group,
+            machine.links,
+            len(machine.group_names),
+            offset,
+            self.duration,
+            took,
+            priority,
+            waits,
+            follower,
+        )
+        if np.any(start < 0):
+            raise ValueError(f"{int(np.sum(start < 0))} transfers wait for each other")
+        return start
+
+
+def improved(bookings: Bookings, start: IntArray, until: float, least: int) -> IntArray:
+    """Forward and backward improvement (Tormos and Lova, Annals of Operations Research 102, 2001): all transfers as
+    late as they can be, in the order in which they end, then as early as they can be, in the order in which they now
+    start; again while it gains."""
+    best, end = start, bookings.end(start)
+    while end > least and time.monotonic() < until:
+        late = bookings.mirrored(ranked(-(best + bookings.took)))
+        last = bookings.end(late)
+        early = bookings.placed(ranked(last - late - bookings.took))
+        if bookings.end(early) >= end:
+            break
+        best, end = early, bookings.end(early)
+    return best
+
+
+def ranked(keys: npt.NDArray[Any]) -> IntArray:
+    """Place of every key in ascending order; equal keys keep their order."""
+    rank = np.empty(len(keys), dtype=np.int64)
+    rank[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+    return rank
+
+
+@jit
+def _place(
+    route_start: IntArray,
+    link: IntArray,
+    group: IntArray,
+    links: int,
+    groups: int,
+    offset: IntArray,
+    duration: IntArray,
+    took: IntArray,
+    priority: IntArray,
+    waits: IntArray,
+    follower: IntArray,
+) -> IntArray:
+    """Start ticks, -1 for what is never placed. Where a transfer crosses two links of one group, the group is taken
+    from the first moment to the last."""
+    count = len(route_start) - 1
+    start = np.full(count, -1, dtype=np.int64)
+    ready = np.zeros(count, dtype=np.int64)
+    free = np.zeros(links + groups, dtype=np.int64)
+    gap_start = np.zeros((links + groups, GAPS), dtype=np.int64)
+    gap_end = np.zeros((links + groups, GAPS), dtype=np.int64)
+    gaps = np.zeros(links + groups, dtype=np.int64)
+    most = 1
+    for i in range(count):
+        most = max(most, route_start[i + 1] - route_start[i])
+    held = np.empty(2 * most, dtype=np.int64)
+    since = np.empty(2 * most, dtype=np.int64)
+    until = np.empty(2 * most, dtype=np.int64)
+    heap: Any = [(priority[i], np.int64(i)) for i in range(count) if waits[i] == 0]
+    heapq.heapify(heap)
+    while len(heap):
+        i = heapq.heappop(heap)[1]
+        # what is taken, relative to the start
+        taken = 0
+        for k in range(route_start[i], route_start[i + 1]):
+            held[taken], since[taken], until[taken] = link[k], offset[k], offset[k] + duration[k]
+            taken += 1
+            g = group[link[k]]
+            if g >= 0:
+                at = -1
+                for j in range(taken):
+                    if held[j] == links + g:
+                        at = j
+                if at < 0:
+                    at = taken
+                    held[at], since[at], until[at] = links + g, offset[k], offset[k] + duration[k]
+                    taken += 1
+                since[at] = min(since[at], offset[k])
+                until[at] = max(until[at], offset[k] + duration[k])
+        # the earliest moment at which all of it is free
+        now = ready[i]
+        settled = False
+        while not settled:
+            settled = True
+            for j in range(taken):
+                r, width = held[j], until[j] - since[j]
+                begin = now + since[j]
+                found = max(begin, free[r])
+                if begin < free[r]:
+                    for q in range(gaps[r]):
+                        begins = max(begin, gap_start[r, q])
+                        if begins + width <= gap_end[r, q] and begins < found:
+                            found = begins
+                if found > begin:
+                    now = found - since[j]
+                    settled = False
+        start[i] = now
+        for j in range(taken):
+            r, begin, end = held[j], now + since[j], now + until[j]
+            if begin >= free[r]:
+                if begin > free[r]:
+                    _add_gap(gap_start, gap_end, gaps, r, free[r], begin)
+                free[r] = max(free[r], end)
+            else:
+                for q in range(gaps[r]):
+                    if gap_start[r, q] <= begin and end <= gap_end[r, q]:
+                        old = gap_end[r, q]
+                        if begin > gap_start[r, q]:
+                            gap_end[r, q] = begin
+                            if old > end:
+                                _add_gap(gap_start, gap_end, gaps, r, end, old)
+                        elif old > end:
+                            gap_start[r, q] = end
+                        else:
+                            gaps[r] -= 1
+                            gap_start[r, q] = gap_start[r, gaps[r]]
+                            gap_end[r, q] = gap_end[r, gaps[r]]
+                        break
+        after = follower[i]
+        if after >= 0:
+            ready[after] = now + took[i]
+            heapq.heappush(heap, (priority[after], after))
+    return start
+
+
+@jit
+def _add_gap(gap_start: IntArray, gap_end: IntArray, gaps: IntArray, resource: int, begin: int, end: int) -> None:
+    """One more gap; where there is no room, instead of the one that ends first (unless that is the new one)."""
+    at = gaps[resource]
+    if at == GAPS:
+        at = 0
+        for q in range(1, GAPS):
+            if gap_end[resource, q] < gap_end[resource, at]:
+                at = q
+        if gap_end[resource, at] > end:
+            return
+    else:
+        gaps[resource] += 1
+    gap_start[resource, at] = begin
+    gap_end[resource, at] = end

@@ -1,0 +1,233 @@
+"""The schedule that suits the size: several routings, sizes of pieces and rules of priority, the best kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.options import RunOptions
+from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.parts.timing import completion, timed
+from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
+from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
+from synth_models.fabric.programs.flow.routes import Routes, link_seconds
+from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+Order = Rule | Busiest
+
+MOST_TRANSFERS = 3_000_000  # of one schedule
+MOST_TIMED = 2_000  # transfers, up to which the order of time is tried too, not only insertion
+MOST_SHARE_OF_TIME = 0.4  # of what is left of the time limit, for all tries
+MOST_SECONDS = 20.0  # for all tries
+FIRST_SHARE = 0.6  # of that, for first schedules; the rest for improving them
+CLOSE = 1.0002  # times what nothing can beat: near enough to stop
+SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the method's ``chunks`` may ask for it)
+GAIN = 1e-3  # by which more pieces must be faster than fewer
+WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
+ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
+LOOKS_PER_S, SHARE_OF_LOOKS = 1e8, 0.1  # of the time that is left, what one try of these may take
+STARTS = 4  # first schedules that are improved
+IDLE = 40  # tries in a row without gain, after which improvement ends
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A schedule, its time in seconds, and how it was made."""
+
+    schedule: Schedule
+    seconds: float
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """Start ticks of bookings, and what they would take in seconds."""
+
+    bookings: Bookings
+    start: IntArray
+    seconds: float
+    words: str
+
+    @property
+    def handicap(self) -> int:
+        """Pieces: of two that take about as long, the one with fewer is better."""
+        return len(self.bookings.transfers.piece_block)
+
+    def beats(self, other: _Draft | None) -> bool:
+        """Faster, and clearly so if it needs more pieces."""
+        if other is None:
+            return True
+        return self.seconds < other.seconds * (1 - GAIN if self.handicap > other.handicap else 1.0)
+
+
+@dataclass(eq=False)
+class _Search:
+    instance: FabricInstance
+    options: RunOptions
+    least_s: float
+    until: float
+    drafts: list[_Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
+    tries: int = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the best is good enough, or there is no time for more. The first try is always made."""
+        if not self.drafts:
+            return False
+        return self.drafts[0].seconds <= CLOSE * self.least_s or time.monotonic() > self.until
+
+    @property
+    def left(self) -> float:
+        """Seconds left for tries."""
+        return max(0.0, self.until - time.monotonic())
+
+    def keep(self, draft: _Draft) -> bool:
+        """Put a draft among the best few; whether it is the best now."""
+        first = self.drafts[0] if self.drafts else None
+        better = draft.beats(first)
+        at = 0 if better else next((i for i, d in enumerate(self.drafts) if i and draft.beats(d)), len(self.drafts))
+        self.drafts.insert(at, draft)
+        del self.drafts[STARTS:]
+        if better:
+            self.options.progress.note(draft.seconds)
+        return better
+
+    def draft(self, bookings: Bookings, start: IntArray, words: str) -> _Draft:
+        """Start ticks as a draft."""
+        self.tries += 1
+        return _Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
+
+    def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
+        """The pieces in one order; None where to find the order takes too long."""
+        if isinstance(order, Busiest) and looks(pieces) > LOOKS_PER_S * SHARE_OF_LOOKS * self.left and self.drafts:
+            return None
+        moves = transfers(pieces, priorities(pieces, order, self.options.seed) if isinstance(order, Rule) else None)
+        bookings = Bookings.of(self.instance, moves)
+        words = f"{words}, {order.name}"
+        if isinstance(order, Busiest):
+            found = critical_order(pieces, bookings, order, self.options.seed)
+            return self.draft(bookings, bookings.placed(ranked(found)), words)
+        draft = self.draft(bookings, bookings.placed(moves.priority), words)
+        if len(pieces.piece) > MOST_TIMED or self.over:
+            return draft
+        schedule = timed(self.instance, moves, bookings.ticks_per_s)
+        if completion(self.instance, schedule) >= bookings.end(draft.start):
+            return draft
+        hop_by_hop = self.instance.switching.mode == "store_and_forward"
+        start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
+        return self.draft(bookings, start, words)
+
+    def sizes(self, name: str, plan: Plan, needs_s: float) -> None:
+        """First drafts of a plan, in smaller and smaller pieces while these gain."""
+        worse = 0
+        orders: Sequence[Order] = (*RULES, *BUSIEST)
+        for number, (pieces, size) in enumerate(_sizes(self.instance, plan, self.options.method.get("chunks"))):
+            if self.drafts and self.drafts[0].seconds <= needs_s * CLOSE:
+                return
+            found: list[tuple[_Draft, Order]] = []
+            for order in orders:
+                if not self.over:
+                    draft = self.first(pieces, order, f"{name}, pieces of at most {size} bytes")
+                    found += [(draft, order)] if draft is not None else []
+            found.sort(key=lambda entry: entry[0].seconds)
+            if number + 1 >= ALL_ORDERS:
+                orders = [order for _, order in found[:BEST_ORDERS]]
+            worse = 0 if found and self.keep(found[0][0]) else worse + 1
+            if self.over or worse == WORSE:
+                return
+
+
+def best_schedule(
+    instance: FabricInstance, routings: Sequence[tuple[str, Routes]], least_s: float, options: RunOptions
+) -> Found:
+    """The best schedule found within a part of the time limit; at least one is always made. ``least_s`` is a time that
+    no schedule beats."""
+    _compiled(instance, routings[0][1])
+    left = options.remaining()
+    seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
+    search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
+    for name, plan, needs_s in _plans(instance, routings):
+        if not search.over:
+            search.sizes(name, plan, needs_s)
+    search.until += (1 - FIRST_SHARE) * seconds
+    _improve(search)
+    best = search.drafts[0]
+    return Found(best.bookings.schedule(best.start), best.seconds, best.words)
+
+
+def _compiled(instance: FabricInstance, routes: Routes) -> None:
+    """Have every kernel compiled before the clock of the tries starts (the first time on a computer takes seconds)."""
+    few = planned(instance, routes, whole=True)
+    few = replace(few, block=few.block[:1], path=few.path[:1], bytes=few.bytes[:1])
+    pieces = cut(few, MOST_BYTES)
+    moves = transfers(pieces, priorities(pieces, RULES[0], 0))
+    bookings = Bookings.of(instance, moves)
+    improved(bookings, bookings.placed(moves.priority), math.inf, 0)
+    timed(instance, moves)
+    critical_order(pieces, bookings, BUSIEST[0], 0)
+
+
+def _improve(search: _Search) -> None:
+    """Forward and backward improvement of the best drafts, then again and again from the best, shaken."""
+    for draft in tuple(search.drafts):
+        _improve_one(search, draft, draft.start)
+    generator = np.random.default_rng(search.options.seed)
+    idle = 0
+    while not search.over and idle < IDLE:
+        best = search.drafts[0]
+        count = len(best.start)
+        shaken = generator.random(count) < 10.0 ** generator.uniform(-2, 0)
+        reach = float(best.bookings.end(best.start)) * 10.0 ** generator.uniform(-2.5, -0.5)
+        order = best.start + np.where(shaken, generator.normal(0.0, reach, count), 0.0)
+        idle = 0 if _improve_one(search, best, best.bookings.placed(ranked(order))) else idle + 1
+
+
+def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
+    if search.over:
+        return False
+    bookings = draft.bookings
+    goal = math.floor(CLOSE * search.least_s * bookings.ticks_per_s)
+    found = search.draft(bookings, improved(bookings, start, search.until, goal), draft.words)
+    return found.seconds < draft.seconds and search.keep(found)
+
+
+def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[tuple[str, Plan, float]]:
+    """Every routing, split as its shares say and one route a pair, with the seconds that its fullest link or group
+    needs; those that need least first."""
+    found = []
+    for name, routes in routings:
+        found.append((name, planned(instance, routes)))
+        if len(routes) > len(instance.blocks):
+            found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
+    timed_plans = [(name, plan, _fullest(instance, plan)) for name, plan in found]
+    return sorted(timed_plans, key=lambda entry: round(entry[2] / max(timed_plans[0][2], 1e-30), 6))
+
+
+def _fullest(instance: FabricInstance, plan: Plan) -> float:
+    amount = np.bincount(plan.path, plan.bytes, len(plan.routes)).astype(np.float64)
+    return float(link_seconds(instance.machine, plan.routes, amount).max(initial=0.0))
+
+
+def _sizes(instance: FabricInstance, plan: Plan, given: int | None) -> Iterator[tuple[Pieces, int]]:
+    """The plan in pieces of the largest block's bytes, half of them, and so on."""
+    largest = int(instance.blocks.bytes.max(initial=1))
+    hops = np.diff(plan.first_hop)[plan.path]
+    count, before = given or 1, -1
+    while True:
+        size = -(-largest // count) if given else max(-(-largest // count), min(largest, SMALLEST_PIECE))
+        amount = int(np.sum(np.maximum(1, -(-plan.bytes // size)) * hops))
+        if amount > MOST_TRANSFERS and before >= 0:
+            return
+        if amount > before:
+            yield cut(plan, size), size
+        if given is not None or size <= SMALLEST_PIECE:
+            return
+        before, count = amount, count * 2

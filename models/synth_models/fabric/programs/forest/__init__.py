@@ -1,0 +1,1 @@
+"""Throughput-optimal trees: rate, splitting, packing, then pieces and times."""

@@ -1,0 +1,160 @@
+"""The machine as a fluid: whole capacities between nodes, and the greatest rate at which the roots can send to all.
+
+A group whose links share their tail (or head) and bandwidth is one capacity: a node of its own stands behind the tail
+(before the head). Other groups take turns in a way that no capacity says; they are left out and named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.programs.forest.flows import augment, behind, neighbours, shortfall
+
+IntArray = npt.NDArray[np.int64]
+FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
+Share = tuple[int, tuple[int, ...]]  # an amount of capacity and the links that it runs over
+
+
+@dataclass
+class Fluid:
+    """Capacities between nodes in whole units.
+
+    ``capacity``: shape (nodes + 1, nodes + 1); the last node is the source, joined to every root by ``weight`` of the
+    root times ``trees`` once the rate is known. ``unit``: bytes/s of a unit. ``shares``: what the capacity from u to v
+    is made of. ``members``: the nodes that must be reached. ``rounded``: capacities had to be rounded down.
+    ``ignored``: groups that no capacity stands for.
+    """
+
+    capacity: IntArray
+    unit: Fraction
+    members: IntArray
+    weight: IntArray
+    shares: dict[tuple[int, int], list[Share]]
+    rounded: bool = False
+    ignored: int = 0
+    trees: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """Members, other nodes and groups, without the source."""
+        return len(self.capacity) - 1
+
+    @property
+    def rate(self) -> Fraction:
+        """Bytes/s that every root of weight 1 sends to everybody."""
+        return self.trees * self.unit
+
+
+def fluid_of(machine: Machine, members: IntArray, roots: dict[int, int]) -> Fluid:
+    """The fluid of a machine; ``roots``: weight of every root. The source is not joined to the roots yet."""
+    net = machine.network
+    bandwidth = [exact(float(b)) for b in net.bandwidth]
+    kinds = _groups(machine)
+    unit = _unit(bandwidth)
+    rounded = max(bandwidth, default=Fraction(1)) / unit > FINEST
+    if rounded:
+        unit = max(bandwidth) / FINEST
+    whole = [math.floor(b / unit) for b in bandwidth]
+    extra = [g for g, kind in kinds.items() if kind]
+    number = {g: machine.nodes + i for i, g in enumerate(extra)}
+    nodes = machine.nodes + len(extra)
+    shares: dict[tuple[int, int], list[Share]] = defaultdict(list)
+    for e in range(net.links):
+        u, v, group = int(net.src[e]), int(net.dst[e]), int(machine.group[e])
+        if group in number and kinds[group] == "tail":
+            u = number[group]
+        elif group in number:
+            v = number[group]
+        shares[u, v].append((whole[e], (e,)))
+    for group, node in number.items():
+        links = np.flatnonzero(machine.group == group)
+        cap = whole[int(links[0])]
+        if kinds[group] == "tail":
+            shares[int(net.src[links[0]]), node].append((cap, ()))
+        else:
+            shares[node, int(net.dst[links[0]])].append((cap, ()))
+    capacity = np.zeros((nodes + 1, nodes + 1), dtype=np.int64)
+    for (u, v), parts in shares.items():
+        capacity[u, v] = sum(amount for amount, _ in parts)
+    weight = np.array([roots.get(int(v), 0) for v in range(nodes)], dtype=np.int64)
+    ignored = sum(not kind for kind in kinds.values())
+    return Fluid(capacity, unit, members, weight, dict(shares), rounded, ignored)
+
+
+def _groups(machine: Machine) -> dict[int, str]:
+    """What the links of every group of two or more share: ``tail``, ``head`` or nothing."""
+    net, kinds = machine.network, {}
+    for group in np.unique(machine.group[machine.group >= 0]).tolist():
+        links = np.flatnonzero(machine.group == group)
+        if len(links) < 2:
+            continue
+        alike = len(np.unique(net.bandwidth[links])) == 1
+        tail, head = len(np.unique(net.src[links])) == 1, len(np.unique(net.dst[links])) == 1
+        kinds[group] = "tail" if alike and tail else "head" if alike and head else ""
+    return kinds
+
+
+def _unit(values: list[Fraction]) -> Fraction:
+    """The greatest number that all values are whole multiples of."""
+    denominator = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.gcd(*(int(value * denominator) for value in values)), denominator)
+
+
+def set_rate(fluid: Fluid) -> None:
+    """Find the greatest rate exactly and scale capacities so that every root of weight 1 sends ``trees`` whole units.
+
+    By cuts: at rate x every node set S that misses a member lets x times the weight of the roots in S out, so
+    x <= capacity out of S / weight in S; Newton's steps on that ratio from one violated cut to the next, each found by
+    maximum flows from a source joined to the roots; the least ratio is reached by Edmonds' theorem. Raises
+    ``ValueError`` where a member cannot be reached.
+    """
+    cap, source = fluid.capacity, fluid.nodes
+    total = int(fluid.weight.sum())
+    ratio = None
+    for v in fluid.members.tolist():  # cuts around single members to start from
+        inside = total - int(fluid.weight[v])
+        if inside:
+            first = Fraction(int(cap[:source, v].sum()), inside)
+            ratio = first if ratio is None else min(ratio, first)
+    if ratio is None:
+        raise ValueError("nobody to send to")
+    while True:
+        if ratio == 0:
+            raise ValueError("a member cannot be reached")
+        p, q = ratio.numerator, ratio.denominator
+        scaled = cap * q
+        scaled[source, :source] = fluid.weight * p
+        _, who = shortfall(scaled, source, fluid.members, p * total, 1)
+        if who < 0:
+            break
+        start, other = neighbours(scaled, source + 1)
+        augment(scaled, start, other, source, int(fluid.members[who]), p * total)
+        side = behind(scaled, start, other, source)[:source]
+        ratio = Fraction(int(cap[:source, :source][np.ix_(side, ~side)].sum()), int(fluid.weight[side].sum()))
+    p, q = ratio.numerator, ratio.denominator
+    _rescale(fluid, q)
+    fluid.trees = p
+    shrink = math.gcd(p, *(amount for parts in fluid.shares.values() for amount, _ in parts))
+    _rescale(fluid, Fraction(1, shrink))
+    fluid.trees = p // shrink
+    join_source(fluid)
+
+
+def _rescale(fluid: Fluid, factor: Fraction | int) -> None:
+    fluid.unit /= factor
+    fluid.shares = {pair: [(int(a * factor), r) for a, r in parts] for pair, parts in fluid.shares.items()}
+    for (u, v), parts in fluid.shares.items():
+        fluid.capacity[u, v] = sum(amount for amount, _ in parts)
+
+
+def join_source(fluid: Fluid) -> None:
+    """Join the source to every root with what it sends."""
+    fluid.capacity[fluid.nodes, : fluid.nodes] = fluid.weight * fluid.trees

@@ -1,0 +1,99 @@
+"""The fluid optimum of a machine as trees, with what each part of finding it took."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.programs.forest.balance import balance
+from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
+from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
+from synth_models.fabric.programs.forest.splitting import split_off, trim
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass
+class Forest:
+    """``trees`` over positions in ``nodes`` given to :func:`forest_of`, ``per_root`` copies for every root of weight
+    1; ``shares``: routes of the capacity between two members; ``capacity``: the same in sum, shape (n, n);
+    ``cut_rate``: what the cuts of the machine allow; ``unit``: bytes/s of a unit of capacity."""
+
+    trees: Trees
+    per_root: int
+    rate: Fraction
+    cut_rate: Fraction
+    unit: Fraction
+    shares: dict[tuple[int, int], list[Share]]
+    capacity: IntArray
+    seconds: dict[str, float]
+    remark: str
+
+
+def reversed_machine(machine: Machine) -> Machine:
+    """The machine with every link turned around; links keep their numbers."""
+    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
+
+
+def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Forest:
+    """Trees from every root at the greatest rate. Raises ``ValueError`` where a member cannot be reached."""
+    clock = [time.monotonic()]
+    members = np.array(nodes, dtype=np.int64)
+    fluid = fluid_of(machine, members, roots)
+    set_rate(fluid)
+    cut_rate = fluid.rate
+    clock.append(time.monotonic())
+    if balance(machine_fluid := fluid_of(machine, members, roots)):
+        fluid = machine_fluid
+        set_rate(fluid)
+    trim(fluid)
+    split_off(fluid)
+    set_rate(fluid)  # the same again, unless a switch takes in more than it lets out
+    clock.append(time.monotonic())
+    capacity = fluid.capacity[np.ix_(members, members)]
+    demand = fluid.weight[members] * fluid.trees
+    trees = shallower(pack_trees(capacity, demand), capacity)
+    clock.append(time.monotonic())
+    remarks = []
+    if fluid.rate != cut_rate:
+        more = float(cut_rate / fluid.rate)
+        remarks.append(f"; the cuts allow {more:.6g} times as much, which routes without copies in switches may miss")
+    if fluid.rounded:
+        remarks.append("; bandwidths rounded down to 2^-36 of the greatest")
+    if fluid.ignored:
+        remarks.append(f"; the fluid does not know that {fluid.ignored} groups of links take turns")
+    names = ("rate", "splitting", "packing")
+    return Forest(
+        trees,
+        fluid.trees,
+        fluid.rate,
+        cut_rate,
+        fluid.unit,
+        {pair: _straight(parts, machine) for pair, parts in fluid.shares.items() if parts},
+        capacity,
+        {name: after - before for name, before, after in zip(names, clock, clock[1:], strict=False)},
+        "".join(remarks),
+    )
+
+
+def _straight(parts: list[Share], machine: Machine) -> list[Share]:
+    """The shares with routes that pass no node twice (splitting may join such), equal routes together."""
+    total: dict[tuple[int, ...], int] = {}
+    src, dst = machine.network.src, machine.network.dst
+    for amount, route in parts:
+        kept: list[int] = []
+        for e in route:
+            while kept and int(dst[e]) in {int(src[x]) for x in kept}:
+                if int(dst[e]) == int(src[kept[-1]]):
+                    kept.pop()
+                    break
+                kept.pop()
+            else:
+                kept.append(e)
+        total[tuple(kept)] = total.get(tuple(kept), 0) + amount
+    return [(amount, route) for route, amount in total.items()]

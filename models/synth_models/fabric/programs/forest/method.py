@@ -1,0 +1,339 @@
+"""``forest``: throughput-optimal trees for any machine, cut into pieces and pipelined.
+
+The fluid optimum (see ``fluid``, ``splitting``, ``packing``) is exact: whole trees whose links are used for no longer
+than the cut that bounds every algorithm. The finite schedule repeats a round of all trees by a timetable
+(``periodic``, ``rounds``); the number of rounds is tried in powers of two and the best is kept, beside plain list
+scheduling and trees of least latency, which win where messages are small.
+
+A reduction is the same on the reversed machine, run backwards; allreduce reduces every piece up a tree and broadcasts
+it down another from the same root.
+
+Trees by edge splitting and Edmonds' theorem with multiplicities were proposed for collectives by ForestColl (Zhao and
+others, 2024); the code here is written from the theorems.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import REDUCING
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.parts.timing import Transfers, completion, timed
+from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
+from synth_models.fabric.programs.forest.justify import justified
+from synth_models.fabric.programs.forest.near import near_tree
+from synth_models.fabric.programs.forest.plan import (
+    Move,
+    Plan,
+    Table,
+    down,
+    seconds_of,
+    stopping_at_ranks,
+    table_of,
+    transfers_of,
+    up,
+    up_and_down,
+)
+from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
+from synth_models.fabric.programs.forest.spanning import spanning_trees
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+MOST_TRANSFERS = 600_000
+FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
+SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
+LISTED = 4_000  # transfers up to which plain list scheduling is tried
+PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
+ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
+
+
+@dataclass
+class _Best:
+    """The best schedule so far."""
+
+    instance: FabricInstance
+    seconds: Fraction | None = None
+    schedule: Schedule | None = None
+    how: str = ""
+    tried: int = 0
+    last: Schedule = field(default_factory=lambda: _empty())
+
+    def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
+        """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
+        transfers = stopping_at_ranks(transfers, self.instance.machine)
+        took = self._offer(transfers, how, in_order)
+        schedule = self.last
+        for _ in range(PUSHES if len(transfers.piece) <= PUSHED else 0):
+            try:
+                transfers = justified(self.instance, transfers, schedule)
+                again = self._offer(transfers, how, True)
+            except ValueError:  # rounding hid an order
+                break
+            if again >= took:
+                break
+            took, schedule = again, self.last
+        return took
+
+    def _offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
+        self.last = timed(self.instance, transfers, in_order=in_order)
+        took = Fraction(completion(self.instance, self.last), self.last.ticks_per_s)
+        self.tried += 1
+        if self.seconds is None or took < self.seconds:
+            self.seconds, self.schedule, self.how = took, self.last, how
+        return took
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """The best schedule found within the time limit; the message says the fluid optimum and what became of it."""
+    if instance.collective not in ("allgather", "broadcast", *REDUCING):
+        return Outcome("unsupported", message=f"forest packs trees; {instance.collective} needs the method flow")
+    if not len(instance.blocks):
+        return Outcome("finished", _empty())
+    began = time.monotonic()
+    try:
+        plan, fluid_s, words, seconds = _planned(instance)
+    except ValueError as error:
+        return Outcome("unsupported", message=str(error))
+    best = _Best(instance)
+    scheduling = time.monotonic()
+    _schedule(instance, plan, fluid_s, best, options)
+    seconds["scheduling"] = time.monotonic() - scheduling
+    spent = ", ".join(f"{name} {value:.3f}" for name, value in seconds.items())
+    assert best.seconds is not None
+    loss = 1 - fluid_s / best.seconds
+    rate = instance.bytes / best.seconds / 10**9
+    message = (
+        f"{words}; finite schedule {best.how}: {float(rate):.6g} GB/s, {float(100 * loss):.3g} % below the fluid "
+        f"optimum, best of {best.tried}; seconds: {spent}"
+    )
+    return Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
+
+
+def _empty() -> Schedule:
+    none = np.zeros(0, dtype=np.int64)
+    return Schedule(1, none, none, none, none, np.zeros(0, dtype=bool), np.zeros(1, dtype=np.int64), none)
+
+
+def _roots(instance: FabricInstance) -> dict[int, int]:
+    """Weight of every root: one tree's worth from every member, or all of it from the root."""
+    if instance.collective in ("broadcast", "reduce"):
+        assert instance.the_root is not None
+        return {instance.the_root: 1}
+    return dict.fromkeys(instance.members, 1)
+
+
+def _block_of(instance: FabricInstance) -> Callable[[int], int]:
+    """Which block a tree with this root carries."""
+    blocks = instance.blocks
+    if len(blocks) == 1:
+        return lambda root: 0
+    ends = blocks.origin if instance.collective == "allgather" else blocks.goal
+    number = {int(v): i for i, v in enumerate(ends)}
+    return lambda root: number[root]
+
+
+def _planned(instance: FabricInstance) -> tuple[Plan, Fraction, str, dict[str, float]]:
+    """The plan, the seconds of its fluid, words about it, and seconds per part."""
+    roots, block = _roots(instance), _block_of(instance)
+    nodes = list(instance.members)
+    share = Fraction(instance.bytes, len(roots))
+    plan = Plan()
+    if instance.collective in REDUCING:
+        if any(not s and v not in set(nodes) for v, s in enumerate(instance.machine.is_switch)) and instance.relay:
+            raise ValueError("reductions through ranks that are no members are not supported: set relay to false")
+        inward = forest_of(reversed_machine(instance.machine), nodes, roots)
+        ups = list(_trees(inward, nodes, up))
+        if instance.collective != "allreduce":
+            for root, weight, moves in ups:
+                plan.add(block(root), weight, moves)
+            return plan, share / inward.rate, _words(instance, inward, plan, share), inward.seconds
+        return _allreduce(instance, inward, ups)
+    outward = forest_of(instance.machine, nodes, roots)
+    for root, weight, moves in _trees(outward, nodes, down):
+        plan.add(block(root), weight, moves)
+    return plan, share / outward.rate, _words(instance, outward, plan, share), outward.seconds
+
+
+def _allreduce(
+    instance: FabricInstance, inward: Forest, ups: list[tuple[int, Fraction, list[Move]]]
+) -> tuple[Plan, Fraction, str, dict[str, float]]:
+    """The better of trees up and down from every member, and of one packing of spanning trees used both ways."""
+    machine, nodes, sizes = instance.machine, list(instance.members), instance.blocks.bytes
+    outward = forest_of(machine, nodes, _roots(instance))
+    plan = Plan()
+    for weight, first, second in _paired(ups, list(_trees(outward, nodes, down))):
+        plan.add(0, weight, up_and_down(first, second))
+    fluid_s = seconds_of(plan, machine, sizes)
+    spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
+    words = f"{len(plan.moves)} in-trees each followed by an out-tree of the same root"
+    began = time.monotonic()
+    if len(nodes) > 1:
+        both = np.minimum(outward.capacity, outward.capacity.T)
+        try:
+            trees, rate, copies = spanning_trees(both)
+        except ValueError:  # nothing goes both ways
+            rate = Fraction(0)
+        if rate and instance.bytes / (rate * outward.unit) < fluid_s:
+            plan = Plan()
+            back = {(u, v): outward.shares.get((v, u), []) for u, v in outward.shares}
+            for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
+                first = up(row, back, nodes)
+                plan.add(0, Fraction(count, copies), up_and_down(first, down(row, outward.shares, nodes)))
+            fluid_s = seconds_of(plan, machine, sizes)
+            words = f"{len(plan.moves)} spanning trees ({copies} with multiplicities), each used up and down"
+    spent["packing"] += time.monotonic() - began
+    text = f"{_fluid_words(instance, fluid_s)}; {words}, of up to {plan.hops} hops{outward.remark}"
+    return plan, fluid_s, text, spent
+
+
+def _trees(forest: Forest, nodes: list[int], moves: Any) -> Iterator[tuple[int, Fraction, list[Move]]]:
+    """Root, share of the root's block, and moves of every tree."""
+    reverse = moves is up
+    options = {
+        pair: [(amount, tuple(reversed(route)) if reverse else route) for amount, route in parts]
+        for pair, parts in forest.shares.items()
+    }
+    for row, copies, root in zip(forest.trees.parent, forest.trees.copies, forest.trees.roots, strict=True):
+        yield nodes[int(root)], Fraction(int(copies), forest.per_root), moves(row.tolist(), options, nodes)
+
+
+def _paired(
+    ups: list[tuple[int, Fraction, list[Move]]], downs: list[tuple[int, Fraction, list[Move]]]
+) -> Iterator[tuple[Fraction, list[Move], list[Move]]]:
+    """In-trees and out-trees of the same root, side by side by their shares."""
+    for root in dict.fromkeys(root for root, _, _ in ups):
+        first = [(weight, moves) for r, weight, moves in ups if r == root]
+        second = [(weight, moves) for r, weight, moves in downs if r == root]
+        while first and second:
+            (a, before), (b, after) = first.pop(), second.pop()
+            part = min(a, b)
+            yield part, before, after
+            if a > part:
+                first.append((a - part, before))
+            if b > part:
+                second.append((b - part, after))
+
+
+def _fluid_words(instance: FabricInstance, fluid_s: Fraction) -> str:
+    rate = instance.bytes / fluid_s / 10**9
+    return f"fluid optimum {rate} GB/s ({float(rate):.6g}) algbw"
+
+
+def _words(instance: FabricInstance, forest: Forest, plan: Plan, share: Fraction) -> str:
+    trees = len(forest.trees.copies)
+    deep = f"{trees} trees ({forest.per_root} a root with multiplicities) of depth {int(forest.trees.depth.max())}"
+    return f"{_fluid_words(instance, share / forest.rate)}; {deep}{forest.remark}"
+
+
+def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Best, options: RunOptions) -> None:
+    """Offer every candidate to ``best``."""
+    machine, sizes = instance.machine, instance.blocks.bytes
+    fluid_ns = float(fluid_s) * 1e9
+    table = table_of(plan, machine)
+    chunks = options.method.get("chunks")
+    per_block = _per_block(table)
+    if chunks is None:
+        near = table_of(_near_plan(instance), machine)
+        _listed(best, near, sizes, 1.0, fluid_ns, "by nearest trees in one piece")
+        _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
+        _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
+    one = round_of(table, machine, sizes, per_block)
+    stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
+    if stretched and chunks is None and one.size * SEVERAL <= MOST_TRANSFERS // 4:
+        _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
+    if best.schedule is None:
+        best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
+
+
+def _rounds(
+    best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
+) -> bool:
+    """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
+    times, before, idle, stretched = (chunks or 1), None, 0, False
+    both = best.instance.collective == "allreduce"
+    ways = [(True, both), (False, both), (True, False)][: 3 if both else 2]
+    while not options.out_of_time():
+        far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
+        if times > (chunks or 1) and one.size * times > (MORE_TRANSFERS if far else MOST_TRANSFERS):
+            break
+        took: list[tuple[Fraction, tuple[bool, bool]]] = []
+        for way in ways:
+            made = rounds(one, sizes, times, *way)
+            if made is not None:
+                transfers, period, _ = made
+                stretched |= period > one.period
+                how = f"of {times} rounds with {len(one.tree)} pieces"
+                took.append((best.offer(transfers, how, True), way))
+        if not took or chunks is not None:
+            break
+        seconds, fastest = min(took)
+        if times >= 4:
+            ways = [fastest]
+        idle = idle + 1 if before is not None and seconds > before * (1 - ENOUGH) else 0
+        if idle > 1:
+            break
+        before = seconds if before is None else min(before, seconds)
+        times *= 2
+    return stretched
+
+
+def _listed(best: _Best, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:
+    count = float(np.diff(table.tree_start).mean()) * max(per_block * len(sizes), len(table.block))
+    if count <= LISTED and per_block <= int(sizes.min()):
+        best.offer(transfers_of(table, sizes, per_block, fluid_ns, 1.0)[0], how, False)
+
+
+def _per_block(table: Table) -> float:
+    """Pieces of a block in a round: whole multiples of all weights if these are few, otherwise about a piece a tree."""
+    import math
+
+    blocks = len(np.unique(table.block))
+    total = sum(table.weight, Fraction(0)) / blocks
+    exact = math.lcm(*(weight.denominator for weight in table.weight)) * total
+    few = 4 * len(table.block) / blocks
+    return float(exact) if exact <= max(few, 64) else few
+
+
+def _near_plan(instance: FabricInstance) -> Plan:
+    machine, members = instance.machine, list(instance.members)
+    plan, block, roots = Plan(), _block_of(instance), list(_roots(instance))
+    reducing = instance.collective in REDUCING
+    turned: Machine = reversed_machine(machine) if reducing else machine
+    size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
+    into: dict[int, float] = {}
+    outof: dict[int, float] = {}
+    for root in roots:
+        moves = near_tree(turned, members, root, size, into)
+        if reducing:
+            moves = _turned(moves)
+        if instance.collective == "allreduce":
+            moves = up_and_down(moves, near_tree(machine, members, root, size, outof))
+        plan.add(block(root), Fraction(1), moves)
+    return plan
+
+
+def _turned(moves: list[Move]) -> list[Move]:
+    """An out-tree of the reversed machine as an in-tree."""
+    count = len(moves)
+    after: list[list[int]] = [[] for _ in moves]
+    for i, (_, _, before) in enumerate(moves):
+        for j in before:
+            after[j].append(i)
+    return [
+        (
+            [(amount, tuple(reversed(route))) for amount, route in moves[i][0]],
+            True,
+            tuple(count - 1 - j for j in after[i]),
+        )
+        for i in range(count - 1, -1, -1)
+    ]

@@ -1,0 +1,99 @@
+"""Transfers whose order is known, pushed together: each as early as it can after those it needs, then from the end.
+
+Serial schedule generation with free intervals filled, and double justification (Valls, Ballestin, Quintanilla 2005):
+everything as late as possible from the end of the schedule, then as early as possible again. What a transfer needs is
+read off a valid schedule: all that has brought its piece to its source by its start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth.kernels import jit
+from synth_models.fabric.references.pulling.board import Board, rows_of
+from synth_models.fabric.references.pulling.book import new_book
+from synth_models.fabric.references.pulling.game import Moves, Pieces
+from synth_models.fabric.references.pulling.grow import reserve, start_of
+from synth_models.fabric.solution import IntArray
+
+
+def needs(board: Board, moves: Moves) -> tuple[IntArray, IntArray]:
+    """For every transfer those of the same piece that have arrived at its source by its start, as rows. ``board``
+    forwards, ``moves`` with forward times."""
+    ranks = len(board.ranks)
+    into = moves.piece * ranks + board.target[moves.route]
+    row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
+    key = moves.piece * ranks + board.source[moves.route]
+    found = _needs(row, which, key, moves.start, moves.start + moves.lag)
+    return found[0], found[1]
+
+
+def turned(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
+    """Who needs each transfer, as rows."""
+    count = len(row) - 1
+    start, order = rows_of(needed, count)
+    return start, np.repeat(np.arange(count), np.diff(row))[order]
+
+
+def pushed(board: Board, pieces: Pieces, moves: Moves, passes: int = 1) -> Moves:
+    """The same transfers, never later than before: pushed together ``passes`` times, forwards and backwards."""
+    if not len(moves.piece):
+        return moves
+    row, needed = needs(board, moves)
+    back_row, back = turned(row, needed)
+    table = board.table(pieces.sizes)
+    ahead, behind = board.kernel(table), board.turned().kernel(table)
+    kind = pieces.kind[moves.piece]
+    room = int(np.diff(board.row)[moves.route].sum()) * 4 + 1024
+    best, now = moves, moves
+    for _ in range(passes):
+        start = _serial(ahead, new_book(board.resources, room), np.argsort(now.start, kind="stable"), now.route, kind,
+                        row, needed, now.lag)  # fmt: skip
+        now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
+        if now.completion < best.completion:
+            best = now
+        late = now.backwards(now.completion)
+        begin = _serial(behind, new_book(board.resources, room), np.argsort(late.start, kind="stable"), late.route,
+                        kind, back_row, back, late.lag)  # fmt: skip
+        end = int((begin + late.lag).max())
+        now = Moves(late.piece, late.route, begin, late.lag, end).backwards(end)
+        if now.completion < best.completion:
+            best = now
+    start = _serial(ahead, new_book(board.resources, room), np.argsort(now.start, kind="stable"), now.route, kind,
+                    row, needed, now.lag)  # fmt: skip
+    now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
+    return now if now.completion < best.completion else best
+
+
+@jit
+def _needs(row: Any, which: Any, key: Any, start: Any, arrival: Any) -> Any:
+    count = len(key)
+    found = np.zeros(count + 1, dtype=np.int64)
+    for i in range(count):
+        found[i + 1] = found[i]
+        for k in range(row[key[i]], row[key[i] + 1]):
+            if arrival[which[k]] <= start[i]:
+                found[i + 1] += 1
+    flat = np.zeros(found[count], dtype=np.int64)
+    for i in range(count):
+        at = found[i]
+        for k in range(row[key[i]], row[key[i] + 1]):
+            if arrival[which[k]] <= start[i]:
+                flat[at] = which[k]
+                at += 1
+    return found, flat
+
+
+@jit
+def _serial(board: Any, book: Any, order: Any, route: Any, kind: Any, row: Any, needed: Any, lag: Any) -> Any:
+    """Start of every transfer, placed in this order."""
+    start = np.zeros(len(order), dtype=np.int64)
+    for i in order:
+        t = np.int64(0)
+        for k in range(row[i], row[i + 1]):
+            t = max(t, start[needed[k]] + lag[needed[k]])
+        start[i] = start_of(board, book, route[i], kind[i], t)
+        reserve(board, book, route[i], kind[i], start[i])
+    return start

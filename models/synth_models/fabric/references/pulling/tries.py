@@ -1,0 +1,51 @@
+"""The best schedule so far, and the clock all tries share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.solution import Schedule
+
+CLOSE = 1e-6  # what is this close to the floor is not searched on
+
+
+@dataclass(eq=False)
+class Tries:
+    """Keeps the quickest schedule. ``told``: what it came from; ``tried``: how many there were; ``hurried``: whether
+    the time limit ended a search before its count of rounds did."""
+
+    instance: FabricInstance
+    options: RunOptions
+    floor: float = 0.0
+    best: Schedule | None = None
+    time: Fraction | None = None
+    told: str = ""
+    tried: int = 0
+    hurried: bool = False
+    times: dict[str, Fraction] = field(default_factory=dict)
+
+    def offer(self, schedule: Schedule, told: str) -> bool:
+        """Keep it if it is the quickest."""
+        self.tried += 1
+        time = seconds(self.instance, schedule)
+        if told not in self.times or time < self.times[told]:
+            self.times[told] = time
+        if self.time is not None and time >= self.time:
+            return False
+        self.best, self.time, self.told = schedule, time, told
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can be quicker."""
+        return self.time is not None and float(self.time) <= self.floor * (1 + CLOSE)
+
+    def over(self) -> bool:
+        """Whether to stop: at the bound, or at the time limit with something in hand."""
+        if self.best is not None and not self.settled and self.options.out_of_time():
+            self.hurried = True
+        return self.settled or self.hurried

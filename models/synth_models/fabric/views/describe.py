@@ -1,0 +1,84 @@
+"""A schedule in words: what moves, and its transfers by time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from synth.quantities import BYTES, SECONDS, count, percent, shown
+from synth_models.fabric.check.routes import hops_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.solution import Schedule
+
+MAX_LINES = 40
+MAX_SIZES = 4
+LEGEND = "a transfer reads start–arrival  from -> to (through switches): piece, its size and whose it is"
+
+
+def describe(instance: FabricInstance, schedule: Schedule) -> str:
+    """Pieces and their sizes, the busiest links, and the transfers in order of time (``+``: a partial sum that is
+    added to what is there)."""
+    if not schedule.transfers:
+        return "nothing has to move"
+    hops = hops_of(instance, schedule)
+    lines = [_pieces(instance, schedule)]
+    if hops.wrong_count:  # a schedule that the check refuses
+        return lines[0] + "\nsome routes are none: synth check says which"
+    lines += _busiest(instance, schedule, hops.ticks[hops.span], int(hops.arrive.max()))
+    lines.append(LEGEND + ("; + is added to what is there" if schedule.adds.any() else ""))
+    first = np.argsort(schedule.start, kind="stable")[:MAX_LINES]
+    end = np.maximum.reduceat(hops.arrive, schedule.route_start[:-1])
+    lines += [_transfer(instance, schedule, int(i), int(end[i])) for i in first]
+    if schedule.transfers > MAX_LINES:
+        lines.append(f"… {count(schedule.transfers - MAX_LINES)} more transfers (--csv prints all)")
+    return "\n".join(lines)
+
+
+def _pieces(instance: FabricInstance, schedule: Schedule) -> str:
+    sizes = Counter(schedule.piece_bytes.tolist())
+    told = ", ".join(f"{count(n)} of {shown(size, BYTES)}" for size, n in sizes.most_common(MAX_SIZES))
+    more = f", … {len(sizes) - MAX_SIZES} more sizes" if len(sizes) > MAX_SIZES else ""
+    blocks = f"{count(len(instance.blocks))} block{'s' if len(instance.blocks) > 1 else ''}"
+    return (
+        f"{instance.collective} of {shown(instance.bytes, BYTES)} over {len(instance.members)} ranks: {blocks} in "
+        f"{count(len(schedule.piece_bytes))} pieces ({told}{more}), {count(schedule.transfers)} transfers"
+    )
+
+
+def _busiest(instance: FabricInstance, schedule: Schedule, took: np.ndarray, ticks: int) -> list[str]:
+    machine = instance.machine
+    busy = np.zeros(machine.links, dtype=np.int64)
+    np.add.at(busy, schedule.link, took)
+    used = busy / ticks
+    e = int(busy.argmax())
+    ends = f"{_name(instance, int(machine.network.src[e]))} -> {_name(instance, int(machine.network.dst[e]))}"
+    idle = int(np.sum(busy == 0))
+    rest = f"; {count(idle)} of {count(machine.links)} links carry nothing" if idle else ""
+    return [f"busiest link {ends}: {percent(float(used[e]))} of the time; mean {percent(float(used.mean()))}{rest}"]
+
+
+def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) -> str:
+    net, machine = instance.machine.network, instance.machine
+    route = schedule.link[schedule.route_start[i] : schedule.route_start[i + 1]].tolist()
+    heads = [int(net.dst[e]) for e in route]
+    stores = instance.switching.mode == "store_and_forward"
+    through = [v for v in heads if machine.is_switch[v] and not stores]
+    to = ", ".join(_name(instance, v) for v in heads if v not in through)
+    via = f" (through {', '.join(_name(instance, v) for v in through)})" if through else ""
+    p = int(schedule.piece[i])
+    origin = int(instance.blocks.origin[schedule.piece_block[p]])
+    whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
+    plus = "+" if schedule.adds[i] else ""
+    when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
+    source = _name(instance, int(net.src[route[0]]))
+    return f"{when:<20} {source} -> {to}{via}: {plus}{p}, {shown(int(schedule.piece_bytes[p]), BYTES)} {whose}"
+
+
+def _time(schedule: Schedule, tick: int) -> str:
+    return shown(tick / schedule.ticks_per_s, SECONDS)
+
+
+def _name(instance: FabricInstance, node: int) -> str:
+    name = instance.machine.names[node]
+    return f"{'switch' if instance.machine.is_switch[node] else 'rank'} {node}" if name == str(node) else name

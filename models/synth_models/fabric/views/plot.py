@@ -1,0 +1,125 @@
+"""A schedule drawn: when which link is occupied, and the machine with its links by use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from synth.quantities import SECONDS, count, scaled
+from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.solution import Schedule
+from synth_models.fabric.views.positions import positions
+
+MAX_ROWS = 64  # links in the chart: the busiest
+MAX_BARS = 200_000  # hops in the chart: the first
+MAX_NODES = 80  # of a machine that is drawn
+MAX_ARROWS = 800
+
+
+def plot(instance: FabricInstance, schedule: Schedule, title: str) -> Figure:
+    """A chart of the links over time (the busiest where there are many), coloured by whose data a piece is; beside it
+    a machine of up to 80 nodes, links coloured by the share of time in use."""
+    hops = hops_of(instance, schedule)
+    drawn = instance.machine.nodes <= MAX_NODES
+    figure = Figure(figsize=(15 if drawn else 11, 7), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots(1, 2 if drawn else 1, width_ratios=(2, 3) if drawn else None, squeeze=False)[0]
+    took = hops.ticks[hops.span]
+    busy = np.zeros(instance.machine.links, dtype=np.int64)
+    np.add.at(busy, schedule.link, took)
+    end = int(hops.arrive.max(initial=0)) if not hops.wrong_count else 0
+    if drawn:
+        _draw_machine(figure, axes[0], instance, busy / max(end, 1))
+    _draw_chart(figure, axes[-1], instance, schedule, hops, busy, end)
+    return figure
+
+
+def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: npt.NDArray[np.float64]) -> None:
+    machine, network = instance.machine, instance.machine.network
+    place = positions(machine)
+    colours, scale = colormaps["viridis_r"], Normalize(0, 1)
+    if network.links <= MAX_ARROWS:
+        order: dict[tuple[int, int], int] = {}
+        for e in range(network.links):
+            pair = (int(network.src[e]), int(network.dst[e]))
+            order[pair] = order.get(pair, 0) + 1
+            style: dict[str, Any] = dict(
+                connectionstyle=f"arc3,rad={0.08 + 0.14 * (order[pair] - 1)}",
+                arrowstyle="-|>",
+                mutation_scale=9,
+                linewidth=1.6,
+            )
+            ends = tuple(place[pair[0]]), tuple(place[pair[1]])
+            axes.add_patch(FancyArrowPatch(*ends, color=colours(scale(use[e])), shrinkA=7, shrinkB=7, **style))
+    else:  # straight lines where arrows would be a blot
+        segments = np.stack([place[network.src], place[network.dst]], axis=1)
+        axes.add_collection(LineCollection(list(segments), colors=colours(scale(use)), linewidths=0.6))
+    for kind, marker in ((machine.is_switch, "s"), (~machine.is_switch, "o")):
+        axes.scatter(place[kind, 0], place[kind, 1], s=150, marker=marker, color="white", edgecolor="black", zorder=3)
+    for v in range(machine.nodes):
+        axes.text(place[v, 0], place[v, 1], machine.names[v], ha="center", va="center", fontsize=6, zorder=4)
+    axes.margins(0.12)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    switches = int(machine.is_switch.sum())
+    axes.set_title(f"{machine.nodes - switches} ranks, {switches} switches (squares), {machine.links} links")
+    figure.colorbar(ScalarMappable(scale, colours), ax=axes, label="share of time in use", shrink=0.7)
+
+
+def _draw_chart(
+    figure: Figure, axes: Any, instance: FabricInstance, schedule: Schedule, hops: Hops, busy: Any, end: int
+) -> None:
+    machine, network = instance.machine, instance.machine.network
+    factor, unit = scaled(SECONDS, end / schedule.ticks_per_s)
+    rows = np.argsort(-busy, kind="stable")[:MAX_ROWS]
+    rows = rows[np.lexsort((network.dst[rows], network.src[rows]))]
+    row_of = np.full(machine.links, -1, dtype=np.int64)
+    row_of[rows] = np.arange(len(rows))
+    shown_hops = np.flatnonzero(row_of[schedule.link] >= 0)
+    left_out = max(0, len(shown_hops) - MAX_BARS)
+    if left_out:
+        shown_hops = shown_hops[np.argsort(hops.begin[shown_hops], kind="stable")[:MAX_BARS]]
+    if not end:
+        shown_hops = shown_hops[:0]
+    block = schedule.piece_block[schedule.piece[hops.owner[shown_hops]]]
+    origin = instance.blocks.origin[block]
+    whose = np.where(
+        origin >= 0, origin, np.where(instance.blocks.goal[block] >= 0, instance.blocks.goal[block], block)
+    )
+    a = hops.begin[shown_hops] / schedule.ticks_per_s / factor
+    b = (hops.begin[shown_hops] + hops.ticks[hops.span[shown_hops]]) / schedule.ticks_per_s / factor
+    y = row_of[schedule.link[shown_hops]]
+    corners = np.stack(
+        [np.stack(xy, axis=1) for xy in ((a, y - 0.4), (b, y - 0.4), (b, y + 0.4), (a, y + 0.4))], axis=1
+    )
+    colours, scale = colormaps["turbo"], Normalize(0, max(1, machine.nodes - 1))
+    line = 0.3 if len(corners) <= 4000 else 0.0
+    axes.add_collection(
+        PolyCollection(list(corners), facecolors=colours(scale(whose)), edgecolors="white", linewidths=line)
+    )
+    axes.set_xlim(0, max(end / schedule.ticks_per_s / factor, 1e-12))
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    axes.set_xlabel(f"time ({unit})")
+    axes.set_ylabel("link")
+    names = machine.names
+    axes.set_yticks(range(len(rows)), [f"{names[network.src[e]]}→{names[network.dst[e]]}" for e in rows], fontsize=6)
+    parts = [f"{count(schedule.transfers)} transfers; white: idle"]
+    if machine.links > len(rows):
+        parts.append(f"the {len(rows)} busiest of {count(machine.links)} links")
+    if left_out:
+        parts.append(f"{count(left_out)} later hops not drawn")
+    axes.set_title("; ".join(parts))
+    reduces = bool(np.any(instance.blocks.origin < 0))
+    label = "rank whose sum it is" if reduces else "rank whose data it is"
+    if reduces and np.any(instance.blocks.goal < 0):
+        label = "block of the sum"
+    figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, shrink=0.7)
