@@ -11,7 +11,8 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.timing import completion
 from synth_models.fabric.programs.flow.critical import BUSIEST, critical_order
-from synth_models.fabric.programs.flow.method import fluid_optimum, solve
+from synth_models.fabric.programs.flow.fluid import fluid_optimum
+from synth_models.fabric.programs.flow.method import solve
 from synth_models.fabric.programs.flow.pieces import cut, planned, transfers
 from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
 from synth_models.fabric.programs.flow.rules import RULES, priorities

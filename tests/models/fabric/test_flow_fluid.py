@@ -17,7 +17,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.arcs import arcs_of
 from synth_models.fabric.programs.flow.certified import certified
-from synth_models.fabric.programs.flow.method import fluid_optimum
+from synth_models.fabric.programs.flow.fluid import fluid_optimum
 from synth_models.fabric.programs.flow.symmetry import automorphism, identity, symmetries
 
 OPTIONS = RunOptions(time_limit_s=60.0)
@@ -124,7 +124,7 @@ def test_fluid_optimum_is_that_of_all_simple_paths(first: int) -> None:
         once = arcs_of(instance.machine, instance.switching.mode).states == instance.machine.nodes
         if once and not instance.machine.network.latency.any():  # prices of links cannot say that a group is held once
             assert proven.seconds == pytest.approx(fluid.time, rel=1e-6), seed
-        for routes in (fluid.routes, fluid.direct):
+        for _, routes in fluid.routings:
             assert_joined(instance, routes)
 
 
@@ -199,7 +199,7 @@ def test_folded_flow_is_as_fast_as_the_whole(
     assert len(group) >= least
     folded = fluid_optimum(instance, OPTIONS)
     monkeypatch.setattr(
-        "synth_models.fabric.programs.flow.method.symmetries", lambda instance: identity(instance.machine)
+        "synth_models.fabric.programs.flow.fluid.symmetries", lambda instance: identity(instance.machine)
     )
     whole = fluid_optimum(instance, OPTIONS)
     assert folded is not None
@@ -236,9 +236,9 @@ def test_programs_that_grow_by_columns_find_the_same_optimum(monkeypatch: pytest
     cases = [random_instance(seed) for seed in range(2000, 2040)]
     cases.append(instance_of({"kind": "mesh", "rows": 3, "cols": 5}, "alltoall", 15000, failed={"links": [[0, 1]]}))
     whole = [fluid_optimum(instance, OPTIONS) for instance in cases]
-    monkeypatch.setattr("synth_models.fabric.programs.flow.method.WHOLE_UP_TO", 0)
+    monkeypatch.setattr("synth_models.fabric.programs.flow.fluid.WHOLE_UP_TO", 0)
     for direct in (0, 10**6):
-        monkeypatch.setattr("synth_models.fabric.programs.flow.method.DIRECT_UP_TO", direct)
+        monkeypatch.setattr("synth_models.fabric.programs.flow.fluid.NEARER_UP_TO", direct)
         for instance, known in zip(cases, whole, strict=True):
             grown = fluid_optimum(instance, OPTIONS)
             assert known is not None

@@ -156,10 +156,12 @@ def best_schedule(
     left = options.remaining()
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
     search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
-    for name, plan, needs_s in _plans(instance, routings):
+    first_until, plans = search.until, _plans(instance, routings)
+    for number, (name, plan, needs_s) in enumerate(plans):
+        search.until = time.monotonic() + (first_until - time.monotonic()) * 1.5 / max(1.5, len(plans) - number)
         if not search.over:
             search.sizes(name, plan, needs_s)
-    search.until += (1 - FIRST_SHARE) * seconds
+    search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
     best = search.drafts[0]
     return Found(best.bookings.schedule(best.start), best.seconds, best.words)
@@ -203,14 +205,21 @@ def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
 
 def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[tuple[str, Plan, float]]:
     """Every routing, split as its shares say and one route a pair, with the seconds that its fullest link or group
-    needs; those that need least first."""
+    needs; those first whose fullest link and longest path together need least."""
     found = []
     for name, routes in routings:
         found.append((name, planned(instance, routes)))
         if len(routes) > len(instance.blocks):
             found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
-    timed_plans = [(name, plan, _fullest(instance, plan)) for name, plan in found]
-    return sorted(timed_plans, key=lambda entry: round(entry[2] / max(timed_plans[0][2], 1e-30), 6))
+    plans = [(name, plan, _fullest(instance, plan)) for name, plan in found]
+    return sorted(plans, key=lambda entry: entry[2] + _furthest(instance, entry[1]))
+
+
+def _furthest(instance: FabricInstance, plan: Plan) -> float:
+    """The largest latency of a path that carries something, s."""
+    routes = plan.routes
+    latency = np.add.reduceat(instance.machine.network.latency[routes.link], routes.start[:-1])
+    return float(latency[plan.path].max(initial=0.0))
 
 
 def _fullest(instance: FabricInstance, plan: Plan) -> float:

@@ -1,0 +1,189 @@
+"""The fluid optimum of an instance, and flows that are nearly as fast over shorter routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.programs.flow import model
+from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
+from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
+from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, orbits, symmetries
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+SHARE_OF_TIME = 0.4  # of what is left, for every program
+WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
+NEARER_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too
+DETOURS_UP_TO = 8_000  # columns, up to which flows with short detours are found too
+DETOURS = (0.25, 1.5, 3.0)  # times the largest latency of a link: what an arc may be out of the shortest way
+LONG = 300.0  # times the largest latency: a flow that takes longer has no use for short detours
+
+
+@dataclass(frozen=True, eq=False)
+class Fluid:
+    """The fluid optimum.
+
+    ``routes`` and the completion ``time`` that they take without latency, s; ``least``, the time that is proven for all
+    flows (less than ``time`` only where the solver's time was short); ``price`` of resources, s of completion per s of
+    use; ``sources`` and how many ``commodities`` were left of them after folding; ``nearer``: the fastest flows over
+    routes of least latency, or with short detours, by name; ``latency``: what some block cannot avoid, s.
+    """
+
+    routes: Routes
+    time: float
+    least: float
+    price: FloatArray
+    sources: int
+    commodities: int
+    nearer: tuple[tuple[str, Routes], ...]
+    latency: float
+
+    @property
+    def routings(self) -> tuple[tuple[str, Routes], ...]:
+        """All routes by name."""
+        return (*self.nearer, ("fastest flow", self.routes))
+
+
+def fluid_optimum(instance: FabricInstance, options: RunOptions) -> Fluid | None:
+    """The fastest flow as routes of the instance's machine; None where the solver ran out of time."""
+    demand = _demand(instance)
+    machine = instance.machine
+    goals = int(np.any(demand.bytes > 0, axis=0).sum())
+    if goals < len(demand.source):  # fewer commodities by goal: the reversed flow on the reversed machine
+        fluid = _fluid(instance, _reversed(machine), _turned(demand), identity(machine), options)
+        if fluid is None:
+            return None
+        nearer = tuple((name, _backwards(routes)) for name, routes in fluid.nearer)
+        return replace(fluid, routes=_backwards(fluid.routes), nearer=nearer)
+    fold = len(demand.source) > 1
+    return _fluid(instance, machine, demand, symmetries(instance) if fold else identity(machine), options)
+
+
+def _fluid(
+    instance: FabricInstance, machine: Machine, demand: model.Demand, group: Symmetries, options: RunOptions
+) -> Fluid | None:
+    arcs = arcs_of(machine, instance.switching.mode)
+    kept = _representatives(demand, group)
+    program = model.build(arcs, kept, group)
+
+    def solved(allowed: BoolArray) -> model.Flow | None:
+        some = model.build(arcs, kept, group, allowed)
+        return model.solve(arcs, kept, some, _part(options), options.threads)
+
+    detour, latency = _detours(instance, arcs, kept)
+    columns = len(program.arc)
+    fewest = detour <= 0
+    nearer: list[tuple[str, model.Flow]] = []
+    if fewest[program.commodity, program.arc].sum() <= NEARER_UP_TO:
+        found = solved(fewest)
+        nearer += [("shortest routes", found)] if found is not None else []
+    start = None
+    if columns > WHOLE_UP_TO:
+        few = np.append(fewest[program.commodity, program.arc], True)
+        start = few if nearer else model.fewest_arcs(arcs, kept, program)
+    fastest = model.solve(arcs, kept, program, _part(options), options.threads, start)
+    if fastest is None and not nearer:
+        return None
+    flow = fastest or nearer[0][1]
+    unit = float(machine.network.latency.max(initial=0.0))
+    if nearer and columns <= DETOURS_UP_TO and flow.time <= LONG * unit:
+        for factor in DETOURS:
+            if nearer[-1][1].time <= flow.time * (1 + 1e-6):
+                break
+            found = solved(detour <= factor * unit)
+            if found is not None and found.time < nearer[-1][1].time * (1 - 1e-6):
+                nearer.append((f"detours of {factor:g}", found))
+
+    def routed(found: model.Flow) -> Routes:
+        return images(decomposed(arcs, kept, found), arcs, group, demand.source)
+
+    routes = routed(flow)
+    return Fluid(
+        routes,
+        _fluid_time(arcs, routes, demand, instance.switching.mode == "cut_through"),
+        flow.least if fastest is not None else 0.0,
+        flow.price,
+        len(demand.source),
+        len(kept.source),
+        tuple((name, routed(found)) for name, found in nearer),
+        latency,
+    )
+
+
+def _part(options: RunOptions) -> float | None:
+    left = options.remaining()
+    return None if left is None else SHARE_OF_TIME * left
+
+
+def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tuple[FloatArray, float]:
+    """Seconds by which a way over an arc to its head is longer than the shortest from the source, shape (commodities,
+    arcs), a stop at a rank counted with the largest block's time on the link there; and the largest latency, stops left
+    out, that a block cannot avoid."""
+    net, link = arcs.machine.network, arcs.link
+    stops = ~arcs.machine.is_switch[net.dst[link]] | (instance.switching.mode == "store_and_forward")
+    block = float(instance.blocks.bytes.max(initial=1))
+    weight = net.latency[link] + stops * block / net.bandwidth[link]
+    from_source = _distances(arcs, weight, demand.source)
+    behind = from_source[:, arcs.tail] + weight
+    head = from_source[:, arcs.head]
+    detour = np.where(np.isfinite(behind), behind, np.inf) - np.where(np.isfinite(head), head, 0.0) * (1 + 1e-9)
+    least = _distances(arcs, net.latency[link] + 1e-15, demand.source)[:, : demand.bytes.shape[1]]
+    return detour, float(least[demand.bytes > 0].max(initial=0.0))
+
+
+def _distances(arcs: Arcs, weight: FloatArray, sources: IntArray) -> FloatArray:
+    order = np.lexsort((weight, arcs.head, arcs.tail))
+    tail, head = arcs.tail[order], arcs.head[order]
+    first = np.concatenate([[True], (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])])
+    graph = csr_array((weight[order][first], (tail[first], head[first])), shape=(arcs.states, arcs.states))
+    found: FloatArray = dijkstra(graph, indices=sources)
+    return found
+
+
+def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand, cut_through: bool) -> float:
+    row = np.searchsorted(demand.source, routes.source)
+    amount = routes.share * demand.bytes[row, routes.goal]
+    return float(load(routes, arcs.machine, amount, cut_through).max(initial=0.0))
+
+
+def _demand(instance: FabricInstance) -> model.Demand:
+    blocks = instance.blocks
+    source, row = np.unique(blocks.origin, return_inverse=True)
+    wanted = np.zeros((len(source), instance.machine.nodes))
+    np.add.at(wanted, (row, blocks.goal), blocks.bytes.astype(float))
+    return model.Demand(source, wanted, np.ones(len(source), dtype=np.int64))
+
+
+def _representatives(demand: model.Demand, group: Symmetries) -> model.Demand:
+    orbit = orbits(group.node)[demand.source]
+    _, first, times = np.unique(orbit, return_index=True, return_counts=True)
+    return model.Demand(demand.source[first], demand.bytes[first], times.astype(np.int64))
+
+
+def _turned(demand: model.Demand) -> model.Demand:
+    goal = np.flatnonzero(np.any(demand.bytes > 0, axis=0))
+    wanted = np.zeros((len(goal), demand.bytes.shape[1]))
+    wanted[:, demand.source] = demand.bytes[:, goal].T
+    return model.Demand(goal, wanted, np.ones(len(goal), dtype=np.int64))
+
+
+def _reversed(machine: Machine) -> Machine:
+    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
+
+
+def _backwards(routes: Routes) -> Routes:
+    """The routes of the reversed machine as routes of the machine, sorted by source and goal again."""
+    by = np.lexsort((routes.kind, -routes.share, routes.source, routes.goal))
+    length = np.diff(routes.start)[by]
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    at = np.repeat(routes.start[1:][by] - 1 + start[:-1], length) - np.arange(start[-1])
+    return Routes(routes.goal[by], routes.source[by], routes.share[by], routes.kind[by], start, routes.link[at])
