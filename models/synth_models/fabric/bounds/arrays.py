@@ -97,13 +97,19 @@ class Links:
         return blocks.origin, blocks.goal, blocks.bytes
 
     @cached_property
+    def rows_from(self) -> dict[int, IntArray]:
+        """Numbers of the blocks of every origin (:data:`EVERYONE` too)."""
+        return _rows_by(self.blocks[0])
+
+    @cached_property
+    def rows_to(self) -> dict[int, IntArray]:
+        """Numbers of the blocks of every goal (:data:`EVERYONE` too)."""
+        return _rows_by(self.blocks[1])
+
+    @cached_property
     def volume_from(self) -> dict[int, int]:
         """Bytes of the blocks of every origin (:data:`EVERYONE` too)."""
-        origin, _, size = self.blocks
-        values, at = np.unique(origin, return_inverse=True)
-        total = np.zeros(len(values), dtype=np.int64)
-        np.add.at(total, at.reshape(-1), size)
-        return dict(zip(values.tolist(), total.tolist(), strict=True))
+        return {u: int(self.blocks[2][rows].sum()) for u, rows in self.rows_from.items()}
 
     def seconds(self, ticks: int) -> Fraction:
         """Ticks of latency as seconds."""
@@ -141,6 +147,13 @@ def least_time(weight: Sequence[int], start: IntArray, volume: Fraction) -> tupl
     if slope <= 0:
         raise ValueError("nothing can cross")
     return at, (volume - done) / slope
+
+
+def _rows_by(values: IntArray) -> dict[int, IntArray]:
+    """The places of every value."""
+    order = np.argsort(values, kind="stable").astype(np.int64)
+    distinct, first = np.unique(values[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
 
 
 def _whole_multiples(values: npt.NDArray[np.float64]) -> tuple[IntArray, Fraction]:
