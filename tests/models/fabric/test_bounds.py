@@ -196,6 +196,19 @@ def test_scaling_relabelling_and_more_links(seed: int) -> None:
     assert bound(changed(instance, joined)) <= found * (1 + Fraction(1, 10**9))
 
 
+@pytest.mark.parametrize("seed", range(15))
+def test_more_links_with_latency(seed: int) -> None:
+    """Another link, however quick, never raises the bound where latency counts."""
+    chooser = random.Random(seed)
+    instance = drawn(chooser, COLLECTIVES, latency=chooser.choice([1.0, 10.0, 100.0]))
+    u, v = chooser.sample(range(instance.machine.nodes), 2)
+
+    def joined(raw: dict[str, Any]) -> None:
+        raw["network"]["links"].append({"src": u, "dst": v, "bandwidth": 2.0, "latency": chooser.choice([0.0, 5.0])})
+
+    assert bound(changed(instance, joined)) <= bound(instance) * (1 + Fraction(1, 10**9))
+
+
 def test_the_outcome() -> None:
     instance = named("dgx1", 1, "allreduce", 64 * 1024)
     outcome = solve(instance, RunOptions())
