@@ -40,7 +40,7 @@ def test_schedules_on_random_machines_are_valid_and_no_faster_than_the_fluid(fir
         instance = random_instance(seed)
         fluid = fluid_optimum(instance, OPTIONS)
         assert fluid is not None
-        assert replayed(instance, **({"chunks": 3} if seed % 3 == 0 else {})) >= fluid.time * (1 - 1e-9), seed
+        assert replayed(instance, **({"chunks": 3} if seed % 3 == 0 else {})) >= fluid.time * (1 - 1e-8), seed
 
 
 @pytest.mark.parametrize("seed", range(20))

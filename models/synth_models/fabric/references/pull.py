@@ -15,16 +15,20 @@ valid by construction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
+from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
 from synth_models.fabric.references.pulling import exchange
 from synth_models.fabric.references.pulling.board import Board
 from synth_models.fabric.references.pulling.floor import floor
@@ -44,6 +48,13 @@ ENOUGH = 0.9995  # restarts go on while each brings at least this
 RUIN = 4  # pieces taken out at once, at most
 PATIENCE = (1.0, 0.0, 0.5, 3.0)
 LADDERS = 24
+OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
+    "direct": direct.solve,
+    "ring": ring.solve,
+    "recursive_doubling": recursive_doubling.solve,
+    "double_tree": double_tree.solve,
+    "bruck": bruck.solve,
+}
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -59,10 +70,29 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         _allreduce(tries, restarts)
     else:
         _grown(tries, restarts)
+    _from_others(tries)
     words = f"{tries.told}; best of {tries.tried} schedules"
     if tries.hurried:
         words += "; the time limit ended the search, so that another run may find another schedule"
     return Outcome("finished", tries.best, message=words)
+
+
+def _from_others(tries: Tries) -> None:
+    """What users have is offered too, so that nothing here is slower. Left out where schedules are large: there it takes
+    as long as all the rest."""
+    instance = tries.instance
+    if _deliveries(instance) > MOST_TRANSFERS:
+        return
+    for name, method in OTHERS.items():
+        if tries.over():
+            return
+        if knows(name, instance.collective, instance.switching.mode):
+            try:
+                found = method(instance, tries.options)
+            except UnsupportedError:
+                continue
+            if found.solution is not None:
+                tries.offer(found.solution, f"the schedule of {name}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +161,12 @@ def _grown(tries: Tries, restarts: int) -> None:
         first.append((min(times), cut))
     first.sort(key=lambda pair: (pair[0], pair[1].chunks))
     for restart in range(restarts):
-        before = tries.time
+        now = tries.time
         for _, cut in first[: 2 if restart < 2 else 1]:
             if tries.over() or cut.transfers > MOST_SEARCHED:
                 return
             _try(tries, cut, backwards, restart, True)
-        if restart and not _worth(tries, before):
+        if restart and not _worth(tries, now):
             break
 
 
@@ -161,7 +191,8 @@ def _try(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -
 
 
 def _pushed(cut: _Cut, moves: Moves) -> Moves:
-    return pushed(cut.board, cut.pieces, moves, 2) if len(moves.piece) <= MOST_PUSHED else moves
+    passes = 2 if len(moves.piece) <= MOST_TRANSFERS else 1
+    return pushed(cut.board, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
 
 
 def _played(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:

@@ -46,7 +46,8 @@ class Program:
     """minimise ``cost @ x`` over ``low <= rows @ x <= high``, ``x >= 0``.
 
     Columns: one per (commodity, arc) that may be used, by ``commodity`` and ``arc``, then the time. The last rows are
-    the capacity rows of the resources ``resource`` (one of each orbit, ``orbit_size`` of them).
+    the capacity rows, one for each orbit of resources: ``orbit``, shape (resources,), is the row of every resource
+    among them, ``orbit_size``, shape (orbits,), how many share it.
     """
 
     rows: csc_array[Any]
@@ -55,7 +56,7 @@ class Program:
     cost: FloatArray
     commodity: IntArray
     arc: IntArray
-    resource: IntArray
+    orbit: IntArray
     orbit_size: IntArray
     unit_bytes: float
     unit_s: float
@@ -80,7 +81,7 @@ def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np
         use_it = use_it & allowed
     commodity, arc = np.nonzero(use_it)
     conserved, wanted = flow_conservation(arcs, demand, commodity, arc, unit_bytes)
-    shared, resource, size = link_capacity(arcs, demand, group, commodity, arc, unit_bytes / unit_s)
+    shared, orbit, size = link_capacity(arcs, demand, group, commodity, arc, unit_bytes / unit_s)
     columns = len(arc) + 1
     stacked = coo_array(
         (
@@ -90,18 +91,18 @@ def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np
                 np.concatenate([conserved.coords[1], shared.coords[1]]),
             ),
         ),
-        shape=(len(wanted) + len(resource), columns),
+        shape=(len(wanted) + len(size), columns),
     )
     cost = np.zeros(columns)
     cost[-1] = 1.0
     return Program(
         stacked.tocsc(),
-        np.concatenate([wanted, np.full(len(resource), -highspy.kHighsInf)]),
-        np.concatenate([wanted, np.zeros(len(resource))]),
+        np.concatenate([wanted, np.full(len(size), -highspy.kHighsInf)]),
+        np.concatenate([wanted, np.zeros(len(size))]),
         cost,
         commodity,
         arc,
-        resource,
+        orbit,
         size,
         unit_bytes,
         unit_s,
@@ -136,26 +137,26 @@ def link_capacity(
 ) -> tuple[coo_array[Any], IntArray, IntArray]:
     """sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit O of
     resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
-    orbit = orbits(resource_images(arcs, group))
-    resource, number, size = np.unique(orbit, return_inverse=True, return_counts=True)
+    named = orbits(resource_images(arcs, group))
+    _, number, size = np.unique(named, return_inverse=True, return_counts=True)
     use = arcs.use.tocoo()
     folded = csr_array(
         (use.data * scale / size[number[use.coords[0]]], (number[use.coords[0]], use.coords[1])),
-        shape=(len(resource), arcs.use.shape[1]),
+        shape=(len(size), arcs.use.shape[1]),
     ).tocsc()
     entry = folded[:, arc].tocoo()
     times = demand.times[commodity[entry.coords[1]]]
     entries = coo_array(
         (
-            np.concatenate([entry.data * times, -np.ones(len(resource))]),
+            np.concatenate([entry.data * times, -np.ones(len(size))]),
             (
-                np.concatenate([entry.coords[0], np.arange(len(resource))]),
-                np.concatenate([entry.coords[1], np.full(len(resource), len(arc))]),
+                np.concatenate([entry.coords[0], np.arange(len(size))]),
+                np.concatenate([entry.coords[1], np.full(len(size), len(arc))]),
             ),
         ),
-        shape=(len(resource), len(arc) + 1),
+        shape=(len(size), len(arc) + 1),
     )
-    return entries, resource.astype(np.int64), size.astype(np.int64)
+    return entries, number.astype(np.int64), size.astype(np.int64)
 
 
 def resource_images(arcs: Arcs, group: Symmetries) -> IntArray:
@@ -195,7 +196,7 @@ def solve(arcs: Arcs, demand: Demand, program: Program, seconds: float | None, t
         return None
     first = highs.getSolution()
     best = np.array(first.col_value)
-    duals = np.abs(np.array(first.row_dual)[len(program.low) - len(program.resource) :])
+    duals = np.abs(np.array(first.row_dual)[len(program.low) - len(program.orbit_size) :])
     time = float(best[-1])
     columns = len(program.cost)
     highs.setOptionValue("solver", "simplex")
@@ -206,9 +207,7 @@ def solve(arcs: Arcs, demand: Demand, program: Program, seconds: float | None, t
         best = np.array(highs.getSolution().col_value)
     found = np.zeros((len(demand.source), len(arcs.link)))
     found[program.commodity, program.arc] = np.maximum(best[:-1], 0.0) * program.unit_bytes
-    price = np.zeros(arcs.resources)
-    price[program.resource] = duals
-    return Flow(found, time * program.unit_s, price)
+    return Flow(found, time * program.unit_s, (duals / program.orbit_size)[program.orbit])
 
 
 def _as_highs(program: Program) -> Any:

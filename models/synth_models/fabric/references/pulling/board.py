@@ -68,7 +68,8 @@ class Board:
         group = np.where(machine.group >= 0, machine.group + machine.links, -1).astype(np.int64)
         _, link_row = np.unique(net.bandwidth, return_inverse=True)
         return cls(
-            machine, ranks, member[ranks], row, links, place[net.src[links[row[:-1]]]], place[net.dst[links[row[1:] - 1]]],
+            machine, ranks, member[ranks], row, links,
+            place[net.src[links[row[:-1]]]], place[net.dst[links[row[1:] - 1]]],
             clock.latencies(machine, ticks), link_row.reshape(-1).astype(np.int64), group,
             machine.links + len(machine.group_names), ticks, instance.switching.mode == "store_and_forward", False,
         )  # fmt: skip
@@ -118,7 +119,7 @@ def sorted_by_end(row: IntArray, links: IntArray, dst: Any) -> tuple[IntArray, I
 
 
 @jit
-def shape(board: Any, r: int, c: int) -> int:
+def shape(board: Any, r: Any, c: Any) -> Any:
     """Write what a transfer of class c over route r occupies into the board's scratch (resource, ticks from its start,
     duration) and return how many entries there are. Two links of one group make one entry."""
     row, links, latency, table, link_row, group = board[0], board[1], board[8], board[9], board[10], board[11]
@@ -156,7 +157,7 @@ def shape(board: Any, r: int, c: int) -> int:
 
 
 @jit
-def lag_of(board: Any, r: int, c: int) -> int:
+def lag_of(board: Any, r: Any, c: Any) -> Any:
     """Ticks from start to arrival."""
     row, links, latency, table, link_row = board[0], board[1], board[8], board[9], board[10]
     t, longest = np.int64(0), np.int64(0)
@@ -170,7 +171,7 @@ def lag_of(board: Any, r: int, c: int) -> int:
 
 
 @jit
-def lags(board: Any, routes: int, classes: int) -> Any:
+def lags(board: Any, routes: Any, classes: Any) -> Any:
     """:func:`lag_of` for all, shape (classes, routes); no rows where that would be large."""
     if routes * classes > 8_000_000:
         return np.zeros((0, 0), dtype=np.int64)
@@ -182,7 +183,7 @@ def lags(board: Any, routes: int, classes: int) -> Any:
 
 
 @jit
-def distances(board: Any, c: int, ranks: int) -> Any:
+def distances(board: Any, c: Any, ranks: Any) -> Any:
     """Ticks between all ranks when nothing else moves, over other ranks where that is quicker; shape (ranks, ranks)."""
     best = np.full((ranks, ranks), np.int64(INF))
     for r in range(len(board[2])):

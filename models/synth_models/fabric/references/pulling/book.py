@@ -15,7 +15,7 @@ FOREVER = 2**62
 
 
 @jit
-def new_book(resources: int, room: int) -> Any:
+def new_book(resources: Any, room: Any) -> Any:
     """An empty book for this many links and groups, with room for so many intervals in all, before it has to grow."""
     each = 8
     first = np.arange(resources, dtype=np.int64) * each
@@ -28,7 +28,7 @@ def new_book(resources: int, room: int) -> Any:
 
 
 @jit
-def place_of(book: Any, x: int, t: int) -> int:
+def place_of(book: Any, x: Any, t: Any) -> Any:
     """Index in the pool of the first interval of resource x that ends after t."""
     low = book[0][x]
     high = low + book[2][x]
@@ -43,7 +43,7 @@ def place_of(book: Any, x: int, t: int) -> int:
 
 
 @jit
-def free_from(book: Any, x: int, t: int, d: int) -> int:
+def free_from(book: Any, x: Any, t: Any, d: Any) -> Any:
     """The earliest moment from t on from which resource x is free for d ticks."""
     i = place_of(book, x, t)
     last = book[0][x] + book[2][x]
@@ -55,9 +55,9 @@ def free_from(book: Any, x: int, t: int, d: int) -> int:
 
 
 @jit
-def occupy(book: Any, x: int, t: int, d: int) -> bool:
+def occupy(book: Any, x: Any, t: Any, d: Any) -> Any:
     """Enter [t, t + d), which must be free. False if the pool is full (then nothing is entered)."""
-    first, capacity, count, begin, end, top = book
+    first, capacity, count, begin, end, _ = book
     i = place_of(book, x, t)
     last = first[x] + count[x]
     left = i > first[x] and end[i - 1] == t
@@ -88,9 +88,9 @@ def occupy(book: Any, x: int, t: int, d: int) -> bool:
 
 
 @jit
-def release(book: Any, x: int, t: int, d: int) -> bool:
+def release(book: Any, x: Any, t: Any, d: Any) -> Any:
     """Take out [t, t + d), which was entered. False if the pool is full (then it stays occupied)."""
-    first, capacity, count, begin, end, top = book
+    first, capacity, count, begin, end, _ = book
     i = place_of(book, x, t)
     last = first[x] + count[x]
     starts, ends = begin[i] == t, end[i] == t + d
@@ -118,7 +118,7 @@ def release(book: Any, x: int, t: int, d: int) -> bool:
 
 
 @jit
-def _moved(book: Any, x: int) -> int:
+def _moved(book: Any, x: Any) -> Any:
     """Give resource x twice the room at the end of the pool; by how much its intervals moved, -1 if it is full."""
     first, capacity, count, begin, end, top = book
     size = 2 * capacity[x]

@@ -105,7 +105,7 @@ def climb(
 
 @jit
 def _climb(
-    board: Any, book: Any, kind: Any, groups: Any, kinds: Any, member: Any, seed: int, cutoff: int, out: Any
+    board: Any, book: Any, kind: Any, groups: Any, kinds: Any, member: Any, seed: Any, cutoff: Any, out: Any
 ) -> Any:
     np.random.seed(seed)
     pieces, ranks = len(kind), groups.shape[1]

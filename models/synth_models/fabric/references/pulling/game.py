@@ -139,10 +139,14 @@ class Game:
 
     def improve(self, rounds: int, most: int, bound: int, seed: int) -> int:
         """Large-neighbourhood search; returns the rounds made. See :func:`improve`."""
+        before = self.moves()
         self.completion, made = improve(
             self.field, self.book, self.slots, self.labels, self.given, self.finish, self.board.is_member,
             self.toward, rounds, min(most, len(self.pieces)), bound, seed, self.board.resources,
         )  # fmt: skip
+        if self.completion < 0:  # memory was full: back to before, with more of it
+            self.room *= 2
+            self.load(before)
         return int(made)
 
     def moves(self) -> Moves:
@@ -190,7 +194,7 @@ def _lag_of_all(board: Any, route: Any, kind: Any) -> Any:
 
 
 @jit
-def _seeded(seed: int) -> None:
+def _seeded(seed: Any) -> None:
     np.random.seed(seed)
 
 

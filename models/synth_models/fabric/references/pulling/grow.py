@@ -2,8 +2,8 @@
 
 Every rank that waits for the piece has a label: the best route by which it can get it, from a rank that has it, given
 all reservations. The earliest label is settled, its transfer reserved, and the labels that this concerns found again.
-Ranks that do not want the piece relay it where that is quicker: they are settled without reservation, which is made when
-one that wants it comes by. With a single target this is Dijkstra's search in time-expanded free intervals.
+Ranks that do not want the piece relay it where that is quicker: they are settled without reservation, which is made
+when one that wants it comes by. With a single target this is Dijkstra's search in time-expanded free intervals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNSEEN, SEEN, PASSED, HOLDS = 0, 1, 2, 3
 
 
 @jit
-def start_of(board: Any, book: Any, r: int, c: int, t: int) -> int:
+def start_of(board: Any, book: Any, r: Any, c: Any, t: Any) -> Any:
     """The earliest start from t on at which all that route r needs is free."""
     count = shape(board, r, c)
     what, offset, duration = board[14], board[15], board[16]
@@ -36,29 +36,29 @@ def start_of(board: Any, book: Any, r: int, c: int, t: int) -> int:
 
 
 @jit
-def reserve(board: Any, book: Any, r: int, c: int, t: int) -> bool:
+def reserve(board: Any, book: Any, r: Any, c: Any, t: Any) -> Any:
     """Enter a transfer into the book. False if the pool is full."""
     count = shape(board, r, c)
     what, offset, duration = board[14], board[15], board[16]
-    for k in range(count):
+    for k in range(count):  # noqa: SIM110
         if not occupy(book, what[k], t + offset[k], duration[k]):
             return False
     return True
 
 
 @jit
-def cancel(board: Any, book: Any, r: int, c: int, t: int) -> bool:
+def cancel(board: Any, book: Any, r: Any, c: Any, t: Any) -> Any:
     """Take a transfer out of the book. False if the pool is full."""
     count = shape(board, r, c)
     what, offset, duration = board[14], board[15], board[16]
-    for k in range(count):
+    for k in range(count):  # noqa: SIM110
         if not release(book, what[k], t + offset[k], duration[k]):
             return False
     return True
 
 
 @jit
-def priced(board: Any, r: int, c: int, price: Any) -> int:
+def priced(board: Any, r: Any, c: Any, price: Any) -> Any:
     """What the route costs beside time, in ticks."""
     if len(price) == 0:
         return 0
@@ -73,7 +73,7 @@ def priced(board: Any, r: int, c: int, price: Any) -> int:
 
 
 @jit
-def new_labels(ranks: int) -> Any:
+def new_labels(ranks: Any) -> Any:
     """Scratch of :func:`grow`."""
     return (
         np.zeros(ranks, dtype=np.int64),  # state
@@ -86,7 +86,7 @@ def new_labels(ranks: int) -> Any:
 
 
 @jit
-def new_slots(pieces: int, room: int) -> Any:
+def new_slots(pieces: Any, room: Any) -> Any:
     """Transfers, as one list per piece: route, start, next of the piece (or next free), and per piece the first; the
     last array holds the first free slot and how many there are."""
     following = np.arange(1, room + 1)
@@ -101,7 +101,7 @@ def new_slots(pieces: int, room: int) -> Any:
 
 
 @jit
-def put(slots: Any, p: int, r: int, t: int) -> bool:
+def put(slots: Any, p: Any, r: Any, t: Any) -> Any:
     """Add a transfer to piece p. False if there is no room."""
     route, start, following, first, free = slots
     i = free[0]
@@ -113,7 +113,7 @@ def put(slots: Any, p: int, r: int, t: int) -> bool:
 
 
 @jit
-def drop(board: Any, book: Any, slots: Any, p: int, c: int) -> bool:
+def drop(board: Any, book: Any, slots: Any, p: Any, c: Any) -> Any:
     """Take the transfers of piece p out of the book and give back their slots. False if the pool is full."""
     route, start, following, first, free = slots
     i = first[p]
@@ -128,7 +128,7 @@ def drop(board: Any, book: Any, slots: Any, p: int, c: int) -> bool:
 
 
 @jit
-def _better(board: Any, book: Any, labels: Any, r: int, u: int, v: int, c: int, price: Any, left: int) -> bool:
+def _better(board: Any, book: Any, labels: Any, r: Any, u: Any, v: Any, c: Any, price: Any, left: Any) -> Any:
     """Whether route r from u gives v a better label, which is then written. ``left``: ticks from v to the goal."""
     state, arrival, key, via, begin = labels[0], labels[1], labels[2], labels[3], labels[4]
     lag = board[17][c, r] if len(board[17]) else lag_of(board, r, c)
@@ -147,9 +147,19 @@ def _better(board: Any, book: Any, labels: Any, r: int, u: int, v: int, c: int, 
 
 @jit
 def grow(
-    board: Any, book: Any, slots: Any, labels: Any, p: int, origin: int, goal: int, c: int, wants: Any, price: Any,
-    toward: Any, cutoff: int,
-) -> int:
+    board: Any,
+    book: Any,
+    slots: Any,
+    labels: Any,
+    p: Any,
+    origin: Any,
+    goal: Any,
+    c: Any,
+    wants: Any,
+    price: Any,
+    toward: Any,
+    cutoff: Any,
+) -> Any:
     """Reserve a tree for piece p of class c from ``origin`` to ``goal``, or to all ``wants`` if that is -1.
 
     ``price``: ticks per tick of use of every resource, or empty; ``toward``: least ticks between ranks, or empty.

@@ -1,9 +1,8 @@
 """Large-neighbourhood search: take a few pieces out, grow them again, keep what is no worse.
 
-Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations: among the pieces taken out is mostly
-one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay off
+Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations: among the pieces taken out is
+mostly one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay off
 them. Accepted is what lowers the completion, or leaves it and does not raise the sum of arrivals by more than a little.
-Between, the whole is pushed together: all transfers again in order of their starts, each as early as it can.
 """
 
 from __future__ import annotations
@@ -19,9 +18,18 @@ from synth_models.fabric.references.pulling.grow import cancel, drop, grow, rese
 
 @jit
 def build(
-    board: Any, book: Any, slots: Any, labels: Any, pieces: Any, order: Any, finish: Any, wants: Any, price: Any,
-    toward: Any, cutoff: int,
-) -> int:
+    board: Any,
+    book: Any,
+    slots: Any,
+    labels: Any,
+    pieces: Any,
+    order: Any,
+    finish: Any,
+    wants: Any,
+    price: Any,
+    toward: Any,
+    cutoff: Any,
+) -> Any:
     """Grow all pieces in this order; ``pieces``: origin, goal and class per piece; ``finish``, per piece, is written.
     Returns the completion or what :func:`grow` says is wrong."""  # fmt: skip
     worst = np.int64(0)
@@ -54,11 +62,23 @@ def _load(board: Any, slots: Any, pieces: Any, price: Any) -> None:
 
 @jit
 def improve(
-    board: Any, book: Any, slots: Any, labels: Any, pieces: Any, finish: Any, wants: Any, toward: Any, rounds: int,
-    most: int, bound: int, seed: int, resources: int,
+    board: Any,
+    book: Any,
+    slots: Any,
+    labels: Any,
+    pieces: Any,
+    finish: Any,
+    wants: Any,
+    toward: Any,
+    rounds: Any,
+    most: Any,
+    bound: Any,
+    seed: Any,
+    resources: Any,
 ) -> Any:
     """``rounds`` of ruin and recreate with up to ``most`` pieces each; stops at ``bound``. Returns the completion and
-    the rounds that were made; a negative completion means that memory was full and the book must not be used."""  # fmt: skip
+    the rounds that were made; a negative completion means that memory was full and the book is not to be used.
+    """  # fmt: skip
     np.random.seed(seed)
     count = len(finish)
     worst = finish.max()

@@ -2,8 +2,8 @@
 
 For pieces that all members want. A piece that has been promised to a rank counts as held, so that neighbours do not all
 fetch the same one. A rank leaves a piece alone that it can expect sooner than over the route at hand: from a rank
-nearby that has it or has been promised it. Unless the route is idle otherwise and the piece arrives before the rank could
-have everything else (``patience``): a slow link helps while there is much to fetch, and only then.
+nearby that has it or has been promised it. Unless the route is idle otherwise and the piece arrives before the rank
+could have everything else (``patience``): a slow link helps while there is much to fetch, and only then.
 
 Complexity: O(pieces * ranks) transfers, each O(ranks) for what can be expected, plus a look at the routes into a rank
 and at up to ``looks`` pieces. Memory: 20 bytes per (piece, rank).
@@ -27,7 +27,7 @@ for _bit in range(64):
 
 
 @jit
-def _free_at(board: Any, free: Any, r: int, c: int, t: int) -> int:
+def _free_at(board: Any, free: Any, r: Any, c: Any, t: Any) -> Any:
     """The earliest start over route r from t on, given when each resource is free for good."""
     count = shape(board, r, c)
     for k in range(count):
@@ -37,7 +37,7 @@ def _free_at(board: Any, free: Any, r: int, c: int, t: int) -> int:
 
 @jit
 def spread(
-    board: Any, pieces: Any, wants: Any, apart: Any, patience: float, looks: int, resources: int, seed: int
+    board: Any, pieces: Any, wants: Any, apart: Any, patience: float, looks: Any, resources: Any, seed: Any
 ) -> Any:
     """Route and start of every transfer, in order of their starts, and their pieces. ``apart``: ticks between ranks,
     shape (ranks, ranks). Returns fewer transfers than are wanted if some rank cannot be reached."""
@@ -183,7 +183,9 @@ def spread(
                         bits ^= low
                         q = w * 64 + BIT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
                         looked += 1
-                        arrival = now + (board[17][pieces[2][q], r] if len(board[17]) else lag_of(board, r, pieces[2][q]))
+                        arrival = now + (
+                            board[17][pieces[2][q], r] if len(board[17]) else lag_of(board, r, pieces[2][q])
+                        )
                         other = now + near_held[q, v]
                         if due[q, v] > now and near_due[q, v] < other:
                             other = near_due[q, v]

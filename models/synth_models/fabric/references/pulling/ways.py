@@ -16,7 +16,16 @@ from synth.kernels import jit
 
 @jit
 def direct_routes(
-    sources: Any, start: Any, out: Any, src: Any, dst: Any, is_switch: Any, weight: Any, rounds: int, most: int, seed: int
+    sources: Any,
+    start: Any,
+    out: Any,
+    src: Any,
+    dst: Any,
+    is_switch: Any,
+    weight: Any,
+    rounds: Any,
+    most: Any,
+    seed: Any,
 ) -> Any:
     """Routes as rows ``(row_start, links)``, those of a source together.
 
