@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -178,8 +177,3 @@ def _in_ticks(values: npt.NDArray[np.float64], nodes: int) -> tuple[IntArray, in
         ticks = max(1, min(FINEST, int(ROOM // max(Fraction(1), largest * nodes))))
     whole = [min(int(value * ticks), ROOM // nodes) for value in exactly]
     return np.array(whole, dtype=np.int64)[which.reshape(-1)], ticks
-
-
-def as_list(values: Any) -> list[int]:
-    """A numpy array of whole numbers as plain ones."""
-    return [int(value) for value in values]
