@@ -229,3 +229,25 @@ def test_states_of_a_switch_are_told_apart_only_where_a_group_is_crossed_twice()
     bus = instance_of({"kind": "links", "nodes": 3, "switches": [2], "links": rows}, "alltoall", 20)
     assert arcs_of(bus.machine, "cut_through").states == 4
     assert arcs_of(bus.machine, "store_and_forward").states == 3
+
+
+def test_programs_that_grow_by_columns_find_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begun with one route a pair, on random machines and a mesh; what the last prices prove meets the flow."""
+    cases = [random_instance(seed) for seed in range(2000, 2040)]
+    cases.append(instance_of({"kind": "mesh", "rows": 3, "cols": 5}, "alltoall", 15000, failed={"links": [[0, 1]]}))
+    whole = [fluid_optimum(instance, OPTIONS) for instance in cases]
+    monkeypatch.setattr("synth_models.fabric.programs.flow.method.WHOLE_UP_TO", 0)
+    for direct in (0, 10**6):
+        monkeypatch.setattr("synth_models.fabric.programs.flow.method.DIRECT_UP_TO", direct)
+        for instance, known in zip(cases, whole, strict=True):
+            grown = fluid_optimum(instance, OPTIONS)
+            assert known is not None
+            assert grown is not None
+            assert grown.time == pytest.approx(known.time, rel=1e-7)
+            assert grown.least == pytest.approx(grown.time, rel=1e-7)
+
+
+def test_no_time_for_the_program_is_said() -> None:
+    instance = instance_of({"kind": "mesh", "rows": 6, "cols": 6}, "alltoall", 36)
+    fluid = fluid_optimum(instance, RunOptions(time_limit_s=1e-6))
+    assert fluid is None or fluid.least <= fluid.time * (1 + 1e-9)
