@@ -21,7 +21,7 @@ OPTIONS = RunOptions(time_limit_s=60.0)
 
 def replayed(instance: FabricInstance, **method: int) -> float:
     """Seconds of ``flow``'s schedule, replayed without fault."""
-    outcome = solve(instance, RunOptions(time_limit_s=1.0, method=method).started_now())
+    outcome = solve(instance, RunOptions(time_limit_s=60.0, method=method).started_now())
     assert outcome.termination == "finished"
     verdict = check_schedule(instance, outcome.solution)
     assert not verdict.faults
