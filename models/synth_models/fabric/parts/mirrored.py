@@ -34,7 +34,8 @@ def turned(instance: FabricInstance) -> FabricInstance:
     For :func:`synth_models.fabric.parts.timing.timed` and for methods that look at ``machine``, ``members``,
     ``blocks`` and ``switching``; its ``network`` is still that of the file.
     """
-    there = instance.model_copy(update={"collective": SPREADS[instance.collective]})
+    # not validated: its bytes need not share out, and the file's network need not lead from the root to all
+    there = FabricInstance.model_construct(**{**dict(instance), "collective": SPREADS[instance.collective]})
     blocks = instance.blocks
     everyone = np.full(len(blocks), EVERYONE, dtype=np.int64)
     there.__dict__["members"] = instance.members
