@@ -31,16 +31,24 @@ def building() -> Iterator[None]:
 
 
 def solve(
-    model: Any, options: RunOptions, *, bounded: bool, quadratic: bool = False, track: float | None = None
+    model: Any,
+    options: RunOptions,
+    *,
+    bounded: bool,
+    quadratic: bool = False,
+    track: float | None = None,
+    interior: bool = False,
 ) -> SolverResult:
     """Solve a Pyomo model with ``options.solver`` and load its point, if there is one, into the variables.
 
     ``bounded`` states that the model cannot be unbounded (say, all variables have bounds), so that a presolve's
     "infeasible or unbounded" means infeasible; otherwise the model is solved again without its objective to tell.
     ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds of
-    the solver's log go into ``options.progress``. A failure of the solver, or a model it would not take as it is (a
-    number that is not finite, say), comes back as ``error``. Raises :class:`SolverMissingError`,
-    :class:`SizeLimitError`, and whatever Pyomo raises on a model that is not of the solver's kind.
+    the solver's log go into ``options.progress``. ``interior`` has HiGHS begin with an interior-point method, for
+    models on whose first relaxation its simplex may stall; it changes no answer. A failure of the solver, or a model it
+    would not take as it is (a number that is not finite, say), comes back as ``error``. Raises
+    :class:`SolverMissingError`, :class:`SizeLimitError`, and whatever Pyomo raises on a model that is not of the
+    solver's kind.
     """
     info = require(options.solver or "highs")
     if info.interface is None:
@@ -50,6 +58,8 @@ def solve(
     native = _native_options(info.name, options)
     if track is not None and info.name == "gurobi":
         native["OutputFlag"] = 1
+    if interior and info.name == "highs":
+        native["mip_lp_solver"] = "ipm"
     words: dict[str, Any] = {"rel_gap": options.relative_gap, "solver_options": native}
     if track is not None:
         words["tee"] = [log]

@@ -114,7 +114,7 @@ def test_one_rank_has_nothing_to_do() -> None:
     assert outcome.certificate == {"argument": "nothing"}
 
 
-@pytest.mark.parametrize("seed", range(45))
+@pytest.mark.parametrize("seed", range(36))
 def test_cuts_are_the_strongest_of_all(seed: int) -> None:
     """Without groups the search finds the best of all node sets; with groups what it finds is no more than that."""
     chooser = random.Random(seed)
@@ -127,7 +127,7 @@ def test_cuts_are_the_strongest_of_all(seed: int) -> None:
         assert seed % 3 == 0 or found >= best
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_partitions_are_the_strongest_of_all(seed: int) -> None:
     """Allreduce without switches: partitions and cuts are all there is. With switches: at least the best cut."""
     chooser = random.Random(seed)
@@ -138,7 +138,7 @@ def test_partitions_are_the_strongest_of_all(seed: int) -> None:
         assert found == max(strongest_cut(instance), strongest_partition(instance))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_prices_reach_the_concurrent_flow(seed: int) -> None:
     instance = drawn(random.Random(seed), UNICAST)
     assert float(bound(instance)) == pytest.approx(concurrent_flow(instance), rel=1e-6)
@@ -151,7 +151,7 @@ def turned(instance: FabricInstance, collective: str) -> FabricInstance:
     return FabricInstance.model_validate(raw | {"collective": collective})
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_backwards_is_the_same(seed: int) -> None:
     """Allgather and reduce_scatter, broadcast and reduce, gather and scatter, on links turned round; latency too."""
     pairs = {"allgather": "reduce_scatter", "broadcast": "reduce", "gather": "scatter", "allreduce": "allreduce"}
@@ -167,7 +167,7 @@ def changed(instance: FabricInstance, change: Any) -> FabricInstance:
     return FabricInstance.model_validate(raw)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_scaling_relabelling_and_more_links(seed: int) -> None:
     """Bandwidths times 4 divide the bound by 4, other numbers of nodes change nothing, another link never raises it."""
     chooser = random.Random(seed)
@@ -194,6 +194,19 @@ def test_scaling_relabelling_and_more_links(seed: int) -> None:
         raw["network"]["links"].append({"src": u, "dst": v, "bandwidth": 2.0})
 
     assert bound(changed(instance, joined)) <= found * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_more_links_with_latency(seed: int) -> None:
+    """Another link, however quick, never raises the bound where latency counts."""
+    chooser = random.Random(seed)
+    instance = drawn(chooser, COLLECTIVES, latency=chooser.choice([1.0, 10.0, 100.0]))
+    u, v = chooser.sample(range(instance.machine.nodes), 2)
+
+    def joined(raw: dict[str, Any]) -> None:
+        raw["network"]["links"].append({"src": u, "dst": v, "bandwidth": 2.0, "latency": chooser.choice([0.0, 5.0])})
+
+    assert bound(changed(instance, joined)) <= bound(instance) * (1 + Fraction(1, 10**9))
 
 
 def test_the_outcome() -> None:

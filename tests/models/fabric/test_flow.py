@@ -21,7 +21,7 @@ OPTIONS = RunOptions(time_limit_s=60.0)
 
 def replayed(instance: FabricInstance, **method: int) -> float:
     """Seconds of ``flow``'s schedule, replayed without fault."""
-    outcome = solve(instance, RunOptions(time_limit_s=1.0, method=method).started_now())
+    outcome = solve(instance, RunOptions(time_limit_s=60.0, method=method).started_now())
     assert outcome.termination == "finished"
     verdict = check_schedule(instance, outcome.solution)
     assert not verdict.faults
@@ -40,7 +40,7 @@ def test_schedules_on_random_machines_are_valid_and_no_faster_than_the_fluid(fir
         instance = random_instance(seed)
         fluid = fluid_optimum(instance, OPTIONS)
         assert fluid is not None
-        assert replayed(instance, **({"chunks": 3} if seed % 3 == 0 else {})) >= fluid.time * (1 - 1e-9), seed
+        assert replayed(instance, **({"chunks": 3} if seed % 3 == 0 else {})) >= fluid.time * (1 - 1e-8), seed
 
 
 @pytest.mark.parametrize("seed", range(20))

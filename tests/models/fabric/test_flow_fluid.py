@@ -13,8 +13,10 @@ import pytest
 from scipy.optimize import linprog
 
 from synth.options import RunOptions
+from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.arcs import arcs_of
+from synth_models.fabric.programs.flow.certified import certified
 from synth_models.fabric.programs.flow.method import fluid_optimum
 from synth_models.fabric.programs.flow.symmetry import automorphism, identity, symmetries
 
@@ -32,11 +34,11 @@ def random_instance(seed: int) -> FabricInstance:
     while True:
         ranks, switches = draw.randint(2, 4), draw.randint(0, 2)
         nodes = list(range(ranks + switches))
-        links = []
+        links, latencies = [], draw.choice([[0.0], [0.0, 0.5, 1.0]])
         for _ in range(draw.randint(2, 9)):
             u, v = draw.sample(nodes, 2)
             group = draw.choice([None, None, None, "a", "b"])
-            row = {"bandwidth": float(draw.choice([1, 2, 3, 5])), "latency": draw.choice([0.0, 0.5, 1.0])}
+            row = {"bandwidth": float(draw.choice([1, 2, 3, 5])), "latency": draw.choice(latencies)}
             for tail, head in [(u, v), (v, u)] if draw.random() < 0.7 else [(u, v)]:
                 links.append({"src": tail, "dst": head} | row | ({"group": group} if group else {}))
         collective = draw.choice(["alltoall", "scatter", "gather", "demand", "demand"])
@@ -116,6 +118,12 @@ def test_fluid_optimum_is_that_of_all_simple_paths(first: int) -> None:
         assert fluid is not None
         assert fluid.time == pytest.approx(least_time(instance), rel=1e-6), seed
         assert fluid.price.sum() == pytest.approx(1.0)
+        proven = certified(instance, fluid.price)
+        assert proven is not None
+        assert check_bound(instance, proven.seconds, proven.certificate) == []
+        once = arcs_of(instance.machine, instance.switching.mode).states == instance.machine.nodes
+        if once and not instance.machine.network.latency.any():  # prices of links cannot say that a group is held once
+            assert proven.seconds == pytest.approx(fluid.time, rel=1e-6), seed
         for routes in (fluid.routes, fluid.direct):
             assert_joined(instance, routes)
 
@@ -142,6 +150,9 @@ def test_dgx1_alltoall_takes_a_75th_of_a_second() -> None:
     fluid = fluid_optimum(instance, OPTIONS)
     assert fluid is not None
     assert fluid.time == pytest.approx(1 / 75, rel=1e-9)
+    proven = certified(instance, fluid.price)
+    assert proven is not None
+    assert 1 / 75 <= proven.seconds < 1 / 75 + 1e-6  # the first bytes' latency on top
 
 
 def test_16_gpus_of_two_ndv2_cannot_exchange_1_gb_in_less_than_320_ms() -> None:
@@ -218,3 +229,25 @@ def test_states_of_a_switch_are_told_apart_only_where_a_group_is_crossed_twice()
     bus = instance_of({"kind": "links", "nodes": 3, "switches": [2], "links": rows}, "alltoall", 20)
     assert arcs_of(bus.machine, "cut_through").states == 4
     assert arcs_of(bus.machine, "store_and_forward").states == 3
+
+
+def test_programs_that_grow_by_columns_find_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begun with one route a pair, on random machines and a mesh; what the last prices prove meets the flow."""
+    cases = [random_instance(seed) for seed in range(2000, 2040)]
+    cases.append(instance_of({"kind": "mesh", "rows": 3, "cols": 5}, "alltoall", 15000, failed={"links": [[0, 1]]}))
+    whole = [fluid_optimum(instance, OPTIONS) for instance in cases]
+    monkeypatch.setattr("synth_models.fabric.programs.flow.method.WHOLE_UP_TO", 0)
+    for direct in (0, 10**6):
+        monkeypatch.setattr("synth_models.fabric.programs.flow.method.DIRECT_UP_TO", direct)
+        for instance, known in zip(cases, whole, strict=True):
+            grown = fluid_optimum(instance, OPTIONS)
+            assert known is not None
+            assert grown is not None
+            assert grown.time == pytest.approx(known.time, rel=1e-7)
+            assert grown.least == pytest.approx(grown.time, rel=1e-7)
+
+
+def test_no_time_for_the_program_is_said() -> None:
+    instance = instance_of({"kind": "mesh", "rows": 6, "cols": 6}, "alltoall", 36)
+    fluid = fluid_optimum(instance, RunOptions(time_limit_s=1e-6))
+    assert fluid is None or fluid.least <= fluid.time * (1 + 1e-9)

@@ -132,7 +132,7 @@ def test_joint_allreduce_overlaps_what_two_phases_cannot():
 def test_open_questions_are_settled_by_the_program_alone(parameters, expected):
     """Where the receive bound is 4, 4, 6, 12: a schedule at the bound, or infeasible there and feasible one later."""
     instance = make(network="equimesh", **parameters)
-    record = synth.solve(instance, "ilp", options={"relaxation": "off"}, time_limit=300)
+    record = synth.solve(instance, "ilp", options=BARE, time_limit=300)
     assert (record["termination"], record.value, record.bound) == ("optimal", expected, expected)
     if expected > instance.topology.diameter:
         assert by_the_program_alone(instance, "ilp", expected - 1) == "infeasible"

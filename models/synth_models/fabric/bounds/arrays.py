@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,13 +96,19 @@ class Links:
         return blocks.origin, blocks.goal, blocks.bytes
 
     @cached_property
+    def rows_from(self) -> dict[int, IntArray]:
+        """Numbers of the blocks of every origin (:data:`EVERYONE` too)."""
+        return _rows_by(self.blocks[0])
+
+    @cached_property
+    def rows_to(self) -> dict[int, IntArray]:
+        """Numbers of the blocks of every goal (:data:`EVERYONE` too)."""
+        return _rows_by(self.blocks[1])
+
+    @cached_property
     def volume_from(self) -> dict[int, int]:
         """Bytes of the blocks of every origin (:data:`EVERYONE` too)."""
-        origin, _, size = self.blocks
-        values, at = np.unique(origin, return_inverse=True)
-        total = np.zeros(len(values), dtype=np.int64)
-        np.add.at(total, at.reshape(-1), size)
-        return dict(zip(values.tolist(), total.tolist(), strict=True))
+        return {u: int(self.blocks[2][rows].sum()) for u, rows in self.rows_from.items()}
 
     def seconds(self, ticks: int) -> Fraction:
         """Ticks of latency as seconds."""
@@ -143,6 +148,13 @@ def least_time(weight: Sequence[int], start: IntArray, volume: Fraction) -> tupl
     return at, (volume - done) / slope
 
 
+def _rows_by(values: IntArray) -> dict[int, IntArray]:
+    """The places of every value."""
+    order = np.argsort(values, kind="stable").astype(np.int64)
+    distinct, first = np.unique(values[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
+
+
 def _whole_multiples(values: npt.NDArray[np.float64]) -> tuple[IntArray, Fraction]:
     """The values as whole multiples of a common unit. Where these would not fit, rounded up (a bound is weaker)."""
     distinct, which = np.unique(values, return_inverse=True)
@@ -165,8 +177,3 @@ def _in_ticks(values: npt.NDArray[np.float64], nodes: int) -> tuple[IntArray, in
         ticks = max(1, min(FINEST, int(ROOM // max(Fraction(1), largest * nodes))))
     whole = [min(int(value * ticks), ROOM // nodes) for value in exactly]
     return np.array(whole, dtype=np.int64)[which.reshape(-1)], ticks
-
-
-def as_list(values: Any) -> list[int]:
-    """A numpy array of whole numbers as plain ones."""
-    return [int(value) for value in values]

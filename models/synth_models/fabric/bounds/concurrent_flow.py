@@ -40,12 +40,13 @@ class Demands:
     """Blocks from rank to rank that are at least ``away`` ticks of latency apart, by origin."""
 
     def __init__(self, links: Links, distance: dict[int, IntArray], away: int) -> None:
-        origin, goal, size = links.blocks
+        _, goal, size = links.blocks
         self.links, self.away = links, away
         self.wanted: dict[int, IntArray] = {}
         for u, from_u in distance.items():
-            rows = (origin == u) & (from_u[goal] >= away)
-            if rows.any():
+            rows = links.rows_from[u]
+            rows = rows[from_u[goal[rows]] >= away]
+            if len(rows):
                 wanted = np.zeros(links.nodes, dtype=np.int64)
                 np.add.at(wanted, goal[rows], size[rows])
                 self.wanted[u] = wanted
@@ -73,9 +74,9 @@ class Demands:
 
 def strongest_prices(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
     """The strongest bound by prices that is found while ``more()``, or ``known`` if none is stronger."""
-    origin, goal, _ = links.blocks
-    distance = {int(u): distances(links, links.delay, [u]) for u in np.unique(origin)}
-    pairs = np.concatenate([from_u[goal[origin == u]] for u, from_u in distance.items()])
+    _, goal, _ = links.blocks
+    distance = {u: distances(links, links.delay, [u]) for u in links.rows_from}
+    pairs = np.concatenate([from_u[goal[links.rows_from[u]]] for u, from_u in distance.items()])
     levels = np.unique(pairs).tolist()
     thresholds = [0] + [level for level in levels[1:] if level > 0][-MOST_THRESHOLDS:]
     best = known

@@ -142,8 +142,9 @@ def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolAr
 def _of_sink(links: Links, look: Colours, v: int) -> Iterator[Question]:
     """The questions about one sink: all that it needs, then only what comes from far away."""
     origin, goal, size = links.blocks
-    mine = (goal == v) | ((goal == EVERYONE) & (origin != v))
-    if not mine.any():
+    mine = np.concatenate([links.rows_to.get(to, np.zeros(0, dtype=np.int64)) for to in (v, EVERYONE)])
+    mine = mine[origin[mine] != v]
+    if not len(mine):
         return
     to_sink = distances(links.reverse, links.delay, [v])
     if (origin[mine] == EVERYONE).any():

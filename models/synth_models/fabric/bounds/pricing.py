@@ -30,7 +30,7 @@ LARGEST = 2**40  # a price of a certificate
 DENOMINATORS = (12, 60, 1000, 20000)
 ROUNDS = 200
 NEWTON = 6
-CANDIDATES = 3  # of the last prices, made whole in all ways
+CANDIDATES = 2  # of the last prices, made whole in all ways
 EQUAL = 1e-9
 LEAST_SHARE = 1e-7  # of the largest capacity: what a link counts that cannot be used yet
 
@@ -165,11 +165,16 @@ def improved(
     bound from them."""
     for _ in range(NEWTON):
         chosen, promised = None, best.seconds
-        for x in list(best_prices(resources, worth, float(best.seconds), more))[-CANDIDATES:]:
+        for x in list(best_prices(resources, worth, float(best.seconds), more))[: -CANDIDATES - 1 : -1]:
+            rounded = Fraction(0)
             for lengths in whole_prices(resources, x):
                 value = int(worth(lengths)[0].sum())
-                if value and (seconds := time_to_pay(resources, lengths, value)) > promised:
+                seconds = time_to_pay(resources, lengths, value) if value else Fraction(0)
+                if seconds > promised:
                     chosen, promised = lengths, seconds
+                if rounded and seconds >= rounded:
+                    break  # the fractions that the solver's floats stand for
+                rounded = rounded or seconds
         if chosen is None:
             break
         value = exactly(chosen)
@@ -183,12 +188,12 @@ def improved(
 
 
 def whole_prices(resources: Sequence[Resources], x: FloatArray) -> Iterator[list[IntArray]]:
-    """The prices ``x`` of :func:`best_prices` as whole ones of links, for each set of resources: as fractions of small
-    denominators where they are near some, and rounded."""
+    """The prices ``x`` of :func:`best_prices` as whole ones of links, for each set of resources: rounded, then as
+    fractions of small denominators."""
     lengths = _joint_lengths(resources, x)
     values, which = np.unique(lengths, return_inverse=True)
     tried: set[bytes] = set()
-    for most in (*DENOMINATORS, 0):
+    for most in (0, *DENOMINATORS):
         near = [Fraction(value).limit_denominator(most) if most else Fraction(round(value * SCALE))
                 for value in values.tolist()]  # fmt: skip
         scale = lcm(*(value.denominator for value in near))

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.colours import colours, finer
+from synth_models.fabric.bounds.colours import Colours, colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
@@ -38,10 +37,10 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
     if not len(instance.blocks):
         return NOTHING
     links = Links.of(instance)
-    look = colours(links)
+    look = finer(links, colours(links))
     best = strongest_cut(links, look, _until(options))
     options.progress.note(None, float_below(best.seconds))
-    for search in _searches(instance, links):
+    for search in _searches(instance, links, look):
         best = search(_until(options), best)
         options.progress.note(None, float_below(best.seconds))
     return best
@@ -60,15 +59,14 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     )
 
 
-def _searches(instance: FabricInstance, links: Links) -> list[Search]:
-    fine = cache(lambda: finer(links, colours(links)))
+def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
     if instance.collective not in (*REDUCING, "allgather", "broadcast"):
-        return [lambda more, best: strongest_prices(links, fine(), more, best)]
+        return [lambda more, best: strongest_prices(links, look, more, best)]
     found: list[Search] = []
     if instance.collective == "allreduce":
-        found.append(lambda more, best: strongest_gossip(links, fine(), more, best))
+        found.append(lambda more, best: strongest_gossip(links, look, more, best))
     if pays_its_way(links) and links.delay.any():
-        found.append(lambda more, best: strongest_deliveries(links, fine(), more, best))
+        found.append(lambda more, best: strongest_deliveries(links, look, more, best))
     return found
 
 

@@ -69,8 +69,9 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
         raise ValueError(f"prices prove nothing for {instance.collective}")
     away = _ticks(fabric, certificate, "away_ticks")
     needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
-    for u in np.unique(blocks.origin).tolist():
-        rows = np.flatnonzero(blocks.origin == u)
+    by_origin = np.argsort(blocks.origin, kind="stable")
+    starts, first = np.unique(blocks.origin[by_origin], return_index=True)
+    for u, rows in zip(starts.tolist(), np.split(by_origin, first[1:]), strict=True):
         source = fabric.mask([u])
         if away:
             rows = rows[fabric.reach(source, fabric.delay)[blocks.goal[rows]] >= away]

@@ -198,25 +198,24 @@ def _sums(
     buffer: bool,
     copies: bool,
 ) -> tuple[int, int, int]:
-    """Pieces to which every member contributes: a bit a contribution. A partial sum under way is kept in a slot from
-    its start until it has arrived everywhere, or in a switch until the end of the piece; a copy needs none, it is all
-    there is."""
+    """Pieces to which every member contributes: a bit a contribution. Sets are rows of one array: a row a node, what is
+    complete, what is empty, then partial sums under way, each from its start until it has arrived everywhere, or in a
+    switch until the end of the piece; a copy needs no row, it is all there is."""
     nodes = len(is_switch)
     members = np.flatnonzero(place >= 0)
     words = (len(members) + 63) // 64
-    full = np.zeros(words, dtype=np.uint64)
+    full, empty, slots = nodes, nodes + 1, nodes + 2
+    has = np.zeros((slots + 16, words), dtype=np.uint64)
     for m in range(len(members)):
-        full[m // 64] |= np.uint64(1) << np.uint64(m % 64)
-    has = np.zeros((nodes, words), dtype=np.uint64)
+        has[full, m // 64] |= np.uint64(1) << np.uint64(m % 64)
     of_piece = np.full(nodes, -1, dtype=np.int64)
     depth = np.zeros(nodes, dtype=np.int32)
     chain = np.zeros(len(start), dtype=np.int32)
-    slot = np.full(len(start), -1, dtype=np.int32)
+    carried = np.full(len(start), full, dtype=np.int32)  # the row of what a transfer brings
     left_once = np.zeros(len(start), dtype=np.bool_)
-    kept = np.zeros((16, words), dtype=np.uint64)
-    free = np.arange(16)[::-1].astype(np.int32).copy()
+    free = np.arange(slots, slots + 16)[::-1].astype(np.int32)
     frees = 16
-    waits = np.zeros(16, dtype=np.int64)  # arrivals until a slot is free again
+    waits = np.zeros(slots + 16, dtype=np.int64)  # arrivals until a row is free again
     lost, longest, redundant = 0, 0, 0
     for p in range(len(goal)):
         n, a, last = sent_start[p], come_start[p], come_start[p + 1]
@@ -229,72 +228,68 @@ def _sums(
                     continue
                 _own(v, p, of_piece, has, depth, place)
                 if adds[i]:
+                    row = carried[i]
                     for w in range(words):
-                        if has[v, w] & kept[slot[i], w]:
+                        if has[v, w] & has[row, w]:
                             code[i] = max(code[i], 4)
-                        has[v, w] |= kept[slot[i], w]
+                        has[v, w] |= has[row, w]
                     depth[v] = max(depth[v], chain[i])
-                    waits[slot[i]] -= 1
-                    if waits[slot[i]] == 0:
-                        free[frees] = slot[i]
+                    waits[row] -= 1
+                    if waits[row] == 0:
+                        free[frees] = row
                         frees += 1
-                elif _same(has[v], full):
+                elif _same(has, v, full):
                     redundant += 1
                 else:
-                    has[v, :] = full
+                    _copy(has, full, v)
                     depth[v] = chain[i]
                 continue
             i = sent[n]
             u = source[i]
             n += 1
             before = came[i]
+            value, deep = np.int64(empty), np.int32(0)
             if not is_switch[u]:
                 _own(u, p, of_piece, has, depth, place)
-                value, deep = has[u], depth[u]
-            elif before < 0 or arrive[before] > start[i] or (not buffer and arrive[before] != start[i]):
-                code[i] = 1
-                value, deep = np.zeros(words, dtype=np.uint64), np.int32(0)
-            else:
-                value, deep = (kept[slot[before]] if adds[before] else full), chain[before]
+                value, deep = np.int64(u), depth[u]
+            elif before >= 0 and (arrive[before] == start[i] or (buffer and arrive[before] < start[i])):
+                value, deep = np.int64(carried[before]), chain[before]
                 if not copies and left_once[before]:
                     code[i] = 2
                 left_once[before] = True
             chain[i] = deep + 1
             longest = max(longest, chain[i])
-            if not np.any(value):
+            if _same(has, value, empty):
                 code[i] = 1
-            elif not adds[i] and not _same(value, full):
+            elif not adds[i] and not _same(has, value, full):
                 code[i] = 3
             if adds[i]:
                 if frees == 0:
-                    size = len(waits)
-                    bigger = np.zeros((2 * size, words), dtype=np.uint64)
-                    bigger[:size] = kept
-                    waiting = np.zeros(2 * size, dtype=np.int64)
-                    waiting[:size] = waits
-                    value = value.copy()
-                    kept, waits = bigger, waiting
+                    size = len(waits) - slots
+                    has = _doubled(has, size)
+                    waits = np.concatenate((waits, np.zeros(size, dtype=np.int64)))
                     free = np.zeros(2 * size, dtype=np.int32)
                     for s in range(size):
-                        free[s] = 2 * size - 1 - s
+                        free[s] = slots + 2 * size - 1 - s
                     frees = size
                 frees -= 1
-                slot[i] = free[frees]
-                kept[slot[i]] = value
-                waits[slot[i]] = 0
+                row = free[frees]
+                carried[i] = row
+                _copy(has, value, row)
+                waits[row] = 0
                 for k in range(route_start[i], route_start[i + 1]):
                     if arrive[k] >= 0:
-                        waits[slot[i]] += 1
+                        waits[row] += 1
         for n in range(sent_start[p], sent_start[p + 1]):  # what is in switches
             i = sent[n]
             if adds[i] and is_switch[head[route_start[i + 1] - 1]]:
-                free[frees] = slot[i]
+                free[frees] = carried[i]
                 frees += 1
         for v in members:
             if goal[p] >= 0 and v != goal[p]:
                 continue
             _own(v, p, of_piece, has, depth, place)
-            if not _same(has[v], full):
+            if not _same(has, v, full):
                 lacking, first = 0, -1
                 for m in range(len(members)):
                     if not has[v, m // 64] >> np.uint64(m % 64) & np.uint64(1):
@@ -311,14 +306,28 @@ def _own(v: Any, p: int, of_piece: IntArray, has: Any, depth: SmallArray, place:
     if of_piece[v] == p:
         return
     of_piece[v], depth[v] = p, 0
-    has[v, :] = 0
+    for w in range(has.shape[1]):
+        has[v, w] = 0
     if place[v] >= 0:
         has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
 
 
 @jit
-def _same(a: Any, b: Any) -> bool:
-    for w in range(len(a)):  # noqa: SIM110
-        if a[w] != b[w]:
+def _same(has: Any, a: Any, b: Any) -> bool:
+    for w in range(has.shape[1]):  # noqa: SIM110
+        if has[a, w] != has[b, w]:
             return False
     return True
+
+
+@jit
+def _copy(has: Any, a: Any, b: Any) -> None:
+    for w in range(has.shape[1]):
+        has[b, w] = has[a, w]
+
+
+@jit
+def _doubled(has: Any, more: int) -> Any:
+    bigger = np.zeros((len(has) + more, has.shape[1]), dtype=np.uint64)
+    bigger[: len(has)] = has
+    return bigger

@@ -8,6 +8,7 @@ made from allgather, reduce from broadcast, and allreduce from both.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -34,8 +35,8 @@ def turned(instance: FabricInstance) -> FabricInstance:
     For :func:`synth_models.fabric.parts.timing.timed` and for methods that look at ``machine``, ``members``,
     ``blocks`` and ``switching``; its ``network`` is still that of the file.
     """
-    # not validated: its bytes need not share out, and the file's network need not lead from the root to all
-    there = FabricInstance.model_construct(**{**dict(instance), "collective": SPREADS[instance.collective]})
+    there = copy(instance)  # not checked again: a share of an allreduce need not be a whole number of bytes
+    there.__dict__["collective"] = SPREADS[instance.collective]
     blocks = instance.blocks
     everyone = np.full(len(blocks), EVERYONE, dtype=np.int64)
     there.__dict__["members"] = instance.members

@@ -110,7 +110,7 @@ class Routes:
             fits &= self.machine.is_switch[self._src[into]] | (self._src[into] == source)
             on = {node, *(int(self._dst[e]) for e in tail)}
             links = [int(e) for e in into[fits] if int(self._src[e]) not in on]
-            links.sort(key=lambda e: -self._use(e))  # the least used is on top of the stack
+            links.sort(key=lambda e: (-self._use(e), -e))  # the least used is on top of the stack
             stack += [(int(self._src[e]), (e, *tail)) for e in links]
         shortest = min((len(route) for route in found), default=0)
         return [route for route in found if len(route) == shortest]

@@ -71,22 +71,29 @@ def several(instance: FabricInstance, size: int, seed: int) -> list[Cycles]:
             if best[number].bandwidth > top:
                 top = best[number].bandwidth
                 sets.append(best[number])
-    return [*sets[:2], *sets[2:][-2:]]
+    return [*sets[:2], *(rate(instance, found.cycles, size) for found in sets[2:][-2:])]
 
 
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
     """The bandwidth of cycles that are used at once, equal shares each."""
-    routes = Routes.of(instance, size)
-    net, group = instance.machine.network, instance.machine.group
-    uses: dict[tuple[str, int], Fraction] = {}
+    routes, uses = Routes.of(instance, size), np.zeros(instance.machine.links)
     for cycle in cycles:
         for e in _links(routes, cycle):
-            uses["link", e] = uses.get(("link", e), Fraction(0)) + 1 / exact(float(net.bandwidth[e]))
-            if group[e] >= 0:
-                key = ("group", int(group[e]))
-                uses[key] = uses.get(key, Fraction(0)) + 1 / exact(float(net.bandwidth[e]))
-    worst = max(uses.values(), default=Fraction(1))
-    return Cycles(cycles, len(cycles) / worst)
+            uses[e] += 1
+    return Cycles(cycles, len(cycles) / _slowest(instance.machine, uses))
+
+
+def _slowest(machine: Machine, uses: FloatArray) -> Fraction:
+    """Seconds a byte on the link, or the group of links, that has most to do; exact, once it is found."""
+    busy = uses / machine.network.bandwidth
+    worst = [int(np.argmax(busy))] if len(busy) else []
+    grouped = machine.group >= 0
+    if grouped.any():
+        sums = np.bincount(machine.group[grouped], busy[grouped])
+        if sums.max() > busy.max():
+            worst = np.flatnonzero(machine.group == int(np.argmax(sums))).tolist()
+    found = sum((int(uses[e]) / exact(float(machine.network.bandwidth[e])) for e in worst), Fraction(0))
+    return found or Fraction(1)
 
 
 def _entering(instance: FabricInstance) -> Fraction:
@@ -132,12 +139,12 @@ def _packed(
             starts = [_nearest(matrix, int(rng.integers(len(members)))), rng.permutation(len(members))]
             improved = [_improved(matrix, order) for order in starts]
             cycle = tuple(members[k] for k in min(improved, key=lambda order: _worth(matrix, order)))
+        routes = Routes(left, size, instance.switching.mode == "store_and_forward")
         for way in (cycle, _back(cycle)) if both else (cycle,):
             cycles.append(way)
-            routes = Routes(left, size, instance.switching.mode == "store_and_forward")
             for e in _links(routes, way):
                 uses[e] += 1
-        found.append(rate(instance, tuple(cycles), size))
+        found.append(Cycles(tuple(cycles), len(cycles) / _slowest(machine, uses)))
         worse = 0 if found[-1].bandwidth > top else worse + 1
         top = max(top, found[-1].bandwidth)
     return found

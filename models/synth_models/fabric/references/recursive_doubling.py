@@ -7,8 +7,8 @@ added up on both sides; what is quicker is kept. In an exchange both must have s
 so where partners have a direct route to each other and the machine is even; where the times show that they have not,
 whole buffers are no candidate.
 
-On n = 2^k ranks with direct routes (latency a, bandwidth b): allgather of M bytes ``a log2 n + (n - 1) / n M / b``,
-allreduce twice that or ``log2 n (a + M / b)``.
+On n = 2^k ranks with direct routes (latency a, bandwidth b): allgather of M bytes at most
+``a log2 n + (n - 1) / n M / b``, allreduce twice that or ``log2 n (a + M / b)``.
 
 With n no power of two, the last n - p of p = 2^floor(log2 n) ranks fold: they hand their data to rank r - p first and
 get the result from there at last. Complexity: N^2 transfers (2 N for whole buffers). Guarantee: latency-optimal where

@@ -38,7 +38,7 @@ from synth_models.fabric.solution import Schedule
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 IntArray = npt.NDArray[np.int64]
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)  # a block
-MOST_TRANSFERS = 60_000  # of a schedule with more than one chunk a block
+MOST_TRANSFERS = 20_000  # of a schedule with more than one chunk a block
 DRAWS = 12  # chunks drawn before all are counted; both ways every candidate is equally likely
 
 

@@ -6,11 +6,12 @@ multigraph between up-links and down-links, which König colours with L colours.
 and L no longer suffices: on MLFM(2) the three flows 0.0 -> 0.2 -> 0.1, 0.1 -> 0.0 -> 0.2 and 0.2 -> 0.1 -> 0.0 put
 two flows on every link of the ring 0.0, 0.2, 0.1, yet any two of them meet, so they need three phases, not two.
 
-Counted by loads, a schedule could thus claim fewer phases than it stands for. Whether it could claim fewer than the
-optimum is open: that takes a job whose optimum lies two above what routing and N ask for, or one above where links
-bind; random search over small jobs met some whose optimum is N + 1, none of either kind. Counted by colours the
-question does not arise: every value is the number of phases of a congestion-free schedule, hence no less than the
-optimum.
+Counted by loads, a schedule claims fewer phases than it stands for, and may even claim fewer than any congestion-free
+schedule has. ``tests/models/mlfm/test_counting_by_loads.py`` holds such a job: 11 servers on six leaves of MLFM(5) with
+failures. Fourteen of its transfers, 12 + 1 + 1 of three kinds round a ring of leaves, meet pairwise on all routes: 14
+phases at least. Yet 12 phases suffice when one of load 2 takes one transfer of each kind: 13 by loads. So refuting P
+congestion-free phases would prove nothing of values counted by loads. Counted by colours, every value is the number of
+phases of a congestion-free schedule, hence no less than the optimum; that schedule of 12 phases has the value 14.
 
 Flows that are joined by no chain of conflicts do not matter to each other, so the worst connected part decides. Parts
 of one-spine flows only need their load. The others are coloured first-fit; when that takes more than the load, fewer

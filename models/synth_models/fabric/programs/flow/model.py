@@ -15,20 +15,25 @@ flow over the group shows that nothing is lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
 
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-INTERIOR_FROM = 30_000  # columns, from which on the interior point method starts
+INTERIOR_FROM = 60_000  # columns, from which on the interior point method starts
+OPTIMAL = 1e-9  # relative: how near the proof a flow counts as the fastest
+PRIMAL = 4  # HiGHS's number for the primal simplex method
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,8 @@ class Program:
     """minimise ``cost @ x`` over ``low <= rows @ x <= high``, ``x >= 0``.
 
     Columns: one per (commodity, arc) that may be used, by ``commodity`` and ``arc``, then the time. The last rows are
-    the capacity rows of the resources ``resource`` (one of each orbit, ``orbit_size`` of them).
+    the capacity rows, one for each orbit of resources: ``orbit``, shape (resources,), is the row of every resource
+    among them, ``orbit_size``, shape (orbits,), how many share it.
     """
 
     rows: csc_array[Any]
@@ -55,7 +61,7 @@ class Program:
     cost: FloatArray
     commodity: IntArray
     arc: IntArray
-    resource: IntArray
+    orbit: IntArray
     orbit_size: IntArray
     unit_bytes: float
     unit_s: float
@@ -64,14 +70,15 @@ class Program:
 @dataclass(frozen=True, eq=False)
 class Flow:
     """``bytes``: shape (commodities, arcs); ``time``: s; ``price``: shape (resources,), s of completion per s of use:
-    the multipliers of the capacity rows, which sum to 1."""
+    the multipliers of the capacity rows, which sum to 1; ``least``: s that prices prove for all flows."""
 
     bytes: FloatArray
     time: float
     price: FloatArray
+    least: float
 
 
-def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np.bool_] | None = None) -> Program:
+def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: BoolArray | None = None) -> Program:
     """The program; ``allowed``, shape (commodities, arcs), leaves out arcs (all others are variables)."""
     unit_bytes = float(demand.bytes.max())
     unit_s = unit_bytes / float(arcs.machine.network.bandwidth.max())
@@ -80,7 +87,7 @@ def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np
         use_it = use_it & allowed
     commodity, arc = np.nonzero(use_it)
     conserved, wanted = flow_conservation(arcs, demand, commodity, arc, unit_bytes)
-    shared, resource, size = link_capacity(arcs, demand, group, commodity, arc, unit_bytes / unit_s)
+    shared, orbit, size = link_capacity(arcs, demand, group, commodity, arc, unit_bytes / unit_s)
     columns = len(arc) + 1
     stacked = coo_array(
         (
@@ -90,18 +97,18 @@ def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: npt.NDArray[np
                 np.concatenate([conserved.coords[1], shared.coords[1]]),
             ),
         ),
-        shape=(len(wanted) + len(resource), columns),
+        shape=(len(wanted) + len(size), columns),
     )
     cost = np.zeros(columns)
     cost[-1] = 1.0
     return Program(
         stacked.tocsc(),
-        np.concatenate([wanted, np.full(len(resource), -highspy.kHighsInf)]),
-        np.concatenate([wanted, np.zeros(len(resource))]),
+        np.concatenate([wanted, np.full(len(size), -highspy.kHighsInf)]),
+        np.concatenate([wanted, np.zeros(len(size))]),
         cost,
         commodity,
         arc,
-        resource,
+        orbit,
         size,
         unit_bytes,
         unit_s,
@@ -136,26 +143,26 @@ def link_capacity(
 ) -> tuple[coo_array[Any], IntArray, IntArray]:
     """sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit O of
     resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
-    orbit = orbits(resource_images(arcs, group))
-    resource, number, size = np.unique(orbit, return_inverse=True, return_counts=True)
+    named = orbits(resource_images(arcs, group))
+    _, number, size = np.unique(named, return_inverse=True, return_counts=True)
     use = arcs.use.tocoo()
     folded = csr_array(
         (use.data * scale / size[number[use.coords[0]]], (number[use.coords[0]], use.coords[1])),
-        shape=(len(resource), arcs.use.shape[1]),
+        shape=(len(size), arcs.use.shape[1]),
     ).tocsc()
     entry = folded[:, arc].tocoo()
     times = demand.times[commodity[entry.coords[1]]]
     entries = coo_array(
         (
-            np.concatenate([entry.data * times, -np.ones(len(resource))]),
+            np.concatenate([entry.data * times, -np.ones(len(size))]),
             (
-                np.concatenate([entry.coords[0], np.arange(len(resource))]),
-                np.concatenate([entry.coords[1], np.full(len(resource), len(arc))]),
+                np.concatenate([entry.coords[0], np.arange(len(size))]),
+                np.concatenate([entry.coords[1], np.full(len(size), len(arc))]),
             ),
         ),
-        shape=(len(resource), len(arc) + 1),
+        shape=(len(size), len(arc) + 1),
     )
-    return entries, resource.astype(np.int64), size.astype(np.int64)
+    return entries, number.astype(np.int64), size.astype(np.int64)
 
 
 def resource_images(arcs: Arcs, group: Symmetries) -> IntArray:
@@ -180,46 +187,136 @@ def short_routes(arcs: Arcs, program: Program) -> FloatArray:
     return np.append(cost[arcs.link[program.arc]], 0.0)
 
 
-def solve(arcs: Arcs, demand: Demand, program: Program, seconds: float | None, threads: int) -> Flow | None:
-    """The fastest flow, of those one with short routes; None where the solver did not finish in ``seconds``."""
+def solve(
+    arcs: Arcs, demand: Demand, program: Program, seconds: float | None, threads: int, start: BoolArray | None = None
+) -> Flow | None:
+    """The fastest flow, of those one with short routes; None where the solver found none in ``seconds``.
+
+    ``start``, shape (columns,): columns to begin with. Columns are added then along shortest routes at the multipliers'
+    prices, until these prices prove that no column is missing (Dantzig and Wolfe, by arcs instead of paths); what is
+    found until the time is over is returned with its ``least`` time.
+    """
+    end = time.monotonic() + (1e9 if seconds is None else seconds)
+    columns = len(program.cost)
+    inside = np.ones(columns, dtype=bool) if start is None else start.copy()
+    order = np.flatnonzero(inside)
     highs: Any = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", threads)
-    if seconds is not None:
-        highs.setOptionValue("time_limit", max(seconds, 0.1))
-    if len(program.cost) > INTERIOR_FROM:
+    if len(order) > INTERIOR_FROM:
         highs.setOptionValue("solver", "ipm")
-    highs.passModel(_as_highs(program))
+    highs.passModel(_as_highs(program, order))
+    best: Flow | None = None
+    done = False
+    while not done:
+        highs.setOptionValue("time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.1))
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return best
+        solution = highs.getSolution()
+        values = np.array(solution.col_value)
+        duals = np.abs(np.array(solution.row_dual)[len(program.low) - len(program.orbit_size) :])
+        price = (duals / program.orbit_size)[program.orbit]
+        least, missing = _shortest_routes(arcs, demand, program, price)
+        took = float(values[_last(order, columns)]) * program.unit_s
+        best = Flow(_bytes(arcs, demand, program, order, values), took, price, max(least, best.least if best else 0.0))
+        new = np.flatnonzero(missing & ~inside)
+        done = best.least >= took * (1 - OPTIMAL) or not len(new)
+        if not done:
+            inside[new] = True
+            order = np.concatenate([order, new])
+            _add(highs, program, new)
+            highs.setOptionValue("solver", "simplex")
+            highs.setOptionValue("simplex_strategy", PRIMAL)
+    assert best is not None
+    return _shorter(highs, arcs, demand, program, order, best, end)
+
+
+def fewest_arcs(arcs: Arcs, demand: Demand, program: Program) -> BoolArray:
+    """The columns of one route of fewest arcs from every source to every state, and the time: something to begin with,
+    shape (columns,)."""
+    _, found = _shortest_routes(arcs, demand, program, np.zeros(arcs.resources))
+    found[-1] = True
+    return found
+
+
+def _shorter(highs: Any, arcs: Arcs, demand: Demand, program: Program, order: IntArray, best: Flow, end: float) -> Flow:
+    """Of the flows that are as fast, one with short routes, if it is found in time."""
+    columns = len(program.cost)
+    at = _last(order, columns)
+    highs.setOptionValue("solver", "simplex")
+    highs.setOptionValue("time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.1))
+    highs.changeColBounds(at, 0.0, best.time / program.unit_s * (1 + 1e-9))
+    highs.changeColsCost(len(order), np.arange(len(order), dtype=np.int32), short_routes(arcs, program)[order])
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    first = highs.getSolution()
-    best = np.array(first.col_value)
-    duals = np.abs(np.array(first.row_dual)[len(program.low) - len(program.resource) :])
-    time = float(best[-1])
-    columns = len(program.cost)
-    highs.setOptionValue("solver", "simplex")
-    highs.changeColBounds(columns - 1, 0.0, time * (1 + 1e-9))
-    highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), short_routes(arcs, program))
-    highs.run()
-    if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-        best = np.array(highs.getSolution().col_value)
+        return best
+    values = np.array(highs.getSolution().col_value)
+    return replace(best, bytes=_bytes(arcs, demand, program, order, values))
+
+
+def _last(order: IntArray, columns: int) -> int:
+    """Where the column of the time is."""
+    return int(np.flatnonzero(order == columns - 1)[0])
+
+
+def _bytes(arcs: Arcs, demand: Demand, program: Program, order: IntArray, values: FloatArray) -> FloatArray:
     found = np.zeros((len(demand.source), len(arcs.link)))
-    found[program.commodity, program.arc] = np.maximum(best[:-1], 0.0) * program.unit_bytes
-    price = np.zeros(arcs.resources)
-    price[program.resource] = duals
-    return Flow(found, time * program.unit_s, price)
+    flows = order < len(program.arc)
+    at = order[flows]
+    found[program.commodity[at], program.arc[at]] = np.maximum(values[flows], 0.0) * program.unit_bytes
+    return found
 
 
-def _as_highs(program: Program) -> Any:
+def _shortest_routes(arcs: Arcs, demand: Demand, program: Program, price: FloatArray) -> tuple[float, BoolArray]:
+    """The seconds that prices of seconds on resources prove, and the columns of one shortest route from every source to
+    every state, shape (columns,)."""
+    cost: FloatArray = arcs.use.T @ price
+    typical = float(cost.max(initial=0.0)) or 1.0
+    weight = cost + 1e-9 * typical  # of routes that cost the same, one with few arcs
+    order = np.lexsort((weight, arcs.head, arcs.tail))
+    tail, head = arcs.tail[order], arcs.head[order]
+    cheapest = order[np.concatenate([[True], (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])])]
+    shape = (arcs.states, arcs.states)
+    graph = csr_array((weight[cheapest], (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
+    number = csr_array((cheapest + 1, (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
+    _, before = dijkstra(graph, indices=demand.source, return_predecessors=True)
+    used = np.zeros((len(demand.source), len(arcs.link)), dtype=bool)
+    commodity, state = np.nonzero(before >= 0)
+    used[commodity, np.asarray(number[before[commodity, state], state]).reshape(-1) - 1] = True
+    missing = np.append(used[program.commodity, program.arc], False)
+    exactly = csr_array((cost[cheapest] + 1e-300, (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
+    distance = dijkstra(exactly, indices=demand.source)[:, : demand.bytes.shape[1]]
+    wanted = demand.bytes > 0
+    paid = np.where(wanted, demand.bytes * np.where(wanted, distance, 0.0), 0.0).sum(axis=1)
+    return float(paid @ demand.times), missing
+
+
+def _as_highs(program: Program, order: IntArray) -> Any:
     lp: Any = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(program.cost), len(program.low)
-    lp.col_cost_ = program.cost
-    lp.col_lower_ = np.zeros(len(program.cost))
-    lp.col_upper_ = np.full(len(program.cost), highspy.kHighsInf)
+    rows = program.rows[:, order]
+    lp.num_col_, lp.num_row_ = len(order), len(program.low)
+    lp.col_cost_ = program.cost[order]
+    lp.col_lower_ = np.zeros(len(order))
+    lp.col_upper_ = np.full(len(order), highspy.kHighsInf)
     lp.row_lower_, lp.row_upper_ = program.low, program.high
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = program.rows.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = program.rows.indices.astype(np.int32)
-    lp.a_matrix_.value_ = program.rows.data
+    lp.a_matrix_.start_ = rows.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = rows.indices.astype(np.int32)
+    lp.a_matrix_.value_ = rows.data
     return lp
+
+
+def _add(highs: Any, program: Program, new: IntArray) -> None:
+    rows = program.rows[:, new]
+    count = len(new)
+    highs.addCols(
+        count,
+        program.cost[new],
+        np.zeros(count),
+        np.full(count, highspy.kHighsInf),
+        rows.nnz,
+        rows.indptr[:-1].astype(np.int32),
+        rows.indices.astype(np.int32),
+        rows.data,
+    )

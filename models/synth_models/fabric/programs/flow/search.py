@@ -33,7 +33,8 @@ SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the 
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
 ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
-LOOKS_PER_S, SHARE_OF_LOOKS = 1e8, 0.1  # of the time that is left, what one try of these may take
+LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
+SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
 STARTS = 4  # first schedules that are improved
 IDLE = 40  # tries in a row without gain, after which improvement ends
 
@@ -75,7 +76,7 @@ class _Search:
     least_s: float
     until: float
     drafts: list[_Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
-    tries: int = 0
+    looks_per_s: float = LOOKS_PER_S  # as measured last
 
     @property
     def over(self) -> bool:
@@ -102,18 +103,19 @@ class _Search:
 
     def draft(self, bookings: Bookings, start: IntArray, words: str) -> _Draft:
         """Start ticks as a draft."""
-        self.tries += 1
         return _Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
 
     def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
         """The pieces in one order; None where to find the order takes too long."""
-        if isinstance(order, Busiest) and looks(pieces) > LOOKS_PER_S * SHARE_OF_LOOKS * self.left and self.drafts:
+        begun, amount = time.monotonic(), looks(pieces)
+        if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
             return None
         moves = transfers(pieces, priorities(pieces, order, self.options.seed) if isinstance(order, Rule) else None)
         bookings = Bookings.of(self.instance, moves)
         words = f"{words}, {order.name}"
         if isinstance(order, Busiest):
             found = critical_order(pieces, bookings, order, self.options.seed)
+            self.looks_per_s = amount / max(time.monotonic() - begun, 1e-3)
             return self.draft(bookings, bookings.placed(ranked(found)), words)
         draft = self.draft(bookings, bookings.placed(moves.priority), words)
         if len(pieces.piece) > MOST_TIMED or self.over:
@@ -134,7 +136,7 @@ class _Search:
                 return
             found: list[tuple[_Draft, Order]] = []
             for order in orders:
-                if not self.over:
+                if not self.over and not (found and found[-1][0].seconds <= CLOSE * self.least_s):
                     draft = self.first(pieces, order, f"{name}, pieces of at most {size} bytes")
                     found += [(draft, order)] if draft is not None else []
             found.sort(key=lambda entry: entry[0].seconds)

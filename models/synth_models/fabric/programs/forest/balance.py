@@ -16,7 +16,6 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from synth_models.fabric.programs.forest.flows import augment, neighbours
 from synth_models.fabric.programs.forest.fluid import Fluid
 
 IntArray = npt.NDArray[np.int64]
@@ -108,22 +107,18 @@ def _program(
 
 
 def _balanced(wanted: IntArray, member: npt.NDArray[np.bool_]) -> IntArray:
-    """As much of the whole amounts ``wanted`` as balances at every inner node: a greatest flow from the members'
-    outputs to the members' inputs; what runs from member to member stays."""
-    nodes = len(wanted)
-    net = np.zeros((2 * nodes + 2, 2 * nodes + 2), dtype=np.int64)
-    source, sink = 2 * nodes, 2 * nodes + 1
-    total = int(wanted.sum()) + 1
-    direct = np.outer(member, member)
-    net[:nodes, nodes : 2 * nodes] = np.where(direct, 0, wanted)  # from what leaves u to what enters v
-    for v in range(nodes):
-        if member[v]:
-            net[source, v] = net[nodes + v, sink] = total
-        else:
-            net[nodes + v, v] = total
-    before = net.copy()
-    start, other = neighbours(net, len(net))
-    augment(net, start, other, source, sink, total)
-    used = np.maximum(before - net, 0)[:nodes, nodes : 2 * nodes]
-    kept: IntArray = np.where(direct, wanted, used)
-    return kept
+    """The whole amounts ``wanted`` less what inner nodes take in or let out too much, node by node until all balance
+    (amounts only ever fall); links of members first, because nothing has to follow there."""
+    kept = wanted.copy()
+    while True:
+        surplus = kept.sum(axis=0) - kept.sum(axis=1)
+        uneven = np.flatnonzero((surplus != 0) & ~member)
+        if not len(uneven):
+            return kept
+        v = int(uneven[0])
+        side = kept[:, v] if surplus[v] > 0 else kept[v]
+        left = abs(int(surplus[v]))
+        for u in sorted(np.flatnonzero(side).tolist(), key=lambda u: (not member[u], -int(side[u]), u)):
+            less = min(left, int(side[u]))
+            side[u] -= less
+            left -= less

@@ -61,7 +61,8 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
     clock.append(time.monotonic())
     remarks = []
     if fluid.rate != cut_rate:
-        remarks.append(f"; the cuts allow {float(cut_rate / fluid.rate):.6g} times as much")
+        more = float(cut_rate / fluid.rate)
+        remarks.append(f"; the cuts allow {more:.6g} times as much, which routes without copies in switches may miss")
     if fluid.rounded:
         remarks.append("; bandwidths rounded down to 2^-36 of the greatest")
     if fluid.ignored:

@@ -44,6 +44,7 @@ class Round:
     by_height: IntArray
     after_start: IntArray
     after: IntArray
+    stretch: int = 0
 
     @property
     def size(self) -> int:
@@ -182,14 +183,15 @@ def rounds(
     wait = one.longest + np.ceil(one.latency_s / cell_s - 1e-9).astype(np.int64)
     order = one.by_height if by_height else one.order
     t, n, pieces = one.transfers, one.size, len(one.tree)
-    for stretch in STRETCHES:
-        period = math.ceil(one.period * stretch)
+    for step in range(one.stretch, len(STRETCHES)):
+        period = math.ceil(one.period * STRETCHES[step])
         pivot = t.piece * period // pieces if staggered else np.zeros(n, dtype=np.int64)
         start, homeless = timetable(
             period, order, one.transfers.adds, pivot, one.held_start, one.held, one.cells, one.resources, wait,
             one.transfers.before_start, one.transfers.before, one.after_start, one.after,
         )  # fmt: skip
         if homeless <= 0:
+            one.stretch = step  # less will not do for other numbers of rounds either
             break
     turn = np.arange(times, dtype=np.int64)[:, None]
     index = turn * one.count + one.number

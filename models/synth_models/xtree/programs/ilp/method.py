@@ -41,7 +41,9 @@ def decide(network: Network, chunks: int, horizon: int, options: RunOptions) -> 
         if options.method["break_rotations"] and not folded:
             ilp_model.order_rotations(model, expansion, point_symmetries(network)[1:])
     built = time.monotonic()
-    result = mathprog.solve(model, options, bounded=True)
+    # 5 x 5 with C = 2 in 11 timesteps: 9 s of processor time, by the simplex 10 s in one order of the rows, in another
+    # 260 s without an answer
+    result = mathprog.solve(model, options, bounded=True, interior=True)
     seconds = built - started, time.monotonic() - built
     return decision(
         result,

@@ -1,0 +1,115 @@
+"""Texts, drawings and animations of schedules: small ones whole, large ones say what they leave out."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from models.fabric.small_machines import Link, machine, random_instance, random_schedule, schedule_of
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.solution import Schedule, table
+from synth_models.fabric.views.describe import describe
+from synth_models.fabric.views.frames import frames
+from synth_models.fabric.views.plot import plot
+
+
+def ring(ranks: int, chunks: int) -> tuple[FabricInstance, Schedule]:
+    """An allgather in which every link is busy all the time; a second and a byte each."""
+    links: list[Link] = [(v, (v + 1) % ranks, 1.0) for v in range(ranks)]
+    rows = [
+        (h * chunks + c, (e - h) % ranks * chunks + c, [e])
+        for h in range(ranks - 1)
+        for e in range(ranks)
+        for c in range(chunks)
+    ]
+    pieces = [(b, 1) for b in range(ranks) for _ in range(chunks)]
+    return machine(ranks, links, bytes=ranks * chunks), schedule_of(pieces, rows)
+
+
+def test_a_small_schedule_in_words() -> None:
+    """In whole ticks the links are taken for 3 + 1, ceil(3/2) + ceil(1/2) and 0 of 8: 7/24 in the mean."""
+    links: list[Link] = [(0, 2, 1.0, 1.0), (2, 1, 2.0, 3.0), (1, 0, 1.0)]
+    network = machine(3, links, [2], collective="scatter", bytes=8)
+    assert describe(network, schedule_of([(0, 3), (0, 1)], [(3, 1, [0, 1]), (0, 0, [0, 1])])).splitlines() == [
+        "scatter of 8 B over 2 ranks: 1 block in 2 pieces (1 of 3 B, 1 of 1 B), 2 transfers",
+        "busiest link rank 0 -> switch 2: 50.00 % of the time; mean 29.17 %; 1 of 3 links carry nothing",
+        "a transfer reads start–arrival  from -> to (through switches): piece, its size and whose it is",
+        "0 s–7.00 s           rank 0 -> rank 1 (through switch 2): 0, 3 B of rank 0",
+        "3.00 s–8.00 s        rank 0 -> rank 1 (through switch 2): 1, 1 B of rank 0",
+    ]
+
+
+def test_sums_are_marked() -> None:
+    instance = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="allreduce", bytes=2)
+    text = describe(instance, schedule_of([(0, 2)], [(0, 0, [1], True), (2, 0, [0])]))
+    assert "+ is added to what is there" in text
+    assert "rank 1 -> rank 0: +0, 2 B a sum" in text
+    assert "rank 0 -> rank 1: 0, 2 B a sum" in text
+
+
+def test_what_a_text_leaves_out() -> None:
+    instance, schedule = ring(8, 2)
+    text = describe(instance, schedule)
+    assert text.endswith("… 72 more transfers (--csv prints all)")
+    assert len(text.splitlines()) == 44
+    assert describe(*_nothing()) == "nothing has to move"
+
+
+def _nothing() -> tuple[FabricInstance, Schedule]:
+    return machine(2, [(0, 1, 1.0), (1, 0, 1.0)], ranks=[0], bytes=2), schedule_of([], [])
+
+
+def test_frames_of_a_ring() -> None:
+    """Three ranks, a piece each, two moments: three links set out at each; who holds what is known."""
+    instance, schedule = ring(3, 1)
+    found = frames(instance, schedule)
+    assert found is not None
+    assert found.step.tolist() == [1, 1, 1, 2, 2, 2]
+    assert found.src.tolist() == [0, 1, 2, 0, 1, 2]
+    assert found.dst.tolist() == [1, 2, 0, 1, 2, 0]
+    assert found.item.tolist() == [0, 1, 2, 2, 0, 1]
+    assert list(found.titles) == ["from 0 s: 3 transfers set out", "from 1.00 s: 3 transfers set out"]
+    assert found.items[1] == "piece 1 of 1, 1 B"
+    assert found.held.tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_large_schedules_have_no_frames() -> None:
+    assert frames(*_nothing()) is None
+    assert frames(*ring(40, 13)) is None
+    assert frames(*ring(3, 1500)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_view_of_random_schedules(seed: int) -> None:
+    """Nothing crashes; frames and table hold every transfer."""
+    chooser = random.Random(seed)
+    for i in range(12):
+        instance = random_instance(chooser)
+        schedule = random_schedule(chooser, instance)
+        assert describe(instance, schedule)
+        found = frames(instance, schedule)
+        assert found is not None
+        assert len(found.step) == len(schedule.link)
+        assert np.all(np.diff(found.step) >= 0)
+        assert len(table(instance, schedule)) == schedule.transfers
+        if i < 3:
+            plot(instance, schedule, "t").canvas.draw()
+
+
+def test_drawings_of_large_schedules_say_what_they_leave_out() -> None:
+    instance, schedule = ring(100, 1)
+    figure = plot(instance, schedule, "t")
+    assert len(figure.axes) == 2  # chart and its colours: a machine of 100 nodes is not drawn
+    assert "the 64 busiest of 100 links" in figure.axes[0].get_title()
+    plot(*_nothing(), "t").canvas.draw()
+
+
+def test_views_of_a_schedule_that_the_check_refuses() -> None:
+    """What is stored may be anything."""
+    instance, _ = ring(3, 1)
+    wrong = schedule_of([(0, 1)], [(0, 0, [0, 2])])
+    assert "some routes are none" in describe(instance, wrong)
+    plot(instance, wrong, "t").canvas.draw()
+    assert frames(instance, wrong) is not None

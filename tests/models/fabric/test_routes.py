@@ -1,0 +1,181 @@
+"""Routes, reversal and numbers of chunks: what the methods that move data share."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from fractions import Fraction
+
+import pytest
+from models.fabric.small_machines import machine
+
+from synth.options import RunOptions
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import chunks
+from synth_models.fabric.parts.mirrored import joined, mirrored, turned
+from synth_models.fabric.parts.moves import Moves, pieces_of
+from synth_models.fabric.parts.routes import Routes
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.solution import Schedule
+
+
+def seconds(instance: FabricInstance, way: list[tuple[int, ...]], size: int, hop_by_hop: bool) -> float:
+    """The definition, for direct routes one after the other."""
+    net = instance.machine.network
+    total = 0.0
+    for route in way:
+        times = [size / net.bandwidth[e] for e in route]
+        total += sum(net.latency[e] for e in route) + (sum(times) if hop_by_hop else max(times))
+    return total
+
+
+def best(instance: FabricInstance, source: int, target: int, size: int, hop_by_hop: bool) -> float:
+    """Over all simple paths of nodes and all parallel links: cut at ranks."""
+    net, is_switch = instance.machine.network, instance.machine.is_switch
+    found = float("inf")
+    others = [v for v in range(net.nodes) if v not in (source, target)]
+    for count in range(len(others) + 1):
+        for middle in itertools.permutations(others, count):
+            nodes = (source, *middle, target)
+            steps = [
+                [e for e in range(net.links) if (net.src[e], net.dst[e]) == pair] for pair in itertools.pairwise(nodes)
+            ]
+            for links in itertools.product(*steps):
+                way: list[tuple[int, ...]] = []
+                for e in links:
+                    through = way and is_switch[net.src[e]]
+                    way = [*way[:-1], (*way[-1], e)] if through else [*way, (e,)]
+                found = min(found, seconds(instance, way, size, hop_by_hop))
+    return found
+
+
+@pytest.mark.parametrize("hop_by_hop", [False, True])
+def test_routes_are_the_quickest(hop_by_hop: bool) -> None:
+    """Against all paths, on random machines of 3 ranks and 2 switches."""
+    rng = random.Random(3)
+    for _ in range(40):
+        links = [(u, v, 1.0, 1.0) for u, v in ((0, 3), (3, 1), (1, 4), (4, 2), (2, 3), (3, 0))]
+        for _ in range(6):
+            u, v = rng.sample(range(5), 2)
+            links.append((u, v, float(rng.randint(1, 4)), rng.choice([0.0, 0.5, 2.0])))
+        instance = machine(5, links, (3, 4), collective="broadcast", bytes=3)
+        size = rng.choice([1, 4, 20])
+        routes = Routes(instance.machine, size, hop_by_hop)
+        for source, target in itertools.permutations(range(3), 2):
+            way = routes.hops(source, target)
+            ends = [(instance.machine.network.src[r[0]], instance.machine.network.dst[r[-1]]) for r in way]
+            assert [a for a, _ in ends] == [source, *(b for _, b in ends[:-1])]
+            assert ends[-1][1] == target
+            right = best(instance, source, target, size, hop_by_hop)
+            assert seconds(instance, way, size, hop_by_hop) == pytest.approx(right)
+            assert routes.seconds(source)[target] == pytest.approx(right)
+
+
+def test_equal_routes_share_the_load() -> None:
+    """Two spines: of four pieces two go over each; parallel links likewise."""
+    fat = FabricInstance.model_validate(
+        {"name": "t", "source": "t", "bytes": 4, "network": {"kind": "fat_tree", "leaves": 2, "hosts": 1, "spines": 2}}
+    )
+    routes = Routes.of(fat, 1)
+    ways = []
+    for _ in range(4):
+        ways.append(routes.hops(0, 1)[0])
+        routes.take(ways[-1])
+    assert sorted(ways.count(way) for way in set(ways)) == [2, 2]
+    pair = machine(2, [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0)], bytes=2)
+    routes = Routes.of(pair, 1)
+    routes.take(routes.hops(0, 1)[0])
+    assert routes.hops(0, 1) == [(1,)]
+
+
+def test_no_way() -> None:
+    one_way = machine(2, [(0, 1, 1.0)], collective="broadcast", bytes=1)
+    with pytest.raises(ValueError, match="rank 0 cannot be reached from rank 1"):
+        Routes.of(one_way, 1).hops(1, 0)
+
+
+def test_pieces() -> None:
+    assert chunks.cut(10, 3) == [3, 3, 4]
+    assert chunks.cut(2, 5) == [1, 1]
+    assert chunks.cut(0, 5) == []
+
+
+def test_the_number_of_chunks() -> None:
+    """A chain of 3 links, latency 1, 36 bytes at a byte a second: 3 + (2 + k) 36 / k has its least at k = 36 and comes
+    within a hundredth of nothing: the search must end near there, and take 1 where a chunk more saves nothing."""
+    links = [(k, k + 1, 1.0, 1.0) for k in range(3)]
+    instance = machine(4, links, collective="broadcast", bytes=36)
+
+    def make(count: int) -> Schedule:
+        block, size = pieces_of([chunks.cut(36, count)])
+        moves = Moves(Routes.of(instance, 1), block, size, [0] * len(size))
+        for piece in range(len(size)):
+            for u in range(3):
+                moves.send(piece, u, u + 1, piece)
+        return timed(instance, moves.transfers())
+
+    found = chunks.best_number(instance, RunOptions(), make, 36)
+    assert found is not None
+    assert found[0] >= 24
+    assert chunks.seconds(instance, make(12)) == 3 + 14 * 3
+    flat = chunks.best_number(instance, RunOptions(), lambda count: make(1), 36)
+    assert flat is not None
+    assert flat[0] == 1
+
+
+def spreading(instance: FabricInstance, roots: list[int]) -> Transfers:
+    """A chain from every root, over the ranks behind it."""
+    count = len(roots)
+    moves = Moves(Routes.of(instance, 1), range(count), [1] * count, roots)
+    n = len(instance.members)
+    for piece, root in enumerate(roots):
+        for k in range(n - 1):
+            moves.send(piece, (root + k) % n, (root + k + 1) % n, k)
+    return moves.transfers()
+
+
+@pytest.mark.parametrize("mode", ["cut_through", "store_and_forward"])
+def test_reversal(mode: str) -> None:
+    """A reduce-scatter backwards takes what the allgather took on a ring of links: 4 hops of 2 + 1 s, over ranks
+    where the ring is open."""
+    links = [(u, v, 1.0, 2.0) for r in range(5) for u, v in ((r, (r + 1) % 5), ((r + 1) % 5, r))]
+    for own in ({}, {"failed": {"links": [[2, 3]]}}):
+        instance = machine(5, links, collective="reduce_scatter", bytes=5, switching={"mode": mode}, **own)
+        there = turned(instance)
+        spread = spreading(there, list(range(5)))
+        schedule = timed(there, spread)
+        backwards = timed(instance, mirrored(there, spread, schedule))
+        verdict = check_schedule(instance, backwards)
+        assert verdict.faults == []
+        if not own:
+            assert verdict.value == 12
+
+
+def test_up_and_down() -> None:
+    links = [(u, v, 1.0, 2.0) for r in range(3) for u, v in ((r, 3), (3, r))]
+    instance = machine(4, links, (3,), collective="allreduce", bytes=1)
+    there = turned(instance)
+    up = mirrored(there, spreading(there, [0]))
+    for later in (True, False):
+        both = joined(instance.machine, up, spreading(instance, [0]), later)
+        verdict = check_schedule(instance, timed(instance, both))
+        assert verdict.faults == []
+        assert verdict.value == 4 * (2 + 2 + 1)
+
+
+def test_no_reversal() -> None:
+    """A piece that arrives twice would be added twice; a route that branches has no way back."""
+    instance = machine(2, [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0)], collective="reduce", bytes=1)
+    there = turned(instance)
+    with pytest.raises(ValueError, match="receives a piece twice"):
+        mirrored(there, Transfers.of([0], [1], [0, 0], [[2], [2]], [[], []]))
+    tree = machine(4, [(0, 3, 1.0), (3, 1, 1.0), (3, 2, 1.0), (1, 0, 1.0), (2, 0, 1.0)], (3,), bytes=3)
+    with pytest.raises(ValueError, match="branches"):
+        mirrored(tree, Transfers.of([0], [1], [0], [[0, 1, 2]], [[]]))
+
+
+def test_exact_fraction_of_seconds() -> None:
+    instance = machine(2, [(0, 1, 3.0), (1, 0, 3.0)], collective="broadcast", bytes=1)
+    schedule = timed(instance, Transfers.of([0], [1], [0], [[0]], [[]]))
+    assert chunks.seconds(instance, schedule) == Fraction(1, 3)
