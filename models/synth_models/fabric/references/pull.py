@@ -78,11 +78,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _from_others(tries: Tries) -> None:
-    """What users have is offered too, so that nothing here is slower. Left out where schedules are large: there it takes
-    as long as all the rest."""
+    """What users have is offered too, so that nothing here is slower. Left out where schedules are large: there
+    it takes as long as all the rest."""
     instance = tries.instance
     if _deliveries(instance) > MOST_TRANSFERS:
         return
+    joined = len(instance.machine.parts_of(instance.members)) == 1
     for name, method in OTHERS.items():
         if tries.over():
             return
@@ -91,6 +92,10 @@ def _from_others(tries: Tries) -> None:
                 found = method(instance, tries.options)
             except UnsupportedError:
                 continue
+            except ValueError:
+                if joined:
+                    raise
+                continue  # a ring, say, of ranks that do not all reach each other
             if found.solution is not None:
                 tries.offer(found.solution, f"the schedule of {name}")
 

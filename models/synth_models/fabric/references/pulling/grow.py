@@ -184,7 +184,8 @@ def grow(
     while missing > 0:
         if len(heap) == 0:
             return -2
-        at, _, v = heapq.heappop(heap)
+        event: Any = heapq.heappop(heap)
+        at, v = event[0], event[2]
         if v != origin or at > 0:
             if state[v] >= PASSED or at > key[v]:
                 continue

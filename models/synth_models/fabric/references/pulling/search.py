@@ -1,8 +1,9 @@
 """Large-neighbourhood search: take a few pieces out, grow them again, keep what is no worse.
 
 Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations: among the pieces taken out is
-mostly one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay off
-them. Accepted is what lowers the completion, or leaves it and does not raise the sum of arrivals by more than a little.
+mostly one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay
+off them. Accepted is what lowers the completion, or leaves it and does not raise the sum of arrivals by more than a
+little.
 """
 
 from __future__ import annotations

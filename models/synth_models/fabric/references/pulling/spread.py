@@ -74,7 +74,7 @@ def spread(
     free = np.zeros(resources, dtype=np.int64)
     wake = np.full(ranks, np.int64(INF))
     quick = np.full(ranks, np.int64(INF))  # ticks that the quickest way in is occupied by a piece
-    widest = 0
+    widest = np.int64(0)
     for p in range(count):
         if board[9][0, pieces[2][p]] > board[9][0, widest]:
             widest = pieces[2][p]
@@ -115,7 +115,8 @@ def spread(
             wake[v] = 0
             heapq.heappush(events, (np.int64(0), np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
     while len(events):
-        now, what, _, p, v = heapq.heappop(events)
+        event: Any = heapq.heappop(events)
+        now, what, p, v = event[0], event[1], event[3], event[4]
         if what == 0:  # piece p arrives at v
             held[v, p // 64] |= one << np.uint64(p % 64)
             for x in range(ranks):

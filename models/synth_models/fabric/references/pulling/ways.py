@@ -83,7 +83,7 @@ def direct_routes(
                     continue
                 if far[v] > cutoff and (k > 0 or np.random.random() * (reached - most // 2) > most - most // 2):
                     continue
-                length, node = 0, v
+                length, node = 0, np.int64(v)
                 while node != u:
                     e = via[k, node]
                     path[length] = e
@@ -91,7 +91,7 @@ def direct_routes(
                     node = src[e]
                 known = False
                 for before in range(k):  # the same route as in an earlier round
-                    node, same = v, True
+                    node, same = np.int64(v), True
                     for i in range(length):
                         if via[before, node] != path[i]:
                             same = False
