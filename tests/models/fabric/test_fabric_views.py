@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +48,23 @@ def test_sums_are_marked() -> None:
     assert "+ is added to what is there" in text
     assert "rank 1 -> rank 0: +0, 2 B a sum" in text
     assert "rank 0 -> rank 1: 0, 2 B a sum" in text
+
+
+def test_one_block_is_coloured_by_piece() -> None:
+    """All of an allreduce is one block: what tells its transfers apart is the piece."""
+    instance = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="allreduce", bytes=2)
+    rows: list[Any] = [(0, 0, [1], True), (1, 1, [1], True), (1, 0, [0]), (2, 1, [0])]
+    figure = plot(instance, schedule_of([(0, 1), (0, 1)], rows), "t")
+    chart, bar = figure.axes[1], figure.axes[-1]
+    assert bar.get_ylabel() == "piece"
+    assert len({tuple(colour) for colour in chart.collections[0].get_facecolor()}) == 2
+    assert plot(*ring(3, 1), "t").axes[-1].get_ylabel() == "rank whose data it is"
+
+
+def test_sizes_that_look_the_same_are_counted_together() -> None:
+    instance = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="broadcast", bytes=7001)
+    text = describe(instance, schedule_of([(0, 3500), (0, 3501)], [(0, 0, [0]), (3500, 1, [0])]))
+    assert "1 block in 2 pieces (2 of 3.42 KiB)" in text
 
 
 def test_what_a_text_leaves_out() -> None:

@@ -36,9 +36,12 @@ def describe(instance: FabricInstance, schedule: Schedule) -> str:
 
 
 def _pieces(instance: FabricInstance, schedule: Schedule) -> str:
-    sizes = Counter(schedule.piece_bytes.tolist())
-    told = ", ".join(f"{count(n)} of {shown(size, BYTES)}" for size, n in sizes.most_common(MAX_SIZES))
-    more = f", … {len(sizes) - MAX_SIZES} more sizes" if len(sizes) > MAX_SIZES else ""
+    sizes = Counter[str]()  # as they are shown: pieces often differ by a byte
+    for size, n in Counter(schedule.piece_bytes.tolist()).items():
+        sizes[shown(size, BYTES)] += n
+    told = ", ".join(f"{count(n)} of {size}" for size, n in sizes.most_common(MAX_SIZES))
+    left = len(sizes) - MAX_SIZES
+    more = f", … {left} more size{'s' if left > 1 else ''}" if left > 0 else ""
     blocks = f"{count(len(instance.blocks))} block{'s' if len(instance.blocks) > 1 else ''}"
     return (
         f"{instance.collective} of {shown(instance.bytes, BYTES)} over {len(instance.members)} ranks: {blocks} in "

@@ -27,7 +27,8 @@ MAX_ARROWS = 800
 
 def plot(instance: FabricInstance, schedule: Schedule, title: str) -> Figure:
     """A chart of the links over time (the busiest where there are many), coloured by whose data a piece is; beside it
-    a machine of up to 80 nodes, links coloured by the share of time in use."""
+    a machine of up to 80 nodes, links coloured by the share of time in use. Where there is only one block, the pieces
+    have the colours."""
     hops = hops_of(instance, schedule)
     drawn = instance.machine.nodes <= MAX_NODES
     figure = Figure(figsize=(15 if drawn else 11, 7), layout="constrained")
@@ -92,16 +93,18 @@ def _draw_chart(
         shown_hops = shown_hops[:0]
     block = schedule.piece_block[schedule.piece[hops.owner[shown_hops]]]
     origin = instance.blocks.origin[block]
-    whose = np.where(
-        origin >= 0, origin, np.where(instance.blocks.goal[block] >= 0, instance.blocks.goal[block], block)
-    )
+    label, whose, most = "rank whose data it is", origin, machine.nodes - 1
+    if len(instance.blocks) == 1:
+        label, whose, most = "piece", schedule.piece[hops.owner[shown_hops]], len(schedule.piece_block) - 1
+    elif np.any(instance.blocks.origin < 0):
+        label, whose = "rank whose sum it is", instance.blocks.goal[block]
     a = hops.begin[shown_hops] / schedule.ticks_per_s / factor
     b = (hops.begin[shown_hops] + hops.ticks[hops.span[shown_hops]]) / schedule.ticks_per_s / factor
     y = row_of[schedule.link[shown_hops]]
     corners = np.stack(
         [np.stack(xy, axis=1) for xy in ((a, y - 0.4), (b, y - 0.4), (b, y + 0.4), (a, y + 0.4))], axis=1
     )
-    colours, scale = colormaps["turbo"], Normalize(0, max(1, machine.nodes - 1))
+    colours, scale = colormaps["turbo"], Normalize(0, max(1, most))
     line = 0.3 if len(corners) <= 4000 else 0.0
     axes.add_collection(
         PolyCollection(list(corners), facecolors=colours(scale(whose)), edgecolors="white", linewidths=line)
@@ -118,8 +121,4 @@ def _draw_chart(
     if left_out:
         parts.append(f"{count(left_out)} later hops not drawn")
     axes.set_title("; ".join(parts))
-    reduces = bool(np.any(instance.blocks.origin < 0))
-    label = "rank whose sum it is" if reduces else "rank whose data it is"
-    if reduces and np.any(instance.blocks.goal < 0):
-        label = "block of the sum"
     figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, shrink=0.7)
