@@ -55,17 +55,17 @@ class Schedule:
 
 def pack(schedule: Schedule) -> dict[str, Any]:
     """Plain values and flat arrays. Starts, pieces and routes repeat themselves from chunk to chunk, so what is stored
-    is the difference of every ``start`` and ``piece`` to the one before (the first to 0) and the length of every route,
-    in the narrowest type: a fourth of the space. ``adds`` and ``route_lengths`` (not all 1) only where there are any.
+    is the difference of every ``start`` and ``piece`` to the one before (the first to 0) and the length of every route:
+    a fourth of the space. ``adds`` and ``route_lengths`` (not all 1) only where there are any.
     """
     packed: dict[str, Any] = {"ticks_per_s": int(schedule.ticks_per_s)}
-    packed |= {key: _narrow(getattr(schedule, key)) for key in ("piece_block", "piece_bytes", "link")}
-    packed |= {f"{key}_steps": _narrow(np.diff(getattr(schedule, key), prepend=0)) for key in ("start", "piece")}
+    packed |= {key: getattr(schedule, key) for key in ("piece_block", "piece_bytes", "link")}
+    packed |= {f"{key}_steps": np.diff(getattr(schedule, key), prepend=0) for key in ("start", "piece")}
     if schedule.adds.any():
         packed["adds"] = schedule.adds.astype(np.int8)
     lengths = np.diff(schedule.route_start)
     if np.any(lengths != 1):
-        packed["route_lengths"] = _narrow(lengths)
+        packed["route_lengths"] = lengths
     return packed
 
 
@@ -87,13 +87,6 @@ def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
         raise ValueError(f"{len(link)} links for routes of {exact_sum(lengths)}")
     route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Schedule(ticks, block, size, start, piece, adds, route_start, link)
-
-
-def _narrow(values: IntArray) -> Any:
-    """The same whole numbers in the narrowest type that holds them."""
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    kinds = (np.int8, np.int16, np.int32, np.int64)
-    return values.astype(next(kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max))
 
 
 def _summed(packed: Mapping[str, Any], key: str, most: int, count: int | None = None) -> IntArray:
