@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,18 @@ _WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: 
 
 
 def typed_rows(
-    path: Path, columns: Mapping[str, Callable[[str], Any]], needed: Sequence[str], what: str
+    path: Path,
+    columns: Mapping[str, Callable[[str], Any]],
+    needed: Sequence[str],
+    what: str,
+    wrong: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = lambda values: (),
 ) -> list[dict[str, Any]]:
     """The rows of a CSV file with a header, a mapping each; what is left empty in a column that is not ``needed`` is
     left out.
 
-    ``columns`` are the readers of all columns there may be, ``what`` the name of a row. Raises :class:`InputError`
-    naming the file and every faulty line.
+    ``columns`` are the readers of all columns there may be, ``what`` the name of a row; ``wrong`` says of the values
+    of a row that could be read what they must not be, as (column or "" for the whole row, message). Raises
+    :class:`InputError` naming the file and every faulty line.
     """
     faults: list[Fault] = []
     rows: list[dict[str, Any]] = []
@@ -47,6 +52,11 @@ def typed_rows(
                 values[key] = convert(row[key])
             except ValueError:
                 faults.append(Fault(f"line {number}, {key}", _WORDS.get(convert, "cannot be read"), row[key], True))
+        for key, message in wrong(values):
+            if key:
+                faults.append(Fault(f"line {number}, {key}", message, row[key], True))
+            else:
+                faults.append(Fault(f"line {number}", message))
         rows.append(values)
     if faults:
         raise InputError(faults, str(path))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -47,9 +48,15 @@ def _size(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return int(_SIZE.validate_python(value.strip()))
+        size = int(_SIZE.validate_python(value.strip()))
     except ValidationError:
         raise ValueError("must be a size in bytes such as 1GiB, 64KB or 4096") from None
+    number = re.match(r"[0-9]*\.[0-9]+", value.strip())
+    if number is not None:
+        unit = int(_SIZE.validate_python("1" + value.strip()[number.end() :]))
+        if Fraction(number[0]) * unit != size:
+            raise ValueError("must be a whole number of bytes")
+    return size
 
 
 _SIZE = TypeAdapter(ByteSize)

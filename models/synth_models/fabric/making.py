@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -24,7 +25,8 @@ Collective = Literal[
 ]
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 _SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
-_SWITCHES = ("multicast", "buffer", "copies")
+_PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
+_ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies": "store_and_forward"}
 _COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
 
 
@@ -112,13 +114,17 @@ class FabricKeys(NetworkKeys):
         for key in ("switches", "ranks"):
             if key in values:
                 faults += _guarded(lambda key=key: _numbers(values[key], key))
+        mode = _mode(values.get("machine"), values.get("switching"))
+        for key, needed in _ONLY_WITH.items():
+            if values.get(key) not in (None, _PLAIN[key]) and mode not in (None, needed):
+                faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         if values.get("collective") == "demand":
             if "demand" not in values:
                 faults.append(Fault("demand", "is missing: demand=FILE.csv"))
         elif "bytes" not in values:
             faults.append(Fault("bytes", "is missing"))
-        for key, reader in (("demand", _demand), ("failed", _failed_lines)):
-            if key in values:
+        for key, reader in (("links", _links), ("demand", _demand), ("failed", _failed_lines)):
+            if isinstance(values.get(key), Path):
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
         return faults
 
@@ -154,8 +160,15 @@ def make(keys: FabricKeys) -> FabricInstance:
 
 
 def _switching(keys: FabricKeys) -> dict[str, Any]:
-    mode = keys.switching or (machine_file(keys.machine).switching if keys.machine else "cut_through")
-    return {"mode": mode} | {str(key): getattr(keys, key) for key in _SWITCHES if key in keys.given}
+    mode = _mode(keys.machine, keys.switching)
+    return {"mode": mode} | {key: getattr(keys, key) for key in _PLAIN if key in keys.given}
+
+
+def _mode(machine: str | None, switching: str | None) -> str | None:
+    """How the switches forward; None for a machine that nobody knows."""
+    if switching is not None or machine is None:
+        return switching or "cut_through"
+    return machine_file(machine).switching if machine in machine_names() else None
 
 
 def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
@@ -168,7 +181,21 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
         place = f"{network['kind'].replace('_', '')}-{sides}"
     extra = "-failed" if keys.failed is not None else ""
     extra += f"-r{len(_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
+    extra += f"-root{keys.root}" if keys.root is not None else ""
+    extra += "-oneway" if network.get("bidirectional") is False else ""
+    extra += "".join(f"-{word}" for word in _unusual(keys))
     return f"{place or 'links'}-{keys.collective.replace('_', '')}-{_short(size)}{extra}"
+
+
+def _unusual(keys: FabricKeys) -> Iterator[str]:
+    """What of the machine's ways is not as usual, in words for a name."""
+    if keys.relay:
+        yield "relay"
+    if keys.switching is not None and keys.switching != _mode(keys.machine, None):
+        yield "stored" if keys.switching == "store_and_forward" else "cutthrough"
+    yield from (
+        key if getattr(keys, key) else f"no{key}" for key, usual in _PLAIN.items() if getattr(keys, key) != usual
+    )
 
 
 def _short(size: int) -> str:
@@ -179,13 +206,36 @@ def _short(size: int) -> str:
 
 
 def _links(path: Path) -> dict[str, Any]:
-    links = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link")
+    links = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link", _wrong_link)
     nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
     return {"kind": "links", "nodes": nodes, "links": links}
 
 
+def _wrong_link(link: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _wrong_ends(link, "node")
+    for key in ("bandwidth", "latency"):
+        value = link.get(key, 1.0)
+        if not math.isfinite(value):
+            yield key, "must be a finite number"
+        elif value < 0 or (key == "bandwidth" and value == 0):
+            yield key, "must be > 0" if key == "bandwidth" else "must be >= 0"
+
+
+def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _wrong_ends(row, "rank")
+    if row.get("bytes", 1) < 1:
+        yield "bytes", "must be >= 1"
+
+
+def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
+    yield from ((key, "must be >= 0") for key in ("src", "dst") if row.get(key, 0) < 0)
+    if "src" in row and row["src"] == row.get("dst"):
+        yield "", f"goes from a {what} to itself"
+
+
 def _demand(path: Path) -> list[list[int]]:
-    rows = typed_rows(path, dict.fromkeys(("src", "dst", "bytes"), int), ("src", "dst", "bytes"), "row")
+    columns = dict.fromkeys(("src", "dst", "bytes"), int)
+    rows = typed_rows(path, columns, tuple(columns), "row", _wrong_demand)
     return [[row["src"], row["dst"], row["bytes"]] for row in rows]
 
 
@@ -208,6 +258,7 @@ def _failed_lines(path: Path) -> list[tuple[int, list[str]]]:
 
 def _failed(path: Path, network: Mapping[str, Any]) -> dict[str, Any]:
     machine = _built(network)
+    pairs = set(zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True)) if machine else None
     links: list[list[int]] = []
     nodes: list[int] = []
     faults: list[Fault] = []
@@ -217,6 +268,8 @@ def _failed(path: Path, network: Mapping[str, Any]) -> dict[str, Any]:
             unknown = words[1 + ends.index(None)]
             faults.append(Fault(f"line {n}", "no such node", unknown, True))
         elif words[0] == "link":
+            if pairs is not None and tuple(ends) not in pairs:
+                faults.append(Fault(f"line {n}", f"there is no link from {words[1]} to {words[2]}"))
             links.append([end for end in ends if end is not None])
         else:
             nodes += [end for end in ends if end is not None]
@@ -227,7 +280,7 @@ def _failed(path: Path, network: Mapping[str, Any]) -> dict[str, Any]:
 
 def _node(word: str, machine: Machine | None) -> int | None:
     if word.isdecimal():
-        return int(word)
+        return int(word) if machine is None or int(word) < machine.nodes else None
     return machine.names.index(word) if machine is not None and word in machine.names else None
 
 
@@ -255,8 +308,10 @@ def _guarded(read: Any) -> list[Fault]:
     try:
         read()
     except InputError as error:
-        source = f"{error.source}: " if error.source else ""
-        return [Fault(fault.path, source + fault.message, fault.value, fault.has_value) for fault in error.faults]
+        return [
+            Fault(", ".join(filter(None, (error.source, fault.path))), fault.message, fault.value, fault.has_value)
+            for fault in error.faults
+        ]
     return []
 
 

@@ -47,7 +47,7 @@ def test_every_machine_can_be_made(name: str, boxes: int) -> None:
     """Ranks come first, links come in both directions (but for the one-way doors that a file names), every rank
     reaches every other."""
     if boxes > 1 and name.startswith("teccl"):
-        assert "is known for up to 1 boxes" in faults(machine=name, boxes=boxes, bytes=3 * 5 * 2**20)[0]
+        assert "is known for boxes=1 at most" in faults(machine=name, boxes=boxes, bytes=3 * 5 * 2**20)[0]
         return
     instance = made(machine=name, boxes=boxes, bytes=3 * 5 * 2**20)
     machine = instance.machine
@@ -226,7 +226,7 @@ def test_the_same_instance_from_its_file(tmp_path: Path) -> None:
         ),
         ({"machine": "dgx1", "bytes": 8, "ranks": "0-x"}, ["ranks = '0-x': must be node numbers such as 0,1,4-7"]),
         ({"machine": "dgx1", "collective": "demand"}, ["demand: is missing"]),
-        ({"machine": "teccl-dgx2-2", "boxes": 2, "bytes": 64}, ["is known for up to 1 boxes"]),
+        ({"machine": "teccl-dgx2-2", "boxes": 2, "bytes": 64}, ["is known for boxes=1 at most"]),
         ({"network": "full", "nodes": 4000, "bytes": 4000}, ["nodes"]),
         ({"network": "fat_tree", "leaves": 4096, "hosts": 4096, "bytes": 2**24}, ["nodes and", "are supported"]),
     ],
@@ -241,16 +241,20 @@ def test_bad_files(tmp_path: Path) -> None:
     links, demand, broken = tmp_path / "l.csv", tmp_path / "d.csv", tmp_path / "f.txt"
     links.write_text("src,dst,bandwidth\n0,1,0\n1,0,-2\n1,7,1e9\n2,2,1e9\n1,2,nan\n")
     text = "\n".join(faults(links=links, bytes=8, switches="1,9"))
-    for word in ("links[0].bandwidth = 0", "links[1].bandwidth = -2", "goes from a node to itself", "switches[1] = 9"):
+    for word in (
+        "l.csv, line 2, bandwidth = '0'",
+        "line 3, bandwidth = '-2'",
+        "line 5: goes from a node to itself",
+        "line 6",
+    ):
         assert word in text
     demand.write_text("src,dst,bytes\n0,99,5\n0,0,5\n3,1,0\n8,0,5\n")
     text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand))
-    for word in (
-        "demand[0].dst = 99: no such node",
-        "demand[1] = 0: goes from a rank to itself",
-        "demand[2]",
-        "switch",
-    ):
+    for word in ("d.csv, line 3: goes from a rank to itself", "d.csv, line 4, bytes = '0': must be >= 1"):
+        assert word in text
+    demand.write_text("src,dst,bytes\n0,99,5\n8,0,5\n")
+    text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand))
+    for word in ("demand[0].dst = 99: no such node", "demand[1].src = 8: is a switch"):
         assert word in text
     demand.write_text("src,dst,bytes\n0,5,5\n")
     text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand, ranks="0,1"))
@@ -261,8 +265,59 @@ def test_bad_files(tmp_path: Path) -> None:
     assert "line 2" in text
     broken.write_text("node nowhere\nlink 0 1\n")
     assert "line 1 = 'nowhere': no such node" in "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
-    broken.write_text("link 0 1\n")
-    assert "there is no link from 0 to 1" in "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
+    broken.write_text("link 0 1\n\nnode 99\nlink gpu3 nvswitch\n")
+    text = "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
+    assert "line 1: there is no link from 0 to 1" in text
+    assert "line 3 = '99': no such node" in text
+    assert "line 4" not in text
+
+
+def test_faults_of_keys_and_files_are_said_together(tmp_path: Path) -> None:
+    links = tmp_path / "l.csv"
+    links.write_text("src,dst,bandwidth,latency\n0,1,25GB/s,1e-6\n1,0,0,-1\n0,-1,inf,nan\n")
+    text = "\n".join(faults(links=links, bytes=0, ranks="a"))
+    for word in (
+        "bytes = 0: must be >= 1",
+        "ranks = 'a'",
+        "l.csv, line 2, bandwidth = '25GB/s': not a number",
+        "l.csv, line 3, bandwidth = '0': must be > 0",
+        "l.csv, line 3, latency = '-1': must be >= 0",
+        "l.csv, line 4, dst = '-1': must be >= 0",
+        "l.csv, line 4, bandwidth = 'inf': must be a finite number",
+        "l.csv, line 4, latency = 'nan': must be a finite number",
+    ):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("keys", "word"),
+    [
+        (
+            {"multicast": True, "switching": "store_and_forward"},
+            "multicast = True: has no meaning with switching=store",
+        ),
+        ({"buffer": True}, "buffer = True: has no meaning with switching=cut_through"),
+        ({"copies": False}, "copies = False: has no meaning with switching=cut_through"),
+        ({"bytes": "8.5"}, "bytes = '8.5': must be a whole number of bytes"),
+    ],
+)
+def test_what_would_do_nothing_is_said(keys: dict[str, object], word: str) -> None:
+    assert word in "\n".join(faults(**{"machine": "dgx-a100", "bytes": 8} | keys))
+
+
+def test_different_instances_have_different_names() -> None:
+    """What solves two of them together must not write one record over the other."""
+    box = {"machine": "dgx-a100", "bytes": 8}
+    stored = box | {"switching": "store_and_forward"}
+    spread = box | {"collective": "broadcast"}
+    group = box | {"ranks": "0,1"}
+    ring = {"network": "ring", "nodes": 4, "bytes": 8}
+    several = [box, box | {"multicast": True}, stored, stored | {"buffer": True}, stored | {"copies": False}]
+    several += [spread, spread | {"root": 2}, group, group | {"relay": True}, ring, ring | {"bidirectional": False}]
+    names = [made(**keys).name for keys in several]
+    assert len(set(names)) == len(several)
+    assert names[0] == "dgx-a100-allgather-8B"
+    assert names[2:5] == [names[0] + more for more in ("-stored", "-stored-buffer", "-stored-nocopies")]
 
 
 def test_a_partition_names_its_parts(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from models.fabric.small_machines import machine
 from scipy.optimize import linprog
 
+import synth
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
@@ -261,3 +262,37 @@ def test_what_a_method_does_not_know() -> None:
     found = solved("bfb", star(3, collective="allgather", bytes=3))
     assert found.termination == "unsupported"
     assert "switches" in str(found.message)
+
+
+ONE_WAY = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0), (2, 3, 1.0)]  # from 0 to 3 by two ways, and none back
+
+
+@pytest.mark.parametrize("method", METHODS + ("pull", "forest"))
+@pytest.mark.parametrize(("collective", "root"), [("broadcast", 0), ("reduce", 3)])
+def test_ranks_that_do_not_all_reach_each_other(method: str, collective: str, root: int) -> None:
+    """A method makes a schedule or says why it has none; an error of the process it is not."""
+    instance = machine(4, ONE_WAY, collective=collective, root=root, bytes=7)
+    record = synth.solve(instance, method=method, time_limit=10)
+    assert record["termination"] in ("finished", "unsupported")
+    if record["termination"] == "unsupported":
+        assert method in ("ring", "double_tree", "recursive_doubling", "bruck")
+        assert record["message"]
+    else:
+        assert synth.check(record, instance).ok
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_allreduce_of_fewer_bytes_than_ranks(method: str) -> None:
+    instance = around(3, collective="allreduce", bytes=2)
+    if "allreduce" in COLLECTIVES_OF[method]:
+        assert value(method, instance) > 0
+
+
+@pytest.mark.parametrize("method", ["ring", "direct", "tacos"])
+def test_the_message_says_when_time_ran_out(method: str) -> None:
+    instance = around(4, 3.0, collective="allgather", bytes=64)
+    solve = importlib.import_module(f"synth_models.fabric.references.{method}").solve
+    found = solve(instance, RunOptions(time_limit_s=1e-6).started_now())
+    assert "the time limit ended the search" in found.message
+    assert check_schedule(instance, found.solution).faults == []
+    assert "time limit" not in solved(method, instance).message

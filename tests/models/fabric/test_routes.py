@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from models.fabric.small_machines import machine
 
+from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
@@ -91,7 +92,7 @@ def test_equal_routes_share_the_load() -> None:
 
 def test_no_way() -> None:
     one_way = machine(2, [(0, 1, 1.0)], collective="broadcast", bytes=1)
-    with pytest.raises(ValueError, match="rank 0 cannot be reached from rank 1"):
+    with pytest.raises(UnsupportedError, match="rank 0 cannot be reached from rank 1"):
         Routes.of(one_way, 1).hops(1, 0)
 
 

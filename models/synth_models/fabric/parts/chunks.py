@@ -24,6 +24,12 @@ def seconds(instance: FabricInstance, schedule: Schedule) -> Fraction:
     return Fraction(completion(instance, schedule), schedule.ticks_per_s)
 
 
+def hurried(options: RunOptions) -> str:
+    """What a message ends with where the time limit cut the search for chunks and alternatives short."""
+    ended = "the time limit ended the search, so that another run may find another schedule"
+    return f"; {ended}" if options.out_of_time() else ""
+
+
 def best_number(
     instance: FabricInstance,
     options: RunOptions,

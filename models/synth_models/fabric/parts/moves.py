@@ -36,7 +36,7 @@ class Moves:
 
     def send(self, piece: int, source: int, target: int, priority: int) -> None:
         """Bring a piece from a rank that has it by now to another; nothing happens if that has it already. Raises
-        ``ValueError`` if the source has not, or has no way there."""
+        ``ValueError`` if the source has not, :class:`synth.errors.UnsupportedError` if it has no way there."""
         has = self._has[piece]
         if target in has:
             return

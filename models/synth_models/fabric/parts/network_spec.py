@@ -116,7 +116,7 @@ class MachineSpec(Part):
     def build(self) -> Machine:
         data = machine_file(self.name)
         if self.boxes > data.most_boxes:
-            raise ValueError(f"machine {self.name} is known for up to {data.most_boxes} boxes")
+            raise ValueError(f"machine {self.name} is known for boxes={data.most_boxes} at most")
         several = self.boxes > 1
         inner = [*data.switches, *(data.box_switches if several else ())]
         names = [f"{b}/gpu{g}" if several else f"gpu{g}" for b in range(self.boxes) for g in range(data.gpus)]

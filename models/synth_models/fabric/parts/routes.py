@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.machine import Machine
@@ -117,11 +118,11 @@ class Routes:
 
     def hops(self, source: int, target: int) -> list[Route]:
         """The quickest way as direct routes one after the other; a single one unless a way over ranks is quicker or
-        the only one. Raises ``ValueError`` where there is no way."""
+        the only one. Raises :class:`UnsupportedError` where there is no way."""
         times = self.seconds(source)
         ranks, place = self.machine.ranks, self._place
         if not np.isfinite(times[place[target]]):
-            raise ValueError(f"rank {target} cannot be reached from rank {source}")
+            raise UnsupportedError(f"rank {target} cannot be reached from rank {source}")
         assert self._matrix is not None
         way: list[Route] = []
         node = target

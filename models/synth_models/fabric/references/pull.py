@@ -83,7 +83,6 @@ def _from_others(tries: Tries) -> None:
     instance = tries.instance
     if _deliveries(instance) > MOST_TRANSFERS:
         return
-    joined = len(instance.machine.parts_of(instance.members)) == 1
     for name, method in OTHERS.items():
         if tries.over():
             return
@@ -92,10 +91,6 @@ def _from_others(tries: Tries) -> None:
                 found = method(instance, tries.options)
             except UnsupportedError:
                 continue
-            except ValueError:
-                if joined:
-                    raise
-                continue  # a ring, say, of ranks that do not all reach each other
             if found.solution is not None:
                 tries.offer(found.solution, f"the schedule of {name}")
 

@@ -36,6 +36,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return refused
     if not len(instance.blocks):
         return empty(instance)
+    if len(instance.machine.parts_of(instance.members)) > 1:
+        return Outcome("unsupported", message="ring goes around all ranks, and here not all reach each other")
     size = max(1, instance.bytes // (len(instance.members) if instance.collective != "broadcast" else 1))
     kinds: list[tuple[str, Callable[[], tuple[Trees, Trees]]]] = []
     for found in several(instance, size, options.seed):

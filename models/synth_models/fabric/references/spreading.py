@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
@@ -118,8 +119,10 @@ def best_of(
     pipelined: bool = True,
 ) -> Outcome:
     """The quickest over ``kinds`` (a name, and what makes its trees on the machine and on the machine turned around)
-    and, if ``pipelined``, over numbers of chunks; the message names it."""
+    and, if ``pipelined``, over numbers of chunks; the message names it. Kinds that need a way where there is none are
+    left out; raises :class:`UnsupportedError` where all do."""
     best: tuple[Fraction, str, Schedule] | None = None
+    lacking: UnsupportedError | None = None
     for name, make_trees in kinds:
         if best is not None and options.out_of_time():
             break
@@ -140,15 +143,21 @@ def best_of(
             return summed_and_spread(instance, up, down, count)
 
         most = min(MOST_CHUNKS, -(-_largest(instance) // max(amount // max(len(instance.blocks), 1), 1)))
-        found = chunks.best_number(instance, options, make, max(most, 1) if pipelined else 1)
+        try:
+            found = chunks.best_number(instance, options, make, max(most, 1) if pipelined else 1)
+        except UnsupportedError as error:
+            lacking = lacking or error
+            continue
         if found is None:
             continue
         took = chunks.seconds(instance, found[1])
         if best is None or took < best[0]:
             words = f"{found[0]} chunks" if found[0] > 1 else "1 chunk"
             best = took, f"{name}, {words}", found[1]
+    if best is None and lacking is not None:
+        raise UnsupportedError(f"the algorithm sends where no way leads: {lacking}")
     assert best is not None
-    return Outcome("finished", solution=best[2], message=best[1])
+    return Outcome("finished", solution=best[2], message=best[1] + chunks.hurried(options))
 
 
 def too_large(instance: FabricInstance) -> str | None:

@@ -81,7 +81,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
             if not options.out_of_time():
                 attempt(count, nth)
     assert best is not None
-    return Outcome("finished", solution=best[1], message=f"{best[2]}, best of {made} schedules")
+    words = f"{best[2]}, best of {made} schedules{chunks.hurried(options)}"
+    return Outcome("finished", solution=best[1], message=words)
 
 
 def _schedule(instance: FabricInstance, count: int, seeds: tuple[int, int]) -> Schedule:
