@@ -399,7 +399,10 @@ def _narrow(values: Any) -> Any:
     """Whole numbers in the smallest type that holds them: fewer bytes to compress."""
     if values.dtype.kind not in "iu" or not values.size:
         return values
-    return values.astype(np.promote_types(np.min_scalar_type(values.min()), np.min_scalar_type(values.max())))
+    low, high = int(values.min()), int(values.max())
+    kinds = (np.int8, np.int16, np.int32) if low < 0 else (np.uint8, np.uint16, np.uint32)
+    fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return values.astype(next(fits, values.dtype))
 
 
 def read(path: str | Path) -> Record:

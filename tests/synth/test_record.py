@@ -61,6 +61,18 @@ def test_round_trip(tmp_path: Path, size: int) -> None:
     assert (back.value, back.bound, back.ok) == (3.0, None, True)
 
 
+@pytest.mark.parametrize("low", [0, -1, -(2**15) - 1, -(2**31) - 1, -(2**63)])
+@pytest.mark.parametrize("high", [0, 255, 2**31, 2**32, 2**53 + 1, 2**63 - 1])
+def test_whole_numbers_come_back_exactly(tmp_path: Path, low: int, high: int) -> None:
+    """Signed numbers beside numbers above 2^32 were stored as floats, which hold 53 bits."""
+    values = np.array([low, high] * records.INLINE_LIMIT, dtype=np.int64)
+    records.write(sample({"step": values}), tmp_path / "pull.json")
+    back = records.read(tmp_path / "pull.json").packed
+    assert back is not None
+    assert back["step"].dtype.kind in "iu"
+    assert np.array_equal(back["step"], values)
+
+
 def test_old_solution_files_are_cleaned_up(tmp_path: Path) -> None:
     """A rewritten record leaves one .npz, its own; when the new one is small, none; neighbours keep theirs."""
     path, neighbour = tmp_path / "ilp.json", tmp_path / "ilp-highs.json"

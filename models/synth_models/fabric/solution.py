@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synth.untrusted import flags, whole, whole_numbers
+from synth.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
 
 if TYPE_CHECKING:
@@ -53,14 +54,18 @@ class Schedule:
 
 
 def pack(schedule: Schedule) -> dict[str, Any]:
-    """Plain values and flat arrays; ``adds`` only where there are any, ``route_start`` only where routes are not all
-    of one link."""
+    """Plain values and flat arrays. Starts, pieces and routes repeat themselves from chunk to chunk, so what is stored
+    is the difference of every ``start`` and ``piece`` to the one before (the first to 0) and the length of every route:
+    a fourth of the space. ``adds`` and ``route_lengths`` (not all 1) only where there are any.
+    """
     packed: dict[str, Any] = {"ticks_per_s": int(schedule.ticks_per_s)}
-    packed |= {key: getattr(schedule, key) for key in ("piece_block", "piece_bytes", "start", "piece", "link")}
+    packed |= {key: getattr(schedule, key) for key in ("piece_block", "piece_bytes", "link")}
+    packed |= {f"{key}_steps": np.diff(getattr(schedule, key), prepend=0) for key in ("start", "piece")}
     if schedule.adds.any():
         packed["adds"] = schedule.adds.astype(np.int8)
-    if len(schedule.link) != schedule.transfers or np.any(np.diff(schedule.route_start) != 1):
-        packed["route_start"] = schedule.route_start
+    lengths = np.diff(schedule.route_start)
+    if np.any(lengths != 1):
+        packed["route_lengths"] = lengths
     return packed
 
 
@@ -69,21 +74,31 @@ def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
     ticks = whole(packed, "ticks_per_s", 1, MOST_TICKS)
     block = whole_numbers(packed, "piece_block", 0, max(len(instance.blocks) - 1, 0))
     size = whole_numbers(packed, "piece_bytes", 1, MOST_BYTES, (len(block),))
-    start = whole_numbers(packed, "start", 0, MOST_TICKS)
-    piece = whole_numbers(packed, "piece", 0, max(len(block) - 1, 0), (len(start),))
+    start = _summed(packed, "start_steps", MOST_TICKS)
+    piece = _summed(packed, "piece_steps", max(len(block) - 1, 0), len(start))
     link = whole_numbers(packed, "link", 0, max(instance.machine.links - 1, 0))
     adds = flags(packed, "adds", (len(start),)) if "adds" in packed else np.zeros(len(start), dtype=bool)
     if len(start) and not len(block):
         raise ValueError("there are transfers but no pieces")
-    if "route_start" in packed:
-        route_start = whole_numbers(packed, "route_start", 0, len(link), (len(start) + 1,))
-        if route_start[0] != 0 or route_start[-1] != len(link) or np.any(np.diff(route_start) < 1):
-            raise ValueError("route_start does not cut the links into routes of at least one link")
-    elif len(link) != len(start):
-        raise ValueError(f"{len(link)} links for {len(start)} transfers, and no route_start")
-    else:
-        route_start = np.arange(len(start) + 1, dtype=np.int64)
+    lengths = np.ones(len(start), dtype=np.int64)
+    if "route_lengths" in packed:
+        lengths = whole_numbers(packed, "route_lengths", 1, max(len(link), 1), (len(start),))
+    if exact_sum(lengths) != len(link):
+        raise ValueError(f"{len(link)} links for routes of {exact_sum(lengths)}")
+    route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Schedule(ticks, block, size, start, piece, adds, route_start, link)
+
+
+def _summed(packed: Mapping[str, Any], key: str, most: int, count: int | None = None) -> IntArray:
+    """The partial sums of what is stored under ``key``, each in ``0..most``, added without wrapping."""
+    steps = whole_numbers(packed, key, -most, most, (count,))
+    if np.abs(steps.astype(np.float64)).sum() < MOST_TICKS:
+        return whole_numbers({key: np.cumsum(steps)}, key, 0, most)
+    sums = list(accumulate(steps.tolist()))  # plain numbers, which do not wrap
+    outside = next((value for value in sums if not 0 <= value <= most), None)
+    if outside is not None:
+        raise ValueError(f"{key} adds up to {outside}, outside 0..{most}")
+    return np.array(sums, dtype=np.int64)
 
 
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:

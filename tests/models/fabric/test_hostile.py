@@ -59,13 +59,13 @@ def test_odd_numbers_in_a_stored_schedule(collective: str) -> None:
     packed = pack(random_schedule(random.Random(3), instance))
     assert judged(instance, packed) is not None
     full = dict(packed)
-    full.setdefault("route_start", np.arange(len(packed["start"]) + 1))
-    full.setdefault("adds", np.zeros(len(packed["start"]), dtype=np.int8))
+    full.setdefault("route_lengths", np.ones(len(packed["start_steps"]), dtype=np.int64))
+    full.setdefault("adds", np.zeros(len(packed["start_steps"]), dtype=np.int8))
     for key in full:
         for mutant in mutants(full[key]):
             found = judged(instance, full | {key: mutant})
             assert found is None or found >= LEAST_S
-        assert key in ("adds", "route_start") or judged(instance, {k: v for k, v in full.items() if k != key}) is None
+        assert key in ("adds", "route_lengths") or judged(instance, {k: v for k, v in full.items() if k != key}) is None
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)
@@ -75,7 +75,8 @@ def test_any_columns_of_odd_numbers(data: st.DataObject) -> None:
     numbers = st.sampled_from([*ODD[:9], 2, 2**48])
     count, pieces = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2))
     packed: dict[str, Any] = {
-        key: data.draw(st.lists(numbers, min_size=count, max_size=count)) for key in ("start", "piece", "link")
+        key: data.draw(st.lists(numbers, min_size=count, max_size=count))
+        for key in ("start_steps", "piece_steps", "link")
     }
     packed |= {
         key: data.draw(st.lists(numbers, min_size=pieces, max_size=pieces)) for key in ("piece_block", "piece_bytes")
@@ -137,3 +138,15 @@ def test_many_different_durations() -> None:
     faults, ticks = replay(instance, schedule)
     assert (verdict.faults, faults) == ([], set())
     assert verdict.value == float_above(Fraction(ticks, 1000))
+
+
+def test_differences_that_wrap_are_refused() -> None:
+    """Three steps of 2^62 ticks are 3 * 2^62, not -2^62; there and back again is fine."""
+    instance = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], bytes=3, collective="broadcast")
+    three = {"ticks_per_s": 1, "piece_block": [0, 0, 0], "piece_bytes": [1, 1, 1], "link": [0, 0, 0]}
+    three |= {"piece_steps": [0, 1, 1]}
+    for steps in ([2**62] * 3, [2**62, 2**62, -(2**62)], [-1, 1, 1], [0, -1, 1]):
+        with pytest.raises(ValueError, match="start_steps"):
+            unpack(instance, three | {"start_steps": steps})
+    there = unpack(instance, three | {"start_steps": [2**62, -(2**62), 2**62]})
+    assert there.start.tolist() == [2**62, 0, 2**62]

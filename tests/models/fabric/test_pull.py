@@ -119,7 +119,7 @@ def test_brute_force() -> None:
 
 @pytest.mark.slow
 def test_brute_force_long() -> None:
-    ratios = against_brute_force(range(1000, 1800), 2000, 4)
+    ratios = against_brute_force(range(1000, 2600), 100, 3)
     assert len(ratios) >= 40
     assert max(ratios) <= 2
     assert sum(ratio <= 1 + Fraction(1, 10**9) for ratio in ratios) >= 0.7 * len(ratios)

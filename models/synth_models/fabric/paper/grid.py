@@ -28,7 +28,7 @@ OURS = ("forest", "flow", "pull")
 TODAY = FAMILY.published
 PEERS = ("bfb", "tacos")
 TIME_LIMIT = 20.0
-SMALL = 2**16  # bytes up to which schedules are small enough to be published whole
+PUBLISHED = (2**10, 2**13, 2**16, 2**30)  # sizes at which schedules of ours are published whole
 EVERYONE = (*OURS, *TODAY, *PEERS)
 
 
@@ -84,8 +84,8 @@ def cells(
 ) -> Iterator[Cell]:
     """Solve every instance by every default method that knows it (or by those named), a record each.
 
-    Bounds and small schedules of ours are published with the page. The part ``tables`` holds the rest, hundreds of
-    megabytes at 1 GiB: it stays where it was made, and the page's command makes it again.
+    Bounds, and schedules of ours at the sizes of :data:`PUBLISHED`, are published with the page. The part ``tables``
+    holds the rest: it stays where it was made, and the page's command makes it again.
     """
     collectives, sizes = tuple(collectives), tuple(sizes)
     for machine in machines:
@@ -94,7 +94,7 @@ def cells(
                 keys = {**machine, "collective": collective, "bytes": str(size)}
                 made = make(FAMILY, keys)
                 assert isinstance(made, FabricInstance)
-                instance = page.keep(made, "bounds")
+                instance = page.keep(made, "ours")
                 assert isinstance(instance, FabricInstance)
                 cell = Cell(name_of(machine), collective, size, instance)
                 chosen = [
@@ -103,8 +103,8 @@ def cells(
                     if knows(name, collective, instance.switching.mode)
                 ]
                 for name in chosen:
-                    part = "bounds" if name == "bound" else "small" if name in OURS and size <= SMALL else "tables"
-                    for _, record in page.solve([instance], [name], time_limit=TIME_LIMIT, part=part):
+                    part = "ours" if name == "bound" or (name in OURS and size in PUBLISHED) else "tables"
+                    for _, record in page.solve([page.keep(made, part)], [name], time_limit=TIME_LIMIT, part=part):
                         cell.records[name] = record
                 yield cell
         page.say(f"{name_of(machine)}: {', '.join(collectives)} at {', '.join(shown(s, 'bytes') for s in sizes)}")
