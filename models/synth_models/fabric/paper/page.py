@@ -203,19 +203,22 @@ def _curves(page: Reproduction) -> None:
     rows = []
     for axes, collective in zip(panels, ("allgather", "allreduce", "alltoall"), strict=True):
         found = list(cells(page, [{"machine": "dgx-a100", "boxes": "2"}], [collective], CURVE))
-        names = [name for name in FAMILY.methods if any(name in cell.records for cell in found) and name != "bound"]
-        for name in names:
+        for number, name in enumerate(EVERYONE):
             points = [(cell.size, cell.size / best[0]) for cell in found if (best := cell.best([name])) is not None]
-            axes.plot(*zip(*points, strict=True), ".-", label=name, linewidth=1.2, markersize=4)
+            if points:
+                axes.plot(*zip(*points, strict=True), ".-", color=f"C{number}", label=name, linewidth=1.2, markersize=4)
         axes.plot(CURVE, [cell.size / cell.bound for cell in found], "k--", label="bound", linewidth=1)
-        axes.set(xscale="log", yscale="log", title=collective, xlabel="bytes")
+        axes.set_xscale("log", base=4)
+        axes.set(yscale="log", title=collective, xticks=CURVE[::3])
+        axes.set_xticklabels([shown(size, "bytes").replace(".00", "").replace(".0", "") for size in CURVE[::3]])
         for cell in found:
             best, today = cell.best(OURS), cell.best(TODAY)
             if best is not None and today is not None:
                 rows.append((collective, shown(cell.size, "bytes"), *_won(best), *_won(today), percent(cell.gap)))
     panels[0].set_ylabel("bytes / time [bytes/s]")
     handles = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper")
+    order = [name for name in (*EVERYONE, "bound") if name in handles]
+    figure.legend([handles[name] for name in order], order, loc="outside right upper")
     page.figure(figure, "bandwidth", "Two DGX A100: bytes over time by size; above the dashed line nobody can come.")
     columns = ["collective", "size", "best of ours", "time", "best of today", "its time", "gap"]
     page.table("Two DGX A100: what to choose by size", pd.DataFrame(rows, columns=columns), "curves")
