@@ -255,7 +255,8 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
         for axes in list(np.ravel(grid))[len(series) :]:
             axes.set_visible(False)
         handles = [Line2D([], [], color=colour, marker=".", label=label) for label, colour in colours.items()]
-        handles.append(Line2D([], [], color="gray", linestyle="--", label="bound"))
+        if (rows["best_bound"] > 0).any():
+            handles.append(Line2D([], [], color="gray", linestyle="--", label="bound"))
         figure.legend(handles=handles, fontsize=7, loc="outside right upper", framealpha=0)
 
     return Chart(1.6 + 4.6 * columns, 3.4 * -(-len(series) // columns), paint)
@@ -264,8 +265,11 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
 def _bandwidth(axes: Any, name: str, rows: Any, colours: dict[str, Any]) -> None:
     bounds = rows.groupby("size_bytes")["best_bound"].max().dropna()
     bounds = bounds[bounds > 0]
-    highest = (bounds.index / bounds).max() if len(bounds) else 1.0
-    for label, group in _values(rows).groupby("label", sort=True):
+    reached = _values(rows)
+    highest = max(
+        (bounds.index / bounds).max() if len(bounds) else 0.0, (reached["size_bytes"] / reached["value"]).max()
+    )
+    for label, group in reached.groupby("label", sort=True):
         least = group.groupby("size_bytes")["value"].min()
         axes.plot(least.index, least.index / least, ".-", color=colours[str(label)], linewidth=1.2, markersize=4)
     if len(bounds):

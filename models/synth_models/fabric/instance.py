@@ -103,9 +103,11 @@ class FabricInstance(Instance):
 
 
 def suited(instance: FabricInstance, method: str) -> bool:
-    """Whether a default method knows this collective and way of switching."""
+    """Whether a default method knows this collective and way of switching, and ``bfb`` the machine (no switches)."""
     from synth_models.fabric.parts.reach import knows
 
+    if method == "bfb" and instance.machine.is_switch.any():
+        return False
     return knows(method, instance.collective, instance.switching.mode)
 
 
