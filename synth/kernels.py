@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+
+from synth import compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CACHED: dict[tuple[str, str], Any] = {}  # (module, name) -> compiled function with a cache on disk
+
+
+class _Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Adds the time of every compilation, those that one causes being part of it, to :mod:`synth.compiling`."""
+
+    depth, began = 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.began = time.monotonic()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            compiling.seconds += time.monotonic() - self.began
+
+
+event.register("numba:compile", _Compiling())
 
 
 def jit(function: F) -> F:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from synth import compiling
 from synth.errors import Fault, InputError
 from synth.progress import Progress
 
@@ -51,17 +52,20 @@ class RunOptions:
     solver: str | None = None
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
+    compiled: float = field(default_factory=lambda: compiling.seconds, compare=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
     def started_now(self) -> RunOptions:
         """The same options with a new clock and no progress."""
-        return replace(self, started=time.monotonic(), progress=Progress())
+        return replace(self, started=time.monotonic(), compiled=compiling.seconds, progress=Progress())
 
     def remaining(self) -> float | None:
-        """Seconds left until the time limit, never negative; None without a limit."""
+        """Seconds left until the time limit, never negative; None without a limit. Compiling does not count: a first
+        run finds what a later one finds."""
         if self.time_limit_s is None:
             return None
-        return max(0.0, self.started + self.time_limit_s - time.monotonic())
+        spent = time.monotonic() - self.started - (compiling.seconds - self.compiled)
+        return max(0.0, self.time_limit_s - spent)
 
     def out_of_time(self) -> bool:
         """Whether the time limit has passed."""

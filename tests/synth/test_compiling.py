@@ -1,0 +1,36 @@
+"""Time limits do not count compilation: a first run finds what a later one finds."""
+
+from __future__ import annotations
+
+import time
+
+import numba
+import numpy as np
+
+from synth import compiling, kernels
+from synth.options import RunOptions
+
+
+def test_compiling_is_not_counted() -> None:
+    assert kernels.jit is not None  # imported: its listener is there
+    began, before = time.monotonic(), compiling.seconds
+    options = RunOptions(5.0)
+
+    def below(x):  # type: ignore[no-untyped-def]
+        return np.sort(x)[: len(x) // 2]
+
+    inner = numba.njit(below)
+
+    def above(x):  # type: ignore[no-untyped-def]
+        return inner(x).sum()
+
+    assert numba.njit(above)(np.arange(4.0)) == 1.0
+    grown = compiling.seconds - before
+    left = options.remaining()
+    passed = time.monotonic() - began
+    assert left is not None
+    assert 0 < grown <= passed  # what one compilation causes is part of it, not counted twice
+    assert left >= 5.0 - (passed - grown)
+    assert options.started_now().compiled == compiling.seconds
+    numba.njit(above)
+    assert compiling.seconds == before + grown
