@@ -133,6 +133,9 @@ class Family:
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player
+    transfers: Target | None = (
+        None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
+    )
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )

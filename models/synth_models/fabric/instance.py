@@ -21,6 +21,7 @@ IntArray = npt.NDArray[np.int64]
 Node = Annotated[int, Field(ge=0)]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
 MOST_SHOWN = 8
+LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
 
 class Switching(Part):
@@ -144,6 +145,10 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     except (ValueError, KeyError) as error:
         yield Fault("network", str(error))
         return
+    strange = list(_range_faults(machine))
+    yield from strange
+    if strange:
+        return
     placed = list(_place_faults(raw, machine))
     yield from placed
     if placed or any(_wrong_type(raw, key) for key in ("ranks", "demand", "failed", "root")):
@@ -186,6 +191,18 @@ def _size_faults(raw: dict[str, Any]) -> Iterator[Fault]:
             yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
     if collective not in ROOTED and raw.get("root") is not None:
         yield Fault("root", f"has no meaning for {collective}", raw["root"], True)
+
+
+def _range_faults(machine: Machine) -> Iterator[Fault]:
+    """Bandwidths and latencies that no machine has, and that would leave exact times no room."""
+    net = machine.network
+    for e in np.flatnonzero((net.bandwidth < LEAST_BANDWIDTH) | (net.bandwidth > MOST_BANDWIDTH)).tolist():
+        words = f"the bandwidth must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
+        yield Fault(f"network.links[{e}]", words, float(net.bandwidth[e]), True)
+    for e in np.flatnonzero(net.latency > MOST_LATENCY).tolist():
+        yield Fault(
+            f"network.links[{e}]", f"the latency must be at most {MOST_LATENCY:g} s", float(net.latency[e]), True
+        )
 
 
 def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 MOST_TICKS = 2**62  # a time in ticks, and a sum of two of them, fits 64 bits
 MOST_BYTES = 2**48
+PLAN = "plan_"  # what the keys of a stored plan begin with
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,7 @@ class Schedule:
     ``piece_block``, ``piece_bytes``: shape (pieces,); the pieces of a block make up its bytes. ``start``, ``piece``,
     ``adds``: shape (transfers,); a transfer that adds brings a partial sum, which is added to the receiver's; others
     bring a copy (of a whole sum, in a reduction). ``link[route_start[i]:route_start[i + 1]]`` is the route of transfer
-    i: a path of links, or with multicast an out-tree whose links come after those they hang on.
-    """
-
+XX
     ticks_per_s: int
     piece_block: IntArray
     piece_bytes: IntArray
@@ -46,6 +45,7 @@ class Schedule:
     adds: BoolArray
     route_start: IntArray
     link: IntArray
+    plan: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def transfers(self) -> int:
@@ -66,7 +66,7 @@ def pack(schedule: Schedule) -> dict[str, Any]:
     lengths = np.diff(schedule.route_start)
     if np.any(lengths != 1):
         packed["route_lengths"] = lengths
-    return packed
+    return packed | {f"{PLAN}{key}": value for key, value in schedule.plan.items()}
 
 
 def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
@@ -86,7 +86,8 @@ def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
     if exact_sum(lengths) != len(link):
         raise ValueError(f"{len(link)} links for routes of {exact_sum(lengths)}")
     route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Schedule(ticks, block, size, start, piece, adds, route_start, link)
+    plan = {key.removeprefix(PLAN): value for key, value in packed.items() if key.startswith(PLAN)}
+    return Schedule(ticks, block, size, start, piece, adds, route_start, link, plan)
 
 
 def _summed(packed: Mapping[str, Any], key: str, most: int, count: int | None = None) -> IntArray:

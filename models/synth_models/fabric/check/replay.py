@@ -25,6 +25,7 @@ from synth.quantities import SECONDS, shown
 from synth.untrusted import exact_sum
 from synth_models.fabric.check import possession, routes
 from synth_models.fabric.check.occupancy import clashes
+from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import held
 from synth_models.fabric.check.routes import Hops, IntArray, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -76,7 +77,9 @@ def check_schedule(instance: FabricInstance, schedule: Schedule) -> Verdict:
         facts["busbw_bytes_per_s"] = float(rate * bus_factor(instance.collective, len(instance.members)))
     facts["longest_chain"] = what.longest_chain
     facts["redundant_arrivals"] = what.redundant
-    return Verdict(float_above(Fraction(ticks, schedule.ticks_per_s)), facts)
+    plan = plan_verdict(instance, schedule)
+    value = float_above(Fraction(ticks, schedule.ticks_per_s))
+    return Verdict(value, facts | plan.facts, plan.faults, plan.unverified)
 
 
 class _Faults:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from synth.errors import UnsupportedError
 from synth_models.fabric.parts.exact import exact
 from synth_models.fabric.parts.machine import Machine
 
@@ -18,12 +19,12 @@ COARSEST = 10**9  # ticks a second at least, where the time allows it
 
 def ticks_per_second(machine: Machine, seconds: float) -> int:
     """Ticks a second under which every latency, and every whole number of bytes on every link, takes whole ticks, if
-    a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Raises ``ValueError`` for
-    a schedule of more than 36 years."""
+    a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Raises
+    :class:`UnsupportedError` for a schedule of more than 36 years."""
     net = machine.network
-    most = int(Fraction(ROOM) / max(Fraction(seconds), Fraction(1, 10**6)))
+    most = int(Fraction(ROOM) / max(Fraction(seconds), 1))
     if most < COARSEST:
-        raise ValueError(f"a schedule of {seconds:g} s has no clock")
+        raise UnsupportedError(f"a schedule of {seconds:.3g} s is longer than any clock here runs (36 years)")
     ticks = 1
     for bandwidth in np.unique(net.bandwidth):
         ticks = math.lcm(ticks, exact(float(bandwidth)).numerator)

@@ -1,0 +1,50 @@
+"""What every family's schedule is once it leaves: pieces of data that go from rank to rank, one after the other.
+
+A family names the function that makes it (``Family.transfers``); nothing here knows a family.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+EVERYONE = -1
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """A collective among ``ranks`` ranks (0, 1, …: their places in the process group) as moves of pieces.
+
+    A piece is a contiguous range of bytes of one *part* of the data. Parts by collective (N ranks): ``allgather``,
+    ``gather``: part r is rank r's; ``reduce_scatter``, ``scatter``: part r is what rank r ends with; ``alltoall``: part
+    r N + t goes from r to t (a rank's own parts need no pieces); ``broadcast``, ``reduce``, ``allreduce``: one part, 0.
+    ``part_bytes`` is the size of every part (all parts of a collective are of one size).
+
+    ``piece_part``, ``piece_offset``, ``piece_bytes``: shape (pieces,); pieces of a part do not overlap and cover it,
+    but for a part that no piece moves. ``piece``, ``src``, ``dst``, ``adds``: shape (transfers,), in an order in which
+    every transfer comes after all it needs; with ``adds`` the receiver adds what it gets to its own partial sum,
+    otherwise it stores a copy. ``start_s``, ``end_s``: when each begins and has arrived, in seconds, shape (transfers,)
+    (timesteps counted as seconds where a family has no clock); only their order matters to an executor.
+    ``channel_hint``: which of several parallel links or trees a transfer belongs to, shape (transfers,), -1 for none.
+    """
+
+    name: str
+    collective: str
+    ranks: int
+    root: int | None
+    part_bytes: int
+    piece_part: IntArray
+    piece_offset: IntArray
+    piece_bytes: IntArray
+    piece: IntArray
+    src: IntArray
+    dst: IntArray
+    adds: BoolArray
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    channel_hint: IntArray
