@@ -36,7 +36,12 @@ class Schedule:
     ``piece_block``, ``piece_bytes``: shape (pieces,); the pieces of a block make up its bytes. ``start``, ``piece``,
     ``adds``: shape (transfers,); a transfer that adds brings a partial sum, which is added to the receiver's; others
     bring a copy (of a whole sum, in a reduction). ``link[route_start[i]:route_start[i + 1]]`` is the route of transfer
-XX
+    i: a path of links, or with multicast an out-tree whose links come after those they hang on.
+
+    ``plan``: what a method that counts in epochs or steps claims beside the seconds, as plain values and flat arrays
+    with its ``kind`` (:mod:`synth_models.fabric.check.plans`); empty for others.
+    """
+
     ticks_per_s: int
     piece_block: IntArray
     piece_bytes: IntArray

@@ -22,7 +22,7 @@ def ticks_per_second(machine: Machine, seconds: float) -> int:
     a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Raises
     :class:`UnsupportedError` for a schedule of more than 36 years."""
     net = machine.network
-    most = int(Fraction(ROOM) / max(Fraction(seconds), 1))
+    most = int(Fraction(ROOM) / max(Fraction(seconds), Fraction(1)))
     if most < COARSEST:
         raise UnsupportedError(f"a schedule of {seconds:.3g} s is longer than any clock here runs (36 years)")
     ticks = 1
