@@ -274,7 +274,7 @@ class _Reader(ContentHandler):
 def whole(text: str) -> int | None:
     """The whole number that is written there in plain digits, None for anything else."""
     digits = text[1:] if text.startswith("-") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 19 else None
 
 
 def _seen(attrs: Any, key: str) -> str:
