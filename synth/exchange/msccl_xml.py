@@ -26,6 +26,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.expatreader import create_parser
 
 from synth.errors import Fault, InputError, abridged
+from synth.exchange import executors
 from synth.exchange.algorithm import BUFFERS, COLLECTIVES, KINDS, Algorithm, IntArray
 from synth.textfile import replacing
 
@@ -36,6 +37,7 @@ MOST_FAULTS = 500
 MOST_TAG = 2**18  # bytes of one tag
 MOST_NUMBER = 2**31 - 1
 MOST_SIZE = 2**62
+ENDLESS = 2**40  # bytes
 PIECE = 2**16  # bytes fed to the parser at a time
 
 PROTOCOLS = ("LL", "LL128", "Simple")
@@ -414,31 +416,34 @@ class _Making:
         )
 
 
-def write(algorithm: Algorithm, path: Path) -> None:
-    """Write a file line by line, whole or not at all. Raises :class:`InputError` where the path cannot be written."""
+def write(algorithm: Algorithm, path: Path, executor: str = "azure") -> None:
+    """Write a file line by line, whole or not at all, with the head as the executor reads it. Raises
+    :class:`InputError` where the path cannot be written."""
     try:
         with replacing(path) as stream:
-            write_stream(algorithm, stream)
+            write_stream(algorithm, stream, executor)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 
 
-def write_stream(algorithm: Algorithm, stream: IO[bytes]) -> None:
+def write_stream(algorithm: Algorithm, stream: IO[bytes], executor: str = "azure") -> None:
     """The same into an open binary stream: one element a line, plain ASCII, no declaration (executors read none)."""
-    for text in lines(algorithm):
+    for text in lines(algorithm, executor):
         stream.write(text.encode("ascii"))
 
 
-def lines(algorithm: Algorithm) -> Iterator[str]:
-    """The file, a thread block or a tag at a time."""
-    a = algorithm
+def lines(algorithm: Algorithm, executor: str = "azure") -> Iterator[str]:
+    """The file, a thread block or a tag at a time. ``maxBytes = 0`` stands for no limit where the executor knows it."""
+    a, reads = algorithm, executors.executor(executor)
+    coll = reads.collectives.get(a.collective, NAMES[a.collective])
+    most = a.most_bytes or (0 if reads.zero_is_endless else ENDLESS)
     per_loop = a.chunks * (a.ranks if a.collective in MULTIPLIED else 1)
     channels = int(a.tb_channel.max()) + 1 if len(a.tb_channel) else 1
     root = "" if a.root is None else f' root="{a.root}"'
     yield (
         f'<algo name="{plain(a.name)}" proto="{a.protocol}" nchannels="{max(channels, 1)}" nchunksperloop="{per_loop}" '
-        f'ngpus="{a.ranks}" coll="{NAMES[a.collective]}" inplace="{int(a.in_place)}" '
-        f'outofplace="{int(not a.in_place)}" minBytes="{a.least_bytes}" maxBytes="{a.most_bytes}"{root}>\n'
+        f'ngpus="{a.ranks}" coll="{coll}" inplace="{int(a.in_place)}" '
+        f'outofplace="{int(not a.in_place)}" minBytes="{a.least_bytes}" maxBytes="{most}"{root}>\n'
     )
     bounds = np.searchsorted(a.tb_rank, np.arange(a.ranks + 1)).tolist()
     for rank, (i, o, s) in enumerate(a.buffer_chunks.tolist()):
