@@ -2,7 +2,7 @@
 
 | executor | source |
 |---|---|
-| ``azure`` | Azure/msccl-executor-nccl: src/misc/msccl/msccl_parser.cc, src/include/msccl/msccl_struct.h, msccl_parser.h |
+| ``azure`` | Azure/msccl-executor-nccl: src/misc/msccl/msccl_parser.cc, src/include/msccl/msccl_struct.h |
 | ``msccl`` | microsoft/msccl: src/graph/topo.cc, src/include/msccl.h, src/graph/xml.h |
 
 Limits are those of the parsers and of the widths of the fields they fill without a look (8 bits for the thread block of
