@@ -126,13 +126,18 @@ def _describe(machine: Machine, to_errors: bool) -> None:
 
     out = errors if to_errors else console
     out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)
-    counts = f"{len(machine.ranks):,} ranks, {len(machine.switches):,} switches, {len(machine.links):,} links"
+    sizes = (("rank", len(machine.ranks)), ("switch", len(machine.switches)), ("link", len(machine.links)))
+    counts = ", ".join(_counted(number, what) for what, number in sizes)
     out.print(counts, markup=False)
     rows = [(kind, f"{count:,}", rate, wait) for kind, count, rate, wait in described(machine)]
     out.print(table("class", "links", "bandwidth", "latency", rows=rows, right=("links",)))
     for title in ("given", "assumed", "unknown", "left_out"):
         for word in getattr(machine, title):
             out.print(f"{title.replace('_', ' ')}: {word}", markup=False, soft_wrap=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
 
 
 def _write(machine: Machine, parameters: list[str], family: str | None, output: Path | None) -> None:

@@ -1,10 +1,10 @@
 """ASTRA-sim's analytical network files (YAML): building blocks Ring, FullyConnected and Switch, one a dimension.
 
 NPU numbers: the first dimension runs fastest; a block joins the NPUs that differ in its dimension alone
-(MultiDimTopology.cpp). A ring has links both ways, of two NPUs one each way (Ring.cpp); a switch is a node of its own, so
-that its latency is paid twice (Switch.cpp). Bandwidth counts 2^30 bytes a "GB", latency nanoseconds
-(NetworkFunction.cpp). Read from astra-sim/astra-network-analytical @599a047; the congestion-aware backend simulates one
-dimension only.
+(MultiDimTopology.cpp). A ring has links both ways, of two NPUs one each way (Ring.cpp); a switch is a node of its
+own, so that its latency is paid twice (Switch.cpp). Bandwidth counts 2^30 bytes a "GB", latency nanoseconds
+(NetworkFunction.cpp). Read from astra-sim/astra-network-analytical @599a047; the congestion-aware backend simulates
+one dimension only.
 """
 
 from __future__ import annotations

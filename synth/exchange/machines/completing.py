@@ -1,5 +1,6 @@
-"""From what a file shows to a machine that can be scheduled: several boxes, classes of links and nodes that are left out,
-numbers that a person supplies. What is still unknown after that is refused by name."""
+"""From what a file shows to a machine that can be scheduled: several boxes, classes of links and nodes that are left
+out, numbers that a person supplies. What is still unknown after that is refused by name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import Link, Machine, Port, listed, too_large
+from synth.exchange.machines.machine import Link, Machine, listed, too_large
 from synth.exchange.machines.units import scaled_rate
 
 NET = "NET"
@@ -25,10 +26,12 @@ class Supplied:
 
 
 def several(machine: Machine, boxes: int) -> Machine:
-    """``boxes`` such machines, their ports joined by one switch (class NET). With one box nothing changes. Raises
+    """``boxes`` such machines, their ports joined by one switch (class NET); of one box the ports are left out. Raises
     :class:`InputError` where there are no ports, or too many nodes."""
     if boxes == 1:
-        return machine
+        ways = listed(port.name for port in machine.ports)
+        words = (f"{ways}: ways out of one box (--boxes joins several)",) if ways else ()
+        return replace(machine, left_out=machine.left_out + words)
     if not machine.ports:
         raise InputError([Fault("--boxes", "the file shows no way out of the box (no NIC)", boxes, True)])
     each, nodes = machine.nodes, machine.nodes * boxes + 1
@@ -98,11 +101,8 @@ def without_dead_ends(machine: Machine) -> Machine:
                 queue.append(other)
     if not gone:
         return machine
-    ports = {port.node for port in machine.ports}
-    ways_out = [machine.names[v] for v in sorted(gone & ports)]
-    others = [machine.names[v] for v in sorted(gone - ports)]
-    words = [f"{listed(ways_out)}: ways out of one box (--boxes joins several)"] if ways_out else []
-    words += [f"{listed(others)}: switches that lead nowhere"] if others else []
+    others = [machine.names[v] for v in sorted(gone - {port.node for port in machine.ports})]
+    words = [f"{listed(others)}: switches that lead nowhere"] if others else []
     kept = [v for v in range(machine.nodes) if v not in gone]
     place = {v: i for i, v in enumerate(kept)}
     return replace(
@@ -114,7 +114,7 @@ def without_dead_ends(machine: Machine) -> Machine:
             for link in machine.links
             if link.src in place and link.dst in place
         ),
-        ports=tuple(Port(place[p.node], p.bandwidth, p.latency) for p in machine.ports if p.node in place),
+        ports=tuple(replace(port, node=place[port.node]) for port in machine.ports if port.node in place),
         left_out=machine.left_out + tuple(words),
     )
 

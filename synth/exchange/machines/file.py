@@ -1,8 +1,9 @@
 """Machine files (``synth-machine/1``): a machine that was imported, complete, as ``synth make`` takes it.
 
-JSON with the keys ``format``, ``name``, ``source`` (file and format), ``given``, ``assumed``, ``unknown`` and ``left_out``
-(lists of texts), ``switching``, ``classes`` (a class of link for each link) and ``network``: ``kind`` "links", ``nodes``,
-``names``, ``switches``, ``links`` with ``src``, ``dst``, ``bandwidth`` (bytes/s), ``latency`` (s) and perhaps ``group``.
+JSON with the keys ``format``, ``name``, ``source`` (file and format), ``given``, ``assumed``, ``unknown`` and
+``left_out`` (lists of texts), ``switching``, ``classes`` (a class of link for each link) and ``network``: ``kind``
+"links", ``nodes``, ``names``, ``switches``, ``links`` with ``src``, ``dst``, ``bandwidth`` (bytes/s), ``latency``
+(s) and perhaps ``group``.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines import astra_sim, nvidia_smi
+from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
 from synth.textfile import decode
 
@@ -28,22 +29,35 @@ class TopologyFormat:
     read: Callable[[str, str, Hints], Machine]
 
 
+def _format(name: str, module: ModuleType, most_bytes: int, summary: str) -> TopologyFormat:
+    return TopologyFormat(name, summary, most_bytes, module.looks_like, module.read)
+
+
+_MIB = 2**20
 FORMATS = (
-    TopologyFormat(
-        "nvidia-smi",
-        "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers (--bandwidth, --latency)",
-        4 * 2**20,
-        nvidia_smi.looks_like,
-        nvidia_smi.read,
+    _format(
+        "nvidia-smi", nvidia_smi, 4 * _MIB, "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers"
     ),
-    TopologyFormat(
-        "astra-sim",
-        "ASTRA-sim analytical network (YAML): Ring, FullyConnected, Switch, a dimension each",
-        64 * 2**10,
-        astra_sim.looks_like,
-        astra_sim.read,
+    _format("nccl", nccl, 16 * _MIB, "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"),
+    _format(
+        "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
     ),
+    _format(
+        "taccl", taccl, 64 * _MIB, "TACCL's topology JSON, known or custom; relative numbers (--chunk, --time-unit)"
+    ),
+    _format("astra-sim", astra_sim, 2**16, "ASTRA-sim analytical YAML: Ring, FullyConnected, Switch, a dimension each"),
+    _format(
+        "node-link", node_link, 512 * _MIB, "NetworkX node-link JSON with edge attributes bandwidth, latency, group"
+    ),
+    _format("graphml", graphml, 64 * _MIB, "GraphML with the same attributes (NetworkX, yEd, Gephi)"),
+    _format("csv", links_csv, 512 * _MIB, "links CSV: src,dst,bandwidth[,latency][,group][,class], units allowed"),
 )
+
+
+_NOT_MACHINES = {
+    "graphs": "NCCL's search result (NCCL_GRAPH_FILE): channels",
+    "algo": "an MSCCL algorithm: steps of a schedule",
+}  # by the root of an XML file
 
 
 def format_named(name: str) -> TopologyFormat | None:
@@ -88,6 +102,8 @@ def read_text(
     source = source or file_name
     known = ", ".join(one.name for one in FORMATS)
     chosen = recognised(text) if format_name is None else format_named(format_name)
+    if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
+        raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
     if chosen is None and format_name is None:
         raise InputError(f"is of no topology format that is known; --format names one of {known}", source)
     if chosen is None:

@@ -32,9 +32,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Port:
-    """A node with a way out of the box (a NIC), whose other end the file does not show."""
+    """A way out of the box (of a NIC), whose other end the file does not show."""
 
     node: int
+    name: str
     bandwidth: float | None = None
     latency: float | None = None
 

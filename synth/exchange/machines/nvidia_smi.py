@@ -25,6 +25,7 @@ from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, P
 LEVELS = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD_NAMES = {"SOC": "SYS"}
 NOT_SHOWN = ("N/A", "UNK")
+PEER_ACCESS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U")  # what topo -p2p prints
 MOST_NVLINKS = 18  # of any GPU so far (H100, B200)
 MOST_DEVICES = 512
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -142,6 +143,9 @@ def _read_row(
     if len(words) < len(devices):
         yield Fault(where, f"the row {row} has {len(words)} cells, the header {len(devices)} devices")
         return
+    if set(words[: len(devices)]) <= {"X", *PEER_ACCESS} and "X" in words and len(devices) > 1:
+        yield Fault(where, "is of nvidia-smi topo -p2p, who may access whom; needed is what topo -m prints")
+        return
     for column, word in zip(devices, words, strict=False):
         cell = _cell(word)
         if cell is None:
@@ -229,7 +233,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
     for nic in matrix.devices:
         if nic not in number:
             place[nic] = built.switch(nic)
-            built.ports.append(Port(place[nic]))
+            built.ports.append(Port(place[nic], nic))
     top: dict[str, tuple[str, ...]] = {
         device: (device,) for device in matrix.devices
     }  # the cluster of each, and its node
