@@ -122,22 +122,22 @@ def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
 
 def _describe(machine: Machine, to_errors: bool) -> None:
     """What was read: nodes, links by class, what is unknown, what is assumed."""
-    from synth.exchange.machines.completing import described
+    from synth.exchange.machines.completing import described, parted
+    from synth.exchange.machines.machine import counted
 
     out = errors if to_errors else console
     out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)
     sizes = (("rank", len(machine.ranks)), ("switch", len(machine.switches)), ("link", len(machine.links)))
-    counts = ", ".join(_counted(number, what) for what, number in sizes)
+    counts = ", ".join(counted(number, what) for what, number in sizes)
     out.print(counts, markup=False)
     rows = [(kind, f"{count:,}", rate, wait) for kind, count, rate, wait in described(machine)]
     out.print(table("class", "links", "bandwidth", "latency", rows=rows, right=("links",)))
     for title in ("given", "assumed", "unknown", "left_out"):
         for word in getattr(machine, title):
             out.print(f"{title.replace('_', ' ')}: {word}", markup=False, soft_wrap=True)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
+    words = parted(machine)
+    if words:
+        out.print(f"note: {words}", markup=False, soft_wrap=True)
 
 
 def _write(machine: Machine, parameters: list[str], family: str | None, output: Path | None) -> None:

@@ -25,6 +25,7 @@ from synth.untrusted import choice, number, whole
 BLOCKS = ("Ring", "FullyConnected", "Switch")
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
 MOST_DIMENSIONS = 16
+MOST_BRACKETS = 256
 
 
 def looks_like(text: str) -> bool:
@@ -71,6 +72,8 @@ def _join(built: Builder, block: str, npus: list[int], dim: int, rate: float, la
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
+    if any(text.count(sign) > MOST_BRACKETS for sign in ("[", "{", "- ", "? ")):
+        raise InputError("holds more lists than such a file needs")  # PyYAML's time grows with the square of the depth
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             raise InputError("has aliases (*name), which such a file does not need and which can hide a huge one")

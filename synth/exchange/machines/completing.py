@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import networkx as nx
+
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import Link, Machine, listed, too_large
 from synth.exchange.machines.units import scaled_rate
@@ -32,12 +34,14 @@ def several(machine: Machine, boxes: int) -> Machine:
         ways = listed(port.name for port in machine.ports)
         words = (f"{ways}: ways out of one box (--boxes joins several)",) if ways else ()
         return replace(machine, left_out=machine.left_out + words)
+    if boxes > MOST_BOXES:
+        raise InputError([Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
     if not machine.ports:
         raise InputError([Fault("--boxes", "the file shows no way out of the box (no NIC)", boxes, True)])
     each, nodes = machine.nodes, machine.nodes * boxes + 1
     faults = too_large(nodes, boxes * (len(machine.links) + 2 * len(machine.ports)))
-    if faults or boxes > MOST_BOXES:
-        raise InputError(faults or [Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
+    if faults:
+        raise InputError(faults)
     ranks = machine.ranks
     inner = sorted(machine.switches)
     place = {(b, v): b * len(ranks) + i for b in range(boxes) for i, v in enumerate(ranks)}
@@ -174,6 +178,19 @@ def described(machine: Machine) -> list[tuple[str, int, str, str]]:
             words[1] = ", ".join(filter(None, (words[1], "unknown")))
         rows.append((kind, len(links), words[0], words[1]))
     return rows
+
+
+def parted(machine: Machine) -> str | None:
+    """In words, which ranks do not reach each other over the links; None where all do."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(machine.nodes))
+    graph.add_edges_from((link.src, link.dst) for link in machine.links)
+    parts = [sorted(part - machine.switches) for part in nx.strongly_connected_components(graph)]
+    parts = sorted(part for part in parts if part)
+    if len(parts) < 2:
+        return None
+    words = listed(("{" + listed(machine.names[v] for v in part) + "}" for part in parts), 4)
+    return f"the ranks fall into {len(parts)} parts that do not reach each other: {words}"
 
 
 def by_class(text: str, read: Callable[[str], float]) -> dict[str, float]:

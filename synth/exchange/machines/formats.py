@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
-from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
+from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, plain
 from synth.textfile import decode
 
 
@@ -45,7 +45,7 @@ FORMATS = (
     _format(
         "taccl", taccl, 64 * _MIB, "TACCL's topology JSON, known or custom; relative numbers (--chunk, --time-unit)"
     ),
-    _format("astra-sim", astra_sim, 2**16, "ASTRA-sim analytical YAML: Ring, FullyConnected, Switch, a dimension each"),
+    _format("astra-sim", astra_sim, 2**14, "ASTRA-sim analytical YAML: Ring, FullyConnected, Switch, a dimension each"),
     _format(
         "node-link", node_link, 512 * _MIB, "NetworkX node-link JSON with edge attributes bandwidth, latency, group"
     ),
@@ -112,6 +112,15 @@ def read_text(
         raise InputError(f"is larger than {chosen.most_bytes:,} characters, the most for {chosen.name}", source)
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(file_name).stem).strip("-")[:60] or "machine"
     try:
-        return chosen.read(text, name, hints)
+        machine = chosen.read(text, name, hints)
     except InputError as error:
-        raise error if error.source else InputError(error.faults, source) from None
+        raise InputError(
+            [replace(f, path=plain(f.path), message=plain(f.message)) for f in error.faults], source
+        ) from None
+    return replace(
+        machine,
+        source=plain(machine.source),
+        unknown=tuple(map(plain, machine.unknown)),
+        assumed=tuple(map(plain, machine.assumed)),
+        left_out=tuple(map(plain, machine.left_out)),
+    )

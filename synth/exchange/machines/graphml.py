@@ -5,6 +5,7 @@ The text is first read by a parser that refuses DTDs and entities, then by Netwo
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import networkx as nx
@@ -24,7 +25,9 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     """The machine. Raises :class:`InputError`."""
     xml_root(text)
     try:
-        graph: Any = nx.parse_graphml(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an attribute without a type is a text
+            graph: Any = nx.parse_graphml(text)
     except (nx.NetworkXError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"not valid GraphML: {abridged(str(error) or type(error).__name__, 200)}") from None
     nodes = {f"node {node}": {**data, "id": node} for node, data in graph.nodes(data=True)}

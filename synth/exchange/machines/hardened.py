@@ -33,24 +33,21 @@ def xml_root(text: str) -> Element:
 
 
 def root_name(text: str) -> str:
-    """The name of the root element as far as the text's beginning shows it, without reading the text as XML."""
+    """The name of the root element (or of the DTD) as the text's beginning shows it, without reading it as XML."""
     rest = text.lstrip("\ufeff \t\r\n")
-    while rest.startswith(("<?", "<!--", "<!")):
-        end = "-->" if rest.startswith("<!--") else "?>" if rest.startswith("<?") else ">"
-        _, found, rest = rest.partition(end)
+    while rest.startswith(("<?", "<!--")):
+        _, _, rest = rest.partition("-->" if rest.startswith("<!--") else "?>")
         rest = rest.lstrip()
-        if not found:
-            return ""
     if not rest.startswith("<"):
         return ""
-    name = rest[1:80].replace("/", " ").replace(">", " ").split()
-    return name[0] if name else ""
+    words = rest[1:200].replace("/", " ").replace(">", " ").replace("[", " ").split()
+    return "".join(words[1:2] if words[:1] == ["!DOCTYPE"] else words[:1])
 
 
 def json_object(text: str) -> dict[str, Any]:
     """The object that a JSON text holds. Raises :class:`InputError`."""
     try:
-        raw = parse_json(text.encode(), "")
+        raw = parse_json(text.encode("utf-8", "surrogatepass"), "")
     except InputError as error:
         raise InputError(error.faults) from None
     if not isinstance(raw, dict):

@@ -12,7 +12,7 @@ import io
 import re
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Hints, Machine
+from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Hints, Machine, counted
 from synth.exchange.machines.rows import Row, machine_of
 
 COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
@@ -59,8 +59,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     if all(node.isdigit() for node in nodes):
         last = max(map(int, nodes), default=0)
         nodes = dict.fromkeys(str(v) for v in range(last + 1)) if last < MOST_NODES else nodes
-    links = f"{len(rows)} links"
-    return machine_of(rows, nodes, hints, name, "csv", f"links CSV, {links}", faults)
+    return machine_of(rows, nodes, hints, name, "csv", f"links CSV, {counted(len(rows), 'link')}", faults)
 
 
 def _by_number(rows: list[Row], faults: list[Fault]) -> list[Row]:

@@ -131,7 +131,8 @@ class Builder:
     ) -> None:
         """A link, and the one back."""
         for tail, head in ((src, dst), (dst, src))[: 2 if both else 1]:
-            self.links.append(Link(tail, head, kind, bandwidth, latency, group, lanes))
+            named = None if group is None else plain(group)
+            self.links.append(Link(tail, head, plain(kind), bandwidth, latency, named, lanes))
 
     def machine(self, name: str, format_name: str, source: str, switching: Switching = "cut_through") -> Machine:
         """What was put together. Raises :class:`InputError` for more than is supported, and for none."""
@@ -149,7 +150,7 @@ class Builder:
         )  # fmt: skip
 
     def _node(self, name: str) -> int:
-        self.names.append(name)
+        self.names.append(plain(name))
         return len(self.names) - 1
 
 
@@ -159,6 +160,16 @@ def too_large(nodes: int, links: int) -> list[Fault]:
         words = f"at most {MOST_NODES:,} nodes and {MOST_LINKS:,} links are supported"
         return [Fault("", f"{nodes:,} nodes and {links:,} links; {words}")]
     return []
+
+
+def plain(text: str) -> str:
+    """The text as it can be printed and stored: no control characters, no half of a character."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def counted(number: int, what: str) -> str:
+    """The number with the word, in the plural where it is."""
+    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
 
 
 def listed(words: Iterable[object], most: int = 6) -> str:

@@ -24,7 +24,7 @@ from xml.etree.ElementTree import Element
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import attribute, root_name, whole_attribute, xml_root
-from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Builder, Hints, Machine, Port, listed
+from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Builder, Hints, Machine, Port, counted, listed
 from synth.exchange.machines.units import scaled_duration, scaled_rate
 
 T = TypeVar("T")
@@ -368,4 +368,4 @@ class _Assembly:
 
     def _source(self) -> str:
         hosts = f", {len(self.hosts)} hosts" if self.several else ""
-        return f"NCCL topology, {len(self.gpus)} GPUs, {len(self.found.ports)} ports out{hosts}"
+        return f"NCCL topology, {counted(len(self.gpus), 'GPU')}, {counted(len(self.found.ports), 'port')} out{hosts}"

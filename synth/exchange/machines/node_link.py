@@ -13,7 +13,7 @@ from typing import Any
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import json_object, looks_like_json
-from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
+from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, counted, listed
 from synth.exchange.machines.rows import Row, is_switch, machine_of
 
 OF_EDGES = ("bandwidth", "latency", "group", "class")
@@ -91,7 +91,8 @@ def graph_machine(
             rows.append(Row(where, ends[0], ends[1], edge, both=not directed))
     if not nodes or not edges:
         faults.append(Fault("", "holds no node" if not nodes else "holds no link"))
-    source = f"{words}, {len(nodes)} nodes, {len(edges)} {'directed' if directed else 'undirected'} edges"
+    way = "directed" if directed else "undirected"
+    source = f"{words}, {counted(len(nodes), 'node')}, {counted(len(edges), f'{way} edge')}"
     machine = machine_of(rows, kinds, hints, name, format_name, source, faults)
     return _with_unread(machine, nodes, edges)
 

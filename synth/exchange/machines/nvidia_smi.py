@@ -20,7 +20,7 @@ from itertools import combinations
 import networkx as nx
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
+from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, counted, listed
 
 LEVELS = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD_NAMES = {"SOC": "SYS"}
@@ -64,7 +64,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     _add_nvlinks(built, matrix, number, hints)
     _add_pcie(built, matrix, number)
     nics = len(matrix.devices) - len(matrix.gpus)
-    words = f"nvidia-smi topo -m, {len(matrix.gpus)} GPUs" + (f" and {nics} NICs" if nics else "")
+    words = f"nvidia-smi topo -m, {counted(len(matrix.gpus), 'GPU')}" + (f" and {counted(nics, 'NIC')}" if nics else "")
     return built.machine(name, "nvidia-smi", words)
 
 

@@ -9,6 +9,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 
 LEAST_RATE, MOST_RATE = 1.0, 1e18  # bytes/s
 MOST_DURATION = 1e6  # s
@@ -24,6 +25,7 @@ _TIME = re.compile(_NUMBER + r"\s*(s|ms|us|µs|μs|ns|ps)?")
 _SIZE = re.compile(_NUMBER + r"\s*(?:([kKMGT]i?)?(?:B|bytes))?")
 
 
+@lru_cache(maxsize=4096)
 def rate(text: str) -> float:
     """Bytes per second; ``b`` and ``bit`` are eighths, ``K`` is 1000, ``Ki`` 1024."""
     found = _RATE.fullmatch(text.strip()[:64])
@@ -33,6 +35,7 @@ def rate(text: str) -> float:
     return _in_range(value, LEAST_RATE, MOST_RATE, "bytes/s")
 
 
+@lru_cache(maxsize=4096)
 def duration(text: str) -> float:
     """Seconds."""
     found = _TIME.fullmatch(text.strip()[:64])
