@@ -136,9 +136,6 @@ class Family:
     transfers: Target | None = (
         None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
     )
-    from_algorithm: Target | None = (
-        None  # (instance, synth.exchange.algorithm.Algorithm) -> solution: `synth import`; raises InputError
-    )
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )

@@ -33,6 +33,14 @@ def is_algorithm(path: Path) -> bool:
     return path.suffix.lower() == ".xml" or is_plan(path)
 
 
+def holds_algorithm(path: Path) -> bool:
+    """Whether a file's own words say that it holds an algorithm; other XML files do not."""
+    if path.suffix.lower() != ".xml" or not path.is_file():
+        return is_plan(path)
+    with path.open("rb") as stream:
+        return b"<algo" in stream.read(HEAD)
+
+
 def is_plan(path: Path) -> bool:
     """Whether a JSON file looks like an execution plan of MSCCL++."""
     if path.suffix.lower() != ".json" or not path.is_file():
