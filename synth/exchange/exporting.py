@@ -1,0 +1,72 @@
+"""From a record to a file in one of the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from synth.api import method_options
+from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
+from synth.exchange.formats import FORMATS, Format
+from synth.exchange.transfers import Transfers
+from synth.family import get_family, load
+from synth.options import RunOptions, as_text
+from synth.record import Record
+from synth.solvers import writing
+from synth.solvers.writing import Form
+from synth.verification import replay
+
+
+def format_of(name: str | None, path: Path) -> Format:
+    """The format of that name, or by the file's suffix. Raises :class:`InputError` naming the known ones."""
+    known = ", ".join(FORMATS)
+    if name is None:
+        fitting = [one for one in FORMATS.values() if path.suffix.lower() == one.suffix]
+        if len(fitting) != 1:
+            raise InputError([Fault("--format", f"say which: one of {known}")])
+        return fitting[0]
+    if name not in FORMATS:
+        raise InputError([Fault("--format", f"must be one of {known}", name, True)])
+    return FORMATS[name]
+
+
+def transfers_of(record: Record) -> Transfers:
+    """The record's schedule as moves from rank to rank. Raises :class:`InputError` where it holds none, and for
+    families and solutions that are no collective among ranks."""
+    family = get_family(record["family"])
+    source = str(record.path) if record.path else None
+    if family.transfers is None:
+        raise InputError(f"schedules of family {family.name} are no collective that an executor runs", source)
+    if record["kind"] == "bound" or not record.packed:
+        raise InputError(f"holds no schedule ({record['method']} ended: {record['termination']})", source)
+    instance, solution = record.find_instance(), record.solution()
+    verdict = replay(family, instance, solution)  # what the record says of itself is a claim
+    if verdict.faults:
+        more = f" (and {len(verdict.faults) - 1} more faults)" if len(verdict.faults) > 1 else ""
+        raise InputError(f"its schedule is none: {verdict.faults[0]}{more}", source)
+    made: Transfers = load(family.transfers)(instance, solution)
+    return made
+
+
+def write_model(
+    record: Record, form: Form, path: Path, *, number: int = 1, solver: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Write the ``number``-th model that the record's method hands to a solver, with the record's options but for
+    ``solver`` and ``parameters`` (as texts). Raises :class:`InputError` for methods that are no program, and as
+    :func:`synth.solvers.writing.instead_of_solving` does."""
+    family = get_family(record["family"])
+    method = family.method(record["method"])
+    source = str(record.path) if record.path else None
+    if method.kind != "program" and not method.solvers:
+        raise InputError(f"{method.name} is a {method.kind}, no program: it has no model", source)
+    kept, known = record["options"], {parameter.name for parameter in method.parameters}
+    given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}
+    solver, values = method_options(family, method, solver or record["solver"], given | dict(parameters or {}))
+    options = RunOptions(kept["time_limit_s"], kept["relative_gap"], kept["threads"], kept["seed"], solver, values)
+    instance = record.find_instance()
+    with writing.instead_of_solving(path, form, number):
+        try:
+            method.load()(instance, options)
+        except (UnsupportedError, SizeLimitError) as error:
+            raise InputError(str(error), source) from None
