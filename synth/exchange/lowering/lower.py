@@ -1,0 +1,141 @@
+"""The lowering itself: moves in, an algorithm that keeps to an executor's limits out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.exchange.algorithm import KINDS, Algorithm, IntArray
+from synth.exchange.lowering.buffers import sizes
+from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
+from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.limits import Limits
+from synth.exchange.lowering.moving import LOCAL, Acts, acts
+from synth.exchange.lowering.ordering import Ordered, ordered
+from synth.exchange.transfers import Transfers
+
+NOP = KINDS.index("nop")
+MOST_COUNT = 2**20  # chunks of a step where the executor has no limit
+MOST_STEPS = 2**30
+ROUNDS = 12  # tries to keep thread blocks short enough
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
+    ranks are spread over, ``instances``: copies of the algorithm side by side, each on its share of every piece and on
+    channels of its own; ``protocol`` as MSCCL names it."""
+
+    in_place: bool = False
+    chunks: int | None = None
+    channels: int = 1
+    instances: int = 1
+    protocol: str = "Simple"
+
+
+def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
+    """The algorithm that makes these moves, and what was changed on the way, in words.
+
+    Raises :class:`InputError` naming the limit where the executor cannot run it, whatever is split.
+    """
+    most_count = limits.count or MOST_COUNT
+    by_start = np.argsort(transfers.start_s, kind="stable")
+    columns = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
+    transfers = replace(transfers, **{name: getattr(transfers, name)[by_start] for name in columns})
+    cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
+    t, notes = cut.moves, list(cut.notes)
+    done = acts(cut, wish.in_place, most_count)
+    if done.dropped:
+        notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
+    buffers = sizes(t, cut.chunks, done.scratch)
+    lane = lanes(t, copy, wish.channels)
+    made, order = _within_limits(t, done, lane, buffers, limits)
+    return _algorithm(transfers, wish, cut.chunks, buffers, done, made, order), notes
+
+
+def _within_limits(
+    t: Transfers, done: Acts, lane: IntArray, buffers: IntArray, limits: Limits
+) -> tuple[Blocks, Ordered]:
+    """Thread blocks and order of the steps; where a thread block has too many steps, its pair of ranks gets more
+    connections, until none has."""
+    most = limits.steps or MOST_STEPS
+    _, pair = np.unique(t.src * t.ranks + t.dst, return_inverse=True)
+    pair = np.asarray(pair).reshape(-1).astype(np.int64)
+    budget = np.full(int(pair.max(initial=-1)) + 1, most, dtype=np.int64)
+    local = most
+    for _ in range(ROUNDS):
+        channel = channels_of(t, connections(t, lane, budget, pair), limits)
+        made = blocks(done, channel, local, t.ranks)
+        _demand_blocks(made, t.ranks, limits)
+        order = ordered(done, made, buffers)
+        length = np.diff(order.step_start)
+        long = np.flatnonzero(length > most)
+        if not len(long):
+            return made, order
+        is_local = (made.send[long] < 0) & (made.recv[long] < 0)
+        if is_local.any():
+            local = max(1, int(local * most / length[long[is_local]].max()))
+        rows = np.flatnonzero(np.isin(made.of, long) & (done.role != LOCAL))
+        wrong, excess = pair[done.move[rows]], length[made.of[rows]]
+        worst = np.zeros(len(budget), dtype=np.int64)
+        np.maximum.at(worst, wrong, excess)
+        hit = worst > 0
+        if (budget[hit] <= 1).any():
+            break
+        held = np.bincount(made.of[done.role != LOCAL], minlength=len(length))
+        acts_of = np.zeros(len(budget), dtype=np.int64)
+        np.maximum.at(acts_of, wrong, held[made.of[rows]])
+        budget[hit] = np.maximum(1, np.minimum(budget, acts_of * most // np.maximum(worst, 1))[hit])
+        budget[hit] = np.maximum(1, budget[hit] - 1)
+    raise InputError(
+        f"{limits.executor} takes {most} steps a thread block; with the waiting that this schedule needs some have more, "
+        "however they are split (fewer pieces or chunks)"
+    )
+
+
+def _demand_blocks(made: Blocks, ranks: int, limits: Limits) -> None:
+    count = np.bincount(made.rank, minlength=ranks)
+    if limits.blocks is not None and count.max(initial=0) > limits.blocks:
+        raise InputError(
+            f"{limits.executor} takes {limits.blocks} thread blocks a rank; rank {int(count.argmax())} needs "
+            f"{int(count.max())} (fewer pieces or chunks, fewer --instances or --channels)"
+        )
+
+
+def _algorithm(
+    t: Transfers, wish: Wish, chunks: int, buffers: IntArray, done: Acts, made: Blocks, order: Ordered
+) -> Algorithm:
+    real, act = order.act >= 0, np.maximum(order.act, 0)
+
+    def column(name: str, nothing: int) -> IntArray:
+        values = getattr(done, name)
+        if not len(values):
+            return np.zeros(0, dtype=np.int64)
+        return np.where(real, values[act], nothing).astype(np.int64)
+
+    return Algorithm(
+        name=t.name,
+        collective=t.collective,
+        ranks=t.ranks,
+        root=t.root,
+        in_place=wish.in_place,
+        protocol=wish.protocol,
+        chunks=chunks,
+        buffer_chunks=buffers,
+        tb_rank=made.rank,
+        tb_send=made.send,
+        tb_recv=made.recv,
+        tb_channel=made.channel,
+        step_start=order.step_start,
+        kind=column("kind", NOP),
+        src_buffer=column("src_buffer", 0),
+        src_offset=column("src_offset", -1),
+        dst_buffer=column("dst_buffer", 1),
+        dst_offset=column("dst_offset", -1),
+        count=column("count", 0),
+        dep_tb=order.dep_tb,
+        dep_step=order.dep_step,
+        has_dependents=order.has_dependents,
+    )
