@@ -7,7 +7,10 @@ from pathlib import Path
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
+from synth.exchange import executors, validity
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.formats import FORMATS, Format
+from synth.exchange.lowering import Wish, limits_of, lower
 from synth.exchange.transfers import Transfers
 from synth.family import get_family, load
 from synth.options import RunOptions, as_text
@@ -46,6 +49,30 @@ def transfers_of(record: Record) -> Transfers:
         raise InputError(f"its schedule is none: {verdict.faults[0]}{more}", source)
     made: Transfers = load(family.transfers)(instance, solution)
     return made
+
+
+def algorithm_of(
+    transfers: Transfers, form: Format, executor: str | None, wish: Wish, checks: bool = True
+) -> tuple[Algorithm, str, list[str]]:
+    """The algorithm that makes these moves on an executor (default: the format's first), the executor, and what was
+    changed on the way, in words. It has passed the check that other people's algorithms have to pass, and holds the
+    executor's limits, unless ``checks`` is off.
+
+    Raises :class:`InputError` for an executor that does not read the format, and where a limit cannot be kept.
+    """
+    name = executor or form.executors[0]
+    if name not in form.executors:
+        fitting = ", ".join(form.executors)
+        raise InputError([Fault("--executor", f"{form.name} is read by {fitting}", name, True)])
+    algorithm, notes = lower(transfers, limits_of(executors.executor(name)), wish)
+    if checks:
+        try:
+            faults = [*executors.faults(name, algorithm), *validity.check(algorithm).faults]
+        except InputError as error:
+            raise InputError(f"{error}; --no-check writes it unchecked") from None
+        if faults:
+            raise InputError(faults)
+    return algorithm, name, notes
 
 
 def write_model(

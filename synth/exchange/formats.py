@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from synth.family import Target
+from synth.solvers.writing import Form
 
 What = Literal["transfers", "algorithm", "model"]
 
@@ -13,23 +14,32 @@ What = Literal["transfers", "algorithm", "model"]
 @dataclass(frozen=True)
 class Format:
     """One format. ``of``: what it is written of: the schedule's transfers, the algorithm that an executor runs, or the
-    program's model. ``target``: the function ``(what it is of, path)``, None for models, which solvers' modules write.
-    ``executors``: who runs it, the first by default."""
+    program's model. ``target``: the function ``(transfers, path)`` or ``(algorithm, path, executor)``, none for models,
+    which solvers' modules write. ``executors``: who runs it, the first by default."""
 
     name: str
     suffix: str
     summary: str
     of: What
-    target: Target | None = None
+    target: Target = ""
     executors: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """The same as a form of models. Raises ``ValueError`` for other formats."""
+        if self.of != "model":
+            raise ValueError(f"{self.name} is no form of models")
+        return cast(Form, self.name)
 
 
 FORMATS = {
     one.name: one
     for one in (
+        Format("msccl-xml", ".xml", "an algorithm for MSCCL: thread blocks and steps", "algorithm",
+               "synth.exchange.msccl_xml:write", ("azure", "msccl")),
         Format("csv", ".csv", "a row a move from rank to rank", "transfers", "synth.exchange.transfers_csv:write"),
         Format("mps", ".mps", "a program's model, as solvers read it", "model"),
         Format("lp", ".lp", "a program's model, as people read it", "model"),
         Format("cpsat", ".pbtxt", "a CP-SAT model: its protocol buffer in text", "model"),
     )
-}
+}  # fmt: skip

@@ -6,7 +6,6 @@ A family names the function that makes it (``Family.transfers``); nothing here k
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
 from typing import Any
 
 import numpy as np
@@ -52,6 +51,12 @@ class Transfers:
     end_s: npt.NDArray[np.float64]
     channel_hint: IntArray
 
+    def taken(self, rows: Any) -> Transfers:
+        """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
+        names = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, **columns)
+
     @property
     def reduces(self) -> bool:
         """Whether sums are formed, so that every rank begins with a contribution to every part."""
@@ -76,9 +81,7 @@ def parts_of(collective: str, ranks: int) -> int:
 
 def in_order(transfers: Transfers) -> Transfers:
     """The same, by start, then end, then place; every transfer then comes after all it needs, if none takes no time."""
-    order = np.lexsort((transfers.end_s, transfers.start_s))
-    columns = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
-    return replace(transfers, **{name: getattr(transfers, name)[order] for name in columns})
+    return transfers.taken(np.lexsort((transfers.end_s, transfers.start_s)))
 
 
 def seconds(ticks_per_s: int, *ticks: IntArray) -> list[npt.NDArray[np.float64]]:

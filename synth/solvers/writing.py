@@ -119,7 +119,7 @@ def _write_cpsat(model: Any, path: Path, form: Form) -> None:
     if form != "cpsat":
         raise InputError(
             f"a CP-SAT model (intervals, circuits, implications) has no {form.upper()} form: --format cpsat writes it "
-            "as CP-SAT's own protocol buffer in text, --solver highs the same program for MILP solvers where there is one"
+            "as its protocol buffer in text, --solver highs the program as MILP solvers have it, where there is one"
         )
     path.write_text(str(model.Proto()), encoding="utf-8")
 

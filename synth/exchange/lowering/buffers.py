@@ -72,9 +72,7 @@ def places(t: Transfers, rank: IntArray, part: IntArray, offset: IntArray, chunk
     kept = ends | (begins & (in_place and t.reduces))  # in place a sum may grow where the contribution was
     keep = np.where(ends, end, begin) if in_place and t.reduces else end
     keep_buffer = np.where(ends, end_buffer, begin_buffer) if in_place and t.reduces else end_buffer
-    return Places(
-        begins, begin_buffer, begin, ends, np.where(kept, keep_buffer, SCRATCH), np.where(kept, keep, -1)
-    )
+    return Places(begins, begin_buffer, begin, ends, np.where(kept, keep_buffer, SCRATCH), np.where(kept, keep, -1))
 
 
 def sizes(t: Transfers, chunks: int, scratch: IntArray) -> IntArray:

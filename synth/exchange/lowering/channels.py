@@ -17,6 +17,8 @@ from synth.exchange.lowering.moving import LOCAL, RECEIVE, SEND, Acts
 from synth.exchange.transfers import IntArray, Transfers
 from synth.kernels import jit
 
+FIRST = np.array([2, 0, 1])  # of send, receive, local: others wait for receives, and the numbers they name are small
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -109,11 +111,12 @@ def blocks(done: Acts, channel: IntArray, local_budget: int, ranks: int) -> Bloc
     lane[moving] = channel[done.move[moving]]
     peer = done.peer.astype(np.int64) + 1
     wide = int(lane.max(initial=0)) + 1
-    key = ((rank * wide + lane) * 3 + role) * (ranks + 1) + peer
+    key = ((rank * 3 + FIRST[role]) * wide + lane) * (ranks + 1) + peer
     values, of = np.unique(key, return_inverse=True)
     rest, other = np.divmod(values, ranks + 1)
-    rest, part = np.divmod(rest, 3)
-    at, where = np.divmod(rest, wide)
+    rest, where = np.divmod(rest, wide)
+    at, part = np.divmod(rest, 3)
+    part = np.argsort(FIRST)[part]
     other = other - 1
     return Blocks(
         np.asarray(of).reshape(-1).astype(np.int64),

@@ -49,7 +49,7 @@ def chunked(transfers: Transfers, wanted: int | None, most_count: int) -> Chunke
         chunks = wanted or _nearest(np.unique(np.concatenate([t.piece_offset, ends])), t.part_bytes)
         first, last = _rounded(t.piece_offset, t.part_bytes, chunks), _rounded(ends, t.part_bytes, chunks)
         notes.append(_words(t, last, chunks, int((last == first).sum())))
-    kept = replace(t, **_rows(t, np.flatnonzero((last > first)[t.piece])))
+    kept = t.taken((last > first)[t.piece])
     return _split(Chunked(chunks, first, last - first, kept, tuple(notes)), most_count)
 
 
@@ -81,11 +81,6 @@ def _words(t: Transfers, last: IntArray, chunks: int, lost: int) -> str:
     )
 
 
-def _rows(t: Transfers, rows: IntArray) -> dict[str, np.ndarray]:
-    names = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
-    return {name: getattr(t, name)[rows] for name in names}
-
-
 def _split(found: Chunked, most: int) -> Chunked:
     """Pieces of more than ``most`` chunks as several, and their moves."""
     t = found.moves
@@ -98,11 +93,15 @@ def _split(found: Chunked, most: int) -> Chunked:
     low, high = (found.count[of] * (within + k) // pieces[of] for k in (0, 1))
     rows = np.repeat(np.arange(len(t.piece)), pieces[t.piece])
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(pieces[t.piece]) - pieces[t.piece], pieces[t.piece])
-    columns = _rows(t, rows)
-    columns["piece"] = begin[columns["piece"]] + nth
-    moves = replace(t, piece_part=t.piece_part[of], piece_offset=t.piece_offset[of], piece_bytes=t.piece_bytes[of],
-                    **columns)  # fmt: skip
+    moves = _of_pieces(t.taken(rows), of, begin[t.piece[rows]] + nth)
     return Chunked(found.chunks, found.offset[of] + low, high - low, moves, found.notes)
+
+
+def _of_pieces(t: Transfers, of: IntArray, piece: IntArray) -> Transfers:
+    """The moves as those of other pieces, each a part of the piece ``of``."""
+    return replace(
+        t, piece_part=t.piece_part[of], piece_offset=t.piece_offset[of], piece_bytes=t.piece_bytes[of], piece=piece
+    )
 
 
 def copied(found: Chunked, instances: int) -> tuple[Chunked, IntArray]:
@@ -112,9 +111,6 @@ def copied(found: Chunked, instances: int) -> tuple[Chunked, IntArray]:
     of, nth = np.repeat(np.arange(len(found.count)), k), np.tile(np.arange(k), len(found.count))
     rows = np.repeat(np.arange(len(t.piece)), k)
     copy = np.tile(np.arange(k), len(t.piece))
-    columns = _rows(t, rows)
-    columns["piece"] = columns["piece"] * k + copy
-    moves = replace(t, piece_part=t.piece_part[of], piece_offset=t.piece_offset[of], piece_bytes=t.piece_bytes[of],
-                    **columns)  # fmt: skip
+    moves = _of_pieces(t.taken(rows), of, t.piece[rows] * k + copy)
     offset = found.offset[of] * k + nth * found.count[of]
     return Chunked(found.chunks * k, offset, found.count[of], moves, found.notes), copy

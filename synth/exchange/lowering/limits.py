@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from synth.exchange.executors import Executor
+
 
 @dataclass(frozen=True)
 class Limits:
     """``steps`` of a thread block, ``count`` (chunks) of a step, ``channels``, ``peers`` of a rank over one channel and
-    direction, thread ``blocks`` of a rank; None where there is no limit. ``names``: what the executor calls them."""
+    direction, thread ``blocks`` of a rank; None where there is no limit."""
 
     executor: str
     steps: int | None = None
@@ -16,3 +18,9 @@ class Limits:
     channels: int | None = None
     peers: int | None = None
     blocks: int | None = None
+
+
+def limits_of(executor: Executor) -> Limits:
+    """The limits of an executor of MSCCL XML."""
+    e = executor
+    return Limits(e.name, e.steps, e.count, e.channels, e.blocks_per_channel, e.blocks)

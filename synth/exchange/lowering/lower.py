@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,12 +26,14 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over, ``instances``: copies of the algorithm side by side, each on its share of every piece and on
-    channels of its own; ``protocol`` as MSCCL names it."""
+    channels of its own; ``fuse``: a receive and the send of the same data behind it in one step; ``protocol`` as MSCCL
+    names it."""
 
     in_place: bool = False
     chunks: int | None = None
     channels: int = 1
     instances: int = 1
+    fuse: bool = False
     protocol: str = "Simple"
 
 
@@ -41,9 +43,7 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     Raises :class:`InputError` naming the limit where the executor cannot run it, whatever is split.
     """
     most_count = limits.count or MOST_COUNT
-    by_start = np.argsort(transfers.start_s, kind="stable")
-    columns = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
-    transfers = replace(transfers, **{name: getattr(transfers, name)[by_start] for name in columns})
+    transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable"))
     cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
     t, notes = cut.moves, list(cut.notes)
     done = acts(cut, wish.in_place, most_count)
@@ -90,7 +90,7 @@ def _within_limits(
         budget[hit] = np.maximum(1, np.minimum(budget, acts_of * most // np.maximum(worst, 1))[hit])
         budget[hit] = np.maximum(1, budget[hit] - 1)
     raise InputError(
-        f"{limits.executor} takes {most} steps a thread block; with the waiting that this schedule needs some have more, "
+        f"{limits.executor} takes {most} steps a thread block; with what this schedule has to wait for some have more, "
         "however they are split (fewer pieces or chunks)"
     )
 

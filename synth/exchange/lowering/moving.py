@@ -9,7 +9,7 @@ has to leave waits there too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,13 @@ from synth.kernels import jit
 Small = npt.NDArray[np.int32]
 SEND, RECEIVE, LOCAL = range(3)
 S, R, CPY, RE, RRC = (KINDS.index(kind) for kind in ("s", "r", "cpy", "re", "rrc"))
-COLUMNS = 11
+COLUMNS = ("move", "place", "rank", "role", "peer", "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset",
+           "count")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Acts:
-    """What ranks do, in the order of the moves; int32 arrays of shape (acts,): ``move`` (-1 for a local step), ``place``
+    """What ranks do, in the order of the moves; int32 arrays of shape (acts,): ``move`` (-1: a local step), ``place``
     (the number of the move at which it is due), ``rank``, ``role`` (SEND, RECEIVE, LOCAL), ``peer`` (-1 for none), then
     as in ``Algorithm``. ``scratch``: chunks of the scratch buffer used, shape (ranks,). ``dropped``: moves that bring
     a rank what it has."""
@@ -54,7 +55,7 @@ class Acts:
 
     def taken(self, rows: Any) -> Acts:
         """Those of these rows, in their order."""
-        columns = {one.name: getattr(self, one.name)[rows] for one in fields(self)[:COLUMNS]}
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         return Acts(**columns, scratch=self.scratch, dropped=self.dropped)
 
 
@@ -68,7 +69,7 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
     if in_place and t.collective == "alltoall":
         wait = _still_leaving(t)
     room = 2 * len(t.piece) + 2 * int((wait >= 0).sum()) + int(where.ends.sum()) + 1
-    rows = np.zeros((COLUMNS, room), dtype=np.int32)
+    rows = np.zeros((len(COLUMNS), room), dtype=np.int32)
     scratch = np.zeros(t.ranks, dtype=np.int64)
     total, dropped, wrong = _play(
         of_src, of_dst, t.src, t.dst, t.adds, wait, first_end, start, end, rank, cut.count[piece], where.begins,
@@ -80,7 +81,8 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
     made = [np.ascontiguousarray(row[:total]) for row in rows]
     if not in_place:
         made = [np.concatenate(pair) for pair in zip(_own(t, cut.chunks, most_count), made, strict=True)]
-    return Acts(*made, scratch=scratch, dropped=dropped)
+    columns: dict[str, Any] = dict(zip(COLUMNS, made, strict=True))
+    return Acts(**columns, scratch=scratch, dropped=dropped)
 
 
 def _states(t: Transfers, pieces: int) -> tuple[IntArray, IntArray, IntArray]:

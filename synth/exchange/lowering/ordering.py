@@ -23,7 +23,6 @@ from synth.kernels import jit
 
 MOST_CLOCKS = 2**28  # steps times thread blocks of one rank
 READS = np.array([kind in ("s", "cpy", "re", "rrc", "rrs", "rrcs") for kind in KINDS])
-CHANGES = np.array([kind == "re" for kind in KINDS])
 WRITES = np.array([kind in ("r", "cpy", "re", "rrc", "rcs", "rrcs") for kind in KINDS])
 
 
@@ -49,11 +48,11 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
     clocks = int((np.diff(start) * np.diff(first)).max(initial=0))
     if clocks > MOST_CLOCKS:
         raise InputError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
-    columns = [np.ascontiguousarray(getattr(done, name)[by_rank]) for name in (
+    columns: list[Any] = [np.ascontiguousarray(getattr(done, name)[by_rank]) for name in (
         "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")]  # fmt: skip
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
     number = blocks.of[by_rank] - first[done.rank[by_rank]]
-    count, dep_tb, dep_step = _depend(start, first, number, *columns, READS, CHANGES, WRITES, base)
+    count, dep_tb, dep_step = _depend(start, first, number, *columns, READS, WRITES, base)
     return _laid_out(by_rank, blocks, count, dep_tb, dep_step, first)
 
 
@@ -81,14 +80,14 @@ def _laid_out(
 
 
 @jit
-def _longer(values: IntArray) -> IntArray:
+def _longer(values: Any) -> Any:
     return np.concatenate((values, np.zeros(len(values), dtype=values.dtype)))
 
 
 @jit
 def _depend(
     start: IntArray, first: IntArray, number: IntArray, kind: Any, src_buffer: Any, src_offset: Any, dst_buffer: Any,
-    dst_offset: Any, count: Any, reads: Any, changes: Any, writes: Any, base: IntArray,
+    dst_offset: Any, count: Any, reads: Any, writes: Any, base: IntArray,
 ) -> Any:  # fmt: skip
     """Of every act (by rank, in order) how many dependences it has, and all of them one after the other: thread block
     on its rank and step in it, the latest last."""
