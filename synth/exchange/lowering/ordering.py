@@ -48,7 +48,7 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
     clocks = int((np.diff(start) * np.diff(first)).max(initial=0))
     if clocks > MOST_CLOCKS:
         raise InputError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
-    columns: list[Any] = [np.ascontiguousarray(getattr(done, name)[by_rank]) for name in (
+    columns: Any = [np.ascontiguousarray(getattr(done, name)[by_rank]) for name in (
         "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")]  # fmt: skip
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
     number = blocks.of[by_rank] - first[done.rank[by_rank]]
