@@ -1,6 +1,7 @@
 """Oracles in plain Python, written from the definitions of ``Transfers`` and ``Algorithm`` alone.
 
-What a rank has of a chunk is a set of contributions: ``{r}`` is rank r's own, data that is no sum has its owner's alone.
+What a rank has of a chunk is a set of contributions: ``{r}`` is rank r's own; data that is no sum has its
+owner's alone.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def needs(collective: str, ranks: int, root: int | None, part: int, rank: int) -
 
 
 def replayed(t: Transfers) -> tuple[list[Held], dict[tuple[int, int], Held]]:
-    """What every transfer carries, and what every (rank, piece) has in the end. Raises ``AssertionError`` for a schedule
-    that is none."""
+    """What every transfer carries, and what every (rank, piece) has in the end. Raises ``AssertionError`` for what is
+    no schedule."""
     state = {
         (r, p): begins(t.collective, t.ranks, t.root, int(part), r)
         for p, part in enumerate(t.piece_part.tolist())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-
 from exchange.possession import begins, needs
+
 from synth.exchange.algorithm import COLLECTIVES
 from synth.exchange.transfers import Transfers, in_order, parts_of
 

@@ -11,8 +11,9 @@ from synth.exchange.algorithm import KINDS, Algorithm, IntArray
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
 from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.fusing import by_time, fused
 from synth.exchange.lowering.limits import Limits
-from synth.exchange.lowering.moving import LOCAL, Acts, acts
+from synth.exchange.lowering.moving import Acts, acts
 from synth.exchange.lowering.ordering import Ordered, ordered
 from synth.exchange.transfers import Transfers
 
@@ -49,49 +50,50 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     done = acts(cut, wish.in_place, most_count)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
-    buffers = sizes(t, cut.chunks, done.scratch)
+    if wish.fuse:
+        done = by_time(t, done)
     lane = lanes(t, copy, wish.channels)
-    made, order = _within_limits(t, done, lane, buffers, limits)
-    return _algorithm(transfers, wish, cut.chunks, buffers, done, made, order), notes
+    done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)
+    return _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order), notes
 
 
 def _within_limits(
-    t: Transfers, done: Acts, lane: IntArray, buffers: IntArray, limits: Limits
-) -> tuple[Blocks, Ordered]:
-    """Thread blocks and order of the steps; where a thread block has too many steps, its pair of ranks gets more
-    connections, until none has."""
+    t: Transfers, done: Acts, lane: IntArray, chunks: int, limits: Limits, fuse: bool
+) -> tuple[Acts, Blocks, Ordered]:
+    """Acts (fused, if wished), thread blocks and order of the steps; where a thread block has too many steps, its pair
+    of ranks gets more connections, until none has."""
     most = limits.steps or MOST_STEPS
-    _, pair = np.unique(t.src * t.ranks + t.dst, return_inverse=True)
-    pair = np.asarray(pair).reshape(-1).astype(np.int64)
-    budget = np.full(int(pair.max(initial=-1)) + 1, most, dtype=np.int64)
+    pairs, pair = np.unique(t.src * t.ranks + t.dst, return_inverse=True)
+    pair = pair.reshape(-1).astype(np.int64)
+    budget = np.full(len(pairs), most, dtype=np.int64)
     local = most
     for _ in range(ROUNDS):
         channel = channels_of(t, connections(t, lane, budget, pair), limits)
-        made = blocks(done, channel, local, t.ranks)
+        acts_now, made = done, blocks(done, channel, local, t.ranks)
+        if fuse:
+            acts_now, made = fused(done, made, sizes(t, chunks, done.scratch))
         _demand_blocks(made, t.ranks, limits)
-        order = ordered(done, made, buffers)
+        order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch))
         length = np.diff(order.step_start)
-        long = np.flatnonzero(length > most)
-        if not len(long):
-            return made, order
-        is_local = (made.send[long] < 0) & (made.recv[long] < 0)
-        if is_local.any():
-            local = max(1, int(local * most / length[long[is_local]].max()))
-        rows = np.flatnonzero(np.isin(made.of, long) & (done.role != LOCAL))
-        wrong, excess = pair[done.move[rows]], length[made.of[rows]]
-        worst = np.zeros(len(budget), dtype=np.int64)
-        np.maximum.at(worst, wrong, excess)
-        hit = worst > 0
-        if (budget[hit] <= 1).any():
+        long = length > most
+        if not long.any():
+            return acts_now, made, order
+        is_local = (made.send < 0) & (made.recv < 0)
+        local = max(1, int(local * most / max(most, length[is_local].max(initial=0))))
+        share = np.full(len(pairs), 1.0)
+        for src, dst in ((made.rank, made.send), (made.recv, made.rank)):
+            rows = np.flatnonzero(long & (src >= 0) & (dst >= 0))
+            np.minimum.at(share, np.searchsorted(pairs, src[rows] * t.ranks + dst[rows]), most / length[rows])
+        hit = share < 1
+        held = np.zeros(len(pairs), dtype=np.int64)  # moves of the fullest connection of a pair
+        _, where, number = np.unique(np.stack([pair, channel]), axis=1, return_index=True, return_counts=True)
+        np.maximum.at(held, pair[where], number)
+        if (np.minimum(budget, held)[hit] <= 1).any():
             break
-        held = np.bincount(made.of[done.role != LOCAL], minlength=len(length))
-        acts_of = np.zeros(len(budget), dtype=np.int64)
-        np.maximum.at(acts_of, wrong, held[made.of[rows]])
-        budget[hit] = np.maximum(1, np.minimum(budget, acts_of * most // np.maximum(worst, 1))[hit])
-        budget[hit] = np.maximum(1, budget[hit] - 1)
+        budget[hit] = np.maximum(1, (np.minimum(budget, held)[hit] * share[hit]).astype(np.int64) - 1)
     raise InputError(
         f"{limits.executor} takes {most} steps a thread block; with what this schedule has to wait for some have more, "
-        "however they are split (fewer pieces or chunks)"
+        f"however they are split (fewer pieces or chunks{', no --fuse' if fuse else ''})"
     )
 
 

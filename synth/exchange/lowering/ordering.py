@@ -48,10 +48,10 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
     clocks = int((np.diff(start) * np.diff(first)).max(initial=0))
     if clocks > MOST_CLOCKS:
         raise InputError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
-    columns: Any = [np.ascontiguousarray(getattr(done, name)[by_rank]) for name in (
-        "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset", "count")]  # fmt: skip
+    rows = done.taken(by_rank)
+    columns = rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
-    number = blocks.of[by_rank] - first[done.rank[by_rank]]
+    number = blocks.of[by_rank] - first[rows.rank]
     count, dep_tb, dep_step = _depend(start, first, number, *columns, READS, WRITES, base)
     return _laid_out(by_rank, blocks, count, dep_tb, dep_step, first)
 
