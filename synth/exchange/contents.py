@@ -193,6 +193,13 @@ def _bit(rank: int, word: int) -> Any:
     return np.uint64(1) << np.uint64(rank % 64) if rank // 64 == word else np.uint64(0)
 
 
+def _everyone(ranks: int) -> npt.NDArray[np.uint64]:
+    """The set of all ranks as a row of words."""
+    bits = np.zeros((ranks + 63) // 64 * 64, dtype=np.uint8)
+    bits[:ranks] = 1
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What the collective promises, a row a chunk of an output: ``rank`` whose output, ``offset`` there, ``chunk`` and
@@ -235,8 +242,7 @@ def lacking(algorithm: Algorithm, where: Cells, found: Contents, promise: Wanted
     summed = is_row & ~single & (found.row_cause[row] == 0) & (found.row_chunk[row] == promise.chunk)
     full = np.zeros(len(held), dtype=bool)
     if len(found.row_set):
-        every = np.bitwise_count(found.row_set).sum(axis=1) == algorithm.ranks
-        full[summed] = every[row[summed]]
+        full[summed] = np.all(found.row_set == _everyone(algorithm.ranks), axis=1)[row[summed]]
     if algorithm.ranks == 1:
         full |= held == 1 + promise.chunk
     wrong: IntArray = np.flatnonzero(~(good | spoilt | full))

@@ -81,26 +81,24 @@ def read(path: Path, collective: str | None = None, root: int | None = None) -> 
 
 def read_stream(stream: IO[bytes], source: str, collective: str | None = None, root: int | None = None) -> MscclFile:
     """The same from an open binary stream; ``source`` is what messages call it."""
-    reader = _Reader()
+    reader, found = _Reader(), None
     try:
-        _feed(stream, reader)
-    except _TooMany:
-        reader.faults.append(Fault("", f"more than {MOST_FAULTS} faults; the rest of the file was not read"))
-    if reader.faults:
+        if _feed(stream, reader):
+            found = _Making(reader, collective, root).file()
+    except _EnoughError:
+        if len(reader.faults) > MOST_FAULTS:
+            reader.faults.append(Fault("", f"more than {MOST_FAULTS} faults; the rest of the file was not read"))
+    if found is None:
         raise InputError(reader.faults, source)
-    made = _Making(reader, collective, root)
-    found = made.file()
-    if made.faults or found is None:
-        raise InputError(made.faults, source)
     return found
 
 
-class _TooMany(Exception):
-    """Enough is wrong."""
+class _EnoughError(Exception):
+    """What follows is not worth reading."""
 
 
-def _feed(stream: IO[bytes], reader: _Reader) -> None:
-    """Parse the stream piece by piece; what is no XML ends the reading with one fault more."""
+def _feed(stream: IO[bytes], reader: _Reader) -> bool:
+    """Parse the stream piece by piece; whether it was read to its end. What is no XML is one fault more."""
     parser: Any = create_parser(forbid_dtd=True, forbid_entities=True, forbid_external=True)
     parser.setContentHandler(reader)
     parser.setErrorHandler(ErrorHandler())  # raises
@@ -112,16 +110,19 @@ def _feed(stream: IO[bytes], reader: _Reader) -> None:
             total += len(piece)
             if total > MOST_BYTES:
                 reader.fault("", f"is larger than {MOST_BYTES // 2**20} MiB")
-                return
+                return False
             text.decode(piece)
             before = reader.events
             parser.feed(piece)
             quiet = 0 if reader.events > before else quiet + len(piece)
             if quiet > MOST_TAG:
                 reader.fault(f"line {parser.getLineNumber()}", f"a tag or comment of more than {MOST_TAG} bytes")
-                return
+                return False
         text.decode(b"", True)
         parser.close()
+        if not total:
+            reader.fault("", "is no XML: it is empty")
+        return bool(reader.algo_line)
     except UnicodeDecodeError as error:
         reader.fault("", f"is not UTF-8 ({error.reason})")
     except DefusedXmlException as error:
@@ -131,6 +132,7 @@ def _feed(stream: IO[bytes], reader: _Reader) -> None:
         reader.fault(f"line {error.getLineNumber()}", f"is no XML: {error.getMessage()}")
     except SAXException as error:
         reader.fault("", f"is no XML: {abridged(str(error))}")
+    return False
 
 
 @dataclass
@@ -168,7 +170,7 @@ class _Reader(ContentHandler):
     def fault(self, path: str, message: str, value: Any = None) -> None:
         self.faults.append(Fault(path, message, value, value is not None))
         if len(self.faults) > MOST_FAULTS:
-            raise _TooMany
+            raise _EnoughError
 
     @property
     def _line(self) -> int:
@@ -181,9 +183,11 @@ class _Reader(ContentHandler):
         self._open.append(name)
         if len(self._open) > 16:
             self.fault(f"line {self._line}", "elements lie in each other more than 16 deep")
-            raise _TooMany
+            raise _EnoughError
         if name not in PARENT:
             self.fault(f"line {self._line}", f"<{abridged(name)}> is no element of MSCCL XML")
+            if parent is None:
+                raise _EnoughError
         elif PARENT[name] != parent:
             where = f"in <{PARENT[name]}>" if PARENT[name] else "outermost"
             self.fault(f"line {self._line}", f"<{name}> must stand {where}")
@@ -247,7 +251,7 @@ class _Reader(ContentHandler):
         block.last += 1
         if len(column["line"]) > MOST_STEPS:
             self.fault(place, f"more than {MOST_STEPS} steps")
-            raise _TooMany
+            raise _EnoughError
 
     def _number(self, attrs: Any, key: str, place: str, least: int, most: int = MOST_NUMBER) -> int | None:
         text = attrs.get(key)
@@ -368,6 +372,8 @@ class _Making:
         """By number, every number from 0 on there once."""
         seen: dict[int, Any] = {}
         for one in found:
+            if one.number is None:  # reported when it was read
+                return []
             if one.number in seen:
                 self.faults.append(
                     Fault(f"line {one.line}, {what} {one.number}", f"stands in line {seen[one.number].line} already")

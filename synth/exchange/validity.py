@@ -244,10 +244,9 @@ def _message_faults(a: Algorithm, steps: Steps, found: order.Messages) -> Iterat
                 channel = int(a.tb_channel[block])
                 rank, peer = int(steps.rank[more]), int((a.tb_send if more == last.get(key) else a.tb_recv)[block])
                 ends = f"{rank} to {peer}" if sends[key] > receives[key] else f"{peer} to {rank}"
-                words = (
-                    f"the last of {sends[key]} sends from gpu {ends} on channel {channel}, for {receives[key]} receives"
-                )
-                faults.append(Fault(place(a, more), words))
+                which = "send" if sends[key] > receives[key] else "receive"
+                words = f"gpu {ends} on channel {channel}: {sends[key]} sends, {receives[key]} receives"
+                faults.append(Fault(place(a, more), f"{words}; this is the last {which}"))
     else:
         for k in np.flatnonzero(a.count[found.send] != a.count[found.recv]).tolist():
             send, recv = int(found.send[k]), int(found.recv[k])
@@ -277,7 +276,9 @@ def _race_faults(a: Algorithm, where: Cells, steps: Steps, racing: IntArray) -> 
     faults = []
     for first, then, cell in racing[:MOST_LISTED].tolist():
         one, other = (_access(a, where, steps, step, cell) for step in (first, then))
-        faults.append(Fault(place(a, then), f"race: {other}, {place(a, first)} {one}, and neither waits for the other"))
+        faults.append(
+            Fault(place(a, then), f"race: it {other}, {place(a, first)} {one}, and neither waits for the other")
+        )
     yield from _listed(faults, len(racing), "races")
 
 
