@@ -111,6 +111,8 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
     """
     if len(transfers.piece_part) > TAGS:
         raise InputError(f"{len(transfers.piece_part):,} pieces; ASTRA-sim takes tags modulo {TAGS:,}")
+    if len(transfers.piece_bytes) and transfers.piece_bytes.min() < 1:
+        raise InputError("there is a piece without a byte; ASTRA-sim sends none")
     others = sorted(rank for rank in _ranks_there(prefix) if rank >= transfers.ranks)
     if others:
         raise InputError(
@@ -304,10 +306,9 @@ def read(prefix: Path) -> Trace:
     there = _ranks_there(prefix)
     if not there:
         raise InputError(f"there is no file {file_of(prefix, 0)}")
-    missing = sorted(set(range(max(there) + 1 if max(there) <= 2 * len(there) else 1)) - set(there))
     if len(set(there)) != max(there) + 1:
-        absent = f"{file_of(prefix, missing[0]).name} is missing" if missing else "there are gaps"
-        raise InputError(f"{prefix.name}.<rank>.et: ranks up to {max(there)} are there, but {absent}")
+        missing = min(set(range(len(there) + 1)) - set(there))
+        raise InputError(f"{prefix.name}.{max(there)}.et is there, but {prefix.name}.{missing}.et is missing")
     reading = _Reading(prefix, len(there))
     for rank in range(reading.ranks):
         path = file_of(prefix, rank)

@@ -17,6 +17,7 @@ def schedule(
     root: int | None = None,
 ) -> Transfers:
     """``moves``: (step, part, src, dst, adds), each moving all ``split`` pieces of the part one after the other."""
+    part_bytes = max(part_bytes, split)
     size = part_bytes // split
     rows = sorted(
         (step * split + k, parts.index(part) * split + k, src, dst, adds)
