@@ -76,16 +76,6 @@ class Block:
     puts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # channel -> segments of its puts
 
 
-@dataclass(frozen=True)
-class Move:
-    """What one GPU read from or wrote to another: spans are those of the first unit's value."""
-
-    src: int
-    dst: int
-    values: tuple[Value | None, ...]
-    adds: bool
-
-
 def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
     """All that is wrong with a plan, at most :data:`FEW` places of a kind.
 
@@ -97,7 +87,9 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
 
 
 class Replay:
-    """One replay; ``moves`` are what went from GPU to GPU, in the order of the replay."""
+    """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``began`` and
+    ``used``: the operation, counted through, that moved it and the one that first added it up or copied it, or the
+    next one; ``adding``: the moves that were added up."""
 
     def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
         if plan.unsupported:
@@ -112,7 +104,10 @@ class Replay:
         self.found: list[Fault] = []
         self.kinds: dict[str, int] = defaultdict(int)
         self.moves: list[tuple[int, int, tuple[Value | None, ...]]] = []
+        self.began: list[int] = []
+        self.used: dict[int, int] = {}
         self.adding: set[int] = set()
+        self.done = 0
         self._clocks()
         self._channels()
         self.memory: dict[tuple[int, str], list[Cell]] = {}
@@ -188,13 +183,11 @@ class Replay:
             raise UnsupportedError(f"more than {MOST_UNITS:,} chunks are more than can be replayed")
         wide_in = self.collective in ("reduce_scatter", "alltoall", "scatter")
         wide_out = self.collective in ("allgather", "alltoall", "gather")
-        parts = ranks if wide_in or wide_out or self.collective == "allreduce" else 1
         each = gpus[0].chunks["i"] // (ranks if wide_in else 1) if self.collective != "allreduce" else 0
         right = {"i": each * (ranks if wide_in else 1), "o": each * (ranks if wide_out else 1)}
         if self.collective == "allreduce":
             right = {"i": gpus[0].chunks["i"], "o": gpus[0].chunks["i"]}
         self.each = (each if self.collective != "allreduce" else right["i"]) * u
-        del parts
         for rank, gpu in enumerate(gpus):
             if {"i": gpu.chunks["i"], "o": gpu.chunks["o"]} != right or not self.each:
                 self.fault(
@@ -378,6 +371,7 @@ class Replay:
 
     def _access(self, block: Block, op: Op) -> None:
         place = self._place(block)
+        self.done += 1
         self._overlaps(op, place)
         if op.channel_type == "port":
             sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
@@ -399,7 +393,7 @@ class Replay:
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
         if len(values) > 1:
-            self.adding.update(cell.came_by for s in op.src for cell in self._at(s) if cell.came_by >= 0)
+            self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
         for s, found in zip(op.src, values, strict=True):
             if s.rank != block.rank:
                 self._moved(s.rank, block.rank, found, adds=len(values) > 1)
@@ -433,6 +427,7 @@ class Replay:
 
     def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
         self.moves.append((src, dst, tuple(values)))
+        self.began.append(self.done)
         if adds:
             self.adding.add(len(self.moves) - 1)
         return len(self.moves) - 1
@@ -452,6 +447,8 @@ class Replay:
             if cell.value is None:
                 self.fault(stamp[2], "uninitialised", f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
+            if cell.came_by >= 0:
+                self.used.setdefault(cell.came_by, self.done)
             found.append(cell.value)
         return found
 
