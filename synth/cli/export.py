@@ -10,6 +10,7 @@ import typer
 
 from synth.cli.options import grouped
 from synth.cli.output import console, errors
+from synth.exchange.formats import FORMATS
 from synth.quantities import count
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ PLACE = typer.Option("--in-place/--out-of-place", help="One buffer for input and
 class Running:
     """How an executor is to run a schedule."""
 
-    executor: Annotated[str | None, typer.Option(help="azure, msccl (XML). Default: the format's first.")] = None
+    executor: Annotated[str | None, typer.Option(help="azure, msccl (XML), mscclpp. Default: the format's.")] = None
     in_place: Annotated[bool, PLACE] = False
     channels: Annotated[int, typer.Option(min=1, help="Channels that two ranks' moves are spread over.")] = 1
     instances: Annotated[int, typer.Option(min=1, help="Copies side by side, each on its share of the data.")] = 1
@@ -49,9 +50,7 @@ class Modelling:
 def export(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record."),
     out: Path = typer.Option(..., "--out", "-o", help="The file to write."),
-    form: str = typer.Option(
-        None, "--format", "-f", help="msccl-xml, csv, mps, lp or cpsat. Default: by the file's suffix."
-    ),
+    form: str = typer.Option(None, "--format", "-f", help=f"{', '.join(FORMATS)}. Default: by the file's suffix."),
     running: Running = Running(),
     modelling: Modelling = Modelling(),
 ) -> None:
@@ -77,22 +76,12 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
 
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
-    from synth.exchange.exporting import algorithm_of, transfers_of
+    from synth.exchange.exporting import transfers_of, write_schedule
     from synth.exchange.lowering import Wish
-    from synth.family import load
 
     transfers = transfers_of(record)
-    errors.print(
-        f"{transfers.collective} over {transfers.ranks} ranks, {count(len(transfers.piece))} moves", markup=False
-    )
-    if chosen.of == "transfers":
-        load(chosen.target)(transfers, out)
-        return
+    moves = count(len(transfers.piece))
+    errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
     wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse)
-    algorithm, executor, notes = algorithm_of(transfers, chosen, how.executor, wish, how.check)
-    for note in notes:
-        errors.print(f"synth: {note}", markup=False, soft_wrap=True)
-    load(chosen.target)(algorithm, out, executor)
-    blocks = count(len(algorithm.tb_rank))
-    words = f"{count(algorithm.steps)} steps in {blocks} thread blocks, {algorithm.chunks} chunks a part"
-    errors.print(f"for {executor}: {words}{'' if how.check else '; not checked'}", markup=False, soft_wrap=True)
+    for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
+        errors.print(note, markup=False, soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synth.api import method_options
@@ -10,14 +10,17 @@ from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
 from synth.exchange import executors, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.formats import FORMATS, Format
-from synth.exchange.lowering import Wish, limits_of, lower
+from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.transfers import Transfers
 from synth.family import get_family, load
 from synth.options import RunOptions, as_text
+from synth.quantities import count
 from synth.record import Record
 from synth.solvers import writing
 from synth.solvers.writing import Form
 from synth.verification import replay
+
+PLAIN = Wish()
 
 
 def format_of(name: str | None, path: Path) -> Format:
@@ -51,28 +54,78 @@ def transfers_of(record: Record) -> Transfers:
     return made
 
 
-def algorithm_of(
-    transfers: Transfers, form: Format, executor: str | None, wish: Wish, checks: bool = True
-) -> tuple[Algorithm, str, list[str]]:
-    """The algorithm that makes these moves on an executor (default: the format's first), the executor, and what was
-    changed on the way, in words. It has passed the check that other people's algorithms have to pass, and holds the
-    executor's limits, unless ``checks`` is off.
+def write_schedule(
+    transfers: Transfers, form: Format, path: Path, executor: str | None = None, wish: Wish = PLAIN, checks: bool = True
+) -> list[str]:
+    """Write the moves in a format of schedules for an executor (default: the format's first), as wished where the
+    format leaves a choice; returns what is worth knowing, in words.
 
-    Raises :class:`InputError` for an executor that does not read the format, and where a limit cannot be kept.
+    Raises :class:`InputError` for an executor that does not read the format, where a limit cannot be kept, where what
+    would be written does not pass the check of its format, and where the file cannot be written.
     """
-    name = executor or form.executors[0]
-    if name not in form.executors:
-        fitting = ", ".join(form.executors)
-        raise InputError([Fault("--executor", f"{form.name} is read by {fitting}", name, True)])
-    algorithm, notes = lower(transfers, limits_of(executors.executor(name)), wish)
+    name = executor or (form.executors[0] if form.executors else None)
+    if name is not None and name not in form.executors:
+        readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
+        raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
+    write = load(form.target)
+    try:
+        match form.of:
+            case "algorithm":
+                assert name is not None
+                algorithm, notes = algorithm_of(transfers, name, wish, checks)
+                write(algorithm, path, name)
+                return notes
+            case "plan":
+                whole, notes = in_chunks(transfers, wish.chunks)
+                write(whole, path, in_place=wish.in_place, instances=wish.instances)
+                return notes
+            case "traces":
+                return _write_traces(transfers, path, write, checks)
+        write(transfers, path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(error.filename or path)) from None
+    return []
+
+
+def algorithm_of(
+    transfers: Transfers, executor: str, wish: Wish = PLAIN, checks: bool = True
+) -> tuple[Algorithm, list[str]]:
+    """The algorithm that makes these moves on an executor, and what is worth knowing, in words. It has passed the check
+    that other people's algorithms have to pass, and holds the executor's limits, unless ``checks`` is off.
+
+    Raises :class:`InputError` where a limit cannot be kept.
+    """
+    algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
     if checks:
         try:
-            faults = [*executors.faults(name, algorithm), *validity.check(algorithm).faults]
+            faults = [*executors.faults(executor, algorithm), *validity.check(algorithm).faults]
         except InputError as error:
             raise InputError(f"{error}; --no-check writes it unchecked") from None
         if faults:
             raise InputError(faults)
-    return algorithm, name, notes
+    notes.append(
+        f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
+        f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
+    )
+    return algorithm, notes
+
+
+def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
+    """Traces below a prefix, read back and replayed, and how a simulator finds them."""
+    from synth.exchange import chakra, chakra_check
+
+    prefix = path.with_suffix("") if path.suffix == ".et" else path
+    paths = write(transfers, prefix)
+    if checks:
+        faults = chakra_check.faults(chakra.read(prefix))
+        if faults:
+            for one in paths:
+                one.unlink()
+            raise InputError(faults)
+    lines = chakra.system_lines(transfers.collective, prefix.name)
+    return [
+        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; ASTRA-sim's system file: {' '.join(lines.split())}"
+    ]
 
 
 def write_model(

@@ -6,7 +6,8 @@ after the other and writes down what every rank does, ``channels`` gives every s
 step of a receive and the send that follows it, and ``ordering`` puts in the dependences that are needed.
 """
 
+from synth.exchange.lowering.chunking import in_chunks
 from synth.exchange.lowering.limits import Limits, limits_of
 from synth.exchange.lowering.lower import Wish, lower
 
-__all__ = ["Limits", "Wish", "limits_of", "lower"]
+__all__ = ["Limits", "Wish", "in_chunks", "limits_of", "lower"]

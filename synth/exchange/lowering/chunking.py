@@ -114,3 +114,17 @@ def copied(found: Chunked, instances: int) -> tuple[Chunked, IntArray]:
     moves = _of_pieces(t.taken(rows), of, t.piece[rows] * k + copy)
     offset = found.offset[of] * k + nth * found.count[of]
     return Chunked(found.chunks * k, offset, found.count[of], moves, found.notes), copy
+
+
+def in_chunks(transfers: Transfers, wanted: int | None) -> tuple[Transfers, list[str]]:
+    """The moves with chunks in the place of bytes, without the pieces that rounding leaves nothing of; beside them what
+    was rounded, in words."""
+    cut = chunked(transfers, wanted, MOST_CHUNKS)
+    t, kept = cut.moves, np.flatnonzero(cut.count > 0)
+    number = np.full(len(cut.count), -1, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    moves = replace(
+        t, part_bytes=cut.chunks, piece_part=t.piece_part[kept], piece_offset=cut.offset[kept],
+        piece_bytes=cut.count[kept], piece=number[t.piece],
+    )  # fmt: skip
+    return moves, list(cut.notes)
