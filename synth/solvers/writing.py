@@ -6,6 +6,7 @@ offered is written and :class:`Written` leaves the method; the ones before it ar
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -69,13 +70,21 @@ def offer(kind: Kind, model: Any) -> None:
 
 def _write_pyomo(model: Any, path: Path, form: Form) -> None:
     import pyomo.environ  # noqa: F401  (registers the writers)
+    from pyomo.repn.plugins.lp_writer import LPWriter
 
     if form == "cpsat":
         raise InputError("this model is a mathematical program, not one of CP-SAT: --format mps or lp")
-    with path.open("w"):  # an error of the path in the words of the system
-        pass
-    options: dict[str, Any] = {"symbolic_solver_labels": True}
-    model.write(str(path), format="lp_v2" if form == "lp" else "mps", io_options=options)
+    with path.open("w", encoding="utf-8") as file:  # an error of the path in the words of the system
+        if form == "lp":
+            LPWriter().write(model, file, symbolic_solver_labels=True)
+            return
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it warns of a constant objective, for which it writes a placeholder
+    try:
+        model.write(str(path), format="mps", io_options={"symbolic_solver_labels": True})
+    finally:
+        logger.setLevel(level)
 
 
 def _write_highs(highs: Any, path: Path, form: Form) -> None:
