@@ -161,6 +161,8 @@ def write_model(
     instance = record.find_instance()
     with writing.instead_of_solving(path, form, number):
         try:
-            method.load()(instance, options)
+            outcome = method.load()(instance, options)
         except (UnsupportedError, SizeLimitError) as error:
             raise InputError(str(error), source) from None
+        if outcome.termination in ("unsupported", "size_limit"):
+            raise InputError(outcome.message or outcome.termination, source)

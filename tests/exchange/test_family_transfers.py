@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import synth
 from exchange.possession import replayed
 from models.fabric.small_machines import machine, schedule_of
+
+import synth
 from synth.errors import InputError
 from synth.exchange.exporting import transfers_of
 from synth.exchange.transfers import Transfers, seconds

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exchange.possession import Run, expected
 
 import synth
-from exchange.possession import Run, expected
 from synth.exchange import chakra, executors, msccl_xml, mscclpp, mscclpp_check, validity
 from synth.exchange.algorithm import COLLECTIVES, Algorithm
 from synth.exchange.chakra_check import faults as trace_faults
@@ -58,10 +58,10 @@ def round_trip(where: dict[str, Any], collective: str, folder: Path) -> None:
         for in_place in (False, True):
             wish = Wish(in_place=in_place, fuse=in_place, instances=1 + in_place)
             try:
-                algorithm, _ = algorithm_of(t, name, wish)
+                algorithm, notes = algorithm_of(t, name, wish)
             except synth.errors.InputError:
                 wish = Wish(in_place=in_place, chunks=6)
-                algorithm, _ = algorithm_of(t, name, wish)
+                algorithm, notes = algorithm_of(t, name, wish)
             file = folder / f"{name}-{in_place}.xml"
             msccl_xml.write(algorithm, file, name)
             read = msccl_xml.read(file)
@@ -69,7 +69,7 @@ def round_trip(where: dict[str, Any], collective: str, folder: Path) -> None:
             assert executors.faults(name, read.algorithm, read.written) == []
             same(read.algorithm, algorithm)
             assert validity.check(read.algorithm).ok
-            if len(t.piece) <= PIECES and not wish.chunks:
+            if len(t.piece) <= PIECES and not any("rounded" in note for note in notes):
                 run = Run(read.algorithm, Random(0))
                 run.run()
                 assert expected(t, algorithm.chunks) <= run.messages <= expected(t, algorithm.chunks, needed=False)
