@@ -8,6 +8,7 @@ from synth.options import Parameter, read_int
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+_FILE = Parameter("file", str, None, "the algorithm's file", question=True)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -42,6 +43,7 @@ FAMILY = Family(
         _reference("direct", "every rank sends to every other at once"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
+        _reference("imported", "an executor's algorithm from a file (MSCCL XML), on this machine", _FILE),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),
 )  # fmt: skip
