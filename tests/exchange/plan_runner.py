@@ -1,6 +1,6 @@
 """A GPU executor in miniature, written from MSCCL++'s kernel and not from our reader: it runs a plan's JSON on numbers,
-thread blocks in random order, what goes over ports landing when it likes; data in a segment between two meetings of a
-thread block's threads move chunk by chunk in random order too."""
+thread blocks in random order, and in a segment between two meetings of a thread block's threads data chunk by chunk in
+random order too."""
 
 from __future__ import annotations
 
@@ -32,12 +32,7 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
             memory[r, "i"][:] = given[r]
     channels = [{kind: _ids(g, kind) for kind in ("memory", "port")} for g in gpus]
     signals: dict[tuple[int, str, int], int] = defaultdict(int)  # at the receiving end
-    wires: dict[tuple[int, int, int], list[Any]] = defaultdict(list)  # what is under way over a port channel
-    threads = [
-        {"rank": r, "tb": tb, "next": 0, "data": [], "running": False}
-        for r, g in enumerate(gpus)
-        for tb in g["threadblocks"]
-    ]
+    threads = [{"rank": r, "tb": tb, "next": 0, "data": []} for r, g in enumerate(gpus) for tb in g["threadblocks"]]
     barriers: dict[tuple[int, int], list[Any]] = defaultdict(list)
 
     def other(rank: int, kind: str, channel: int) -> tuple[int, str, int]:
@@ -61,10 +56,7 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
                 return False
         elif name in ("signal", "rlxsignal"):
             for c in ids:
-                if kind == "port":
-                    wires[r, t["next"] * 0 + c, 0].append(("signal", other(r, kind, c)))
-                else:
-                    signals[other(r, kind, c)] += 1
+                signals[other(r, kind, c)] += 1
         elif name in ("wait", "rlxwait"):
             if any(signals[r, kind, c] < 1 for c in ids):
                 return False
@@ -86,14 +78,12 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
         else:
             src = [_place(x, tb, r, kind, gpus) for x in op["src_buff"]]
             dst = [_place(x, tb, r, kind, gpus) for x in op["dst_buff"]]
-            if kind == "port":
+            if name == "pwsf":  # the port has moved the data when it is done
                 if t["data"]:
-                    return False  # the thread that hands over to the port has no data of its own to move
+                    return False
                 for s, d, c in zip(src, dst, ids, strict=True):
-                    wires[r, c, 0].append(("data", s, d))
-                    wires[r, c, 0].append(("signal", other(r, kind, c)))
-                if any(wires[r, c, 0] for c in ids) and not all(_drain(wires[r, c, 0], memory, signals) for c in ids):
-                    raise AssertionError
+                    memory[d[0], d[1]][d[2] : d[2] + s[3]] = memory[s[0], s[1]][s[2] : s[2] + s[3]]
+                    signals[other(r, kind, c)] += 1
             elif name in ("put", "copy"):
                 for s, d in zip(src, dst, strict=True):
                     t["data"] += [_mover(memory, [s], d, k) for k in range(s[3])]
@@ -107,25 +97,11 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
     while True:
         chance.shuffle(threads)
         moved = [advance(t) for t in threads]
-        under_way = [key for key, wire in wires.items() if wire]
-        if under_way:
-            _drain(wires[chance.choice(under_way)], memory, signals)
-        elif not any(moved) and not any(t["data"] for t in threads):
+        if not any(moved) and not any(t["data"] for t in threads):
             break
     if any(t["next"] < len(t["tb"]["ops"]) for t in threads) or any(signals.values()):
         return False
     return all(_right(memory[r, "o"], given, r, n, collective, root) for r in range(n))
-
-
-def _drain(wire: list[Any], memory: dict[Any, Any], signals: dict[Any, int]) -> bool:
-    while wire:
-        what, *rest = wire.pop(0)
-        if what == "data":
-            s, d = rest
-            memory[d[0], d[1]][d[2] : d[2] + s[3]] = memory[s[0], s[1]][s[2] : s[2] + s[3]]
-        else:
-            signals[rest[0]] += 1
-    return True
 
 
 def _mover(memory: dict[Any, Any], sources: list[Any], d: Any, k: int) -> Any:

@@ -81,12 +81,7 @@ def test_one_thread_block_runs_a_ring_step_in_five_operations() -> None:
     plan = mscclpp.plan(ring_allgather(3), thread_blocks=1)
     names = [op["name"] for op in plan["gpus"][0]["threadblocks"][0]["ops"]]
     step = ["put", "nop", "signal", "wait", "nop"]
-    assert names == ["rlxsignal", "rlxwait", "nop", *step, *step[:-1], "copy"] or names[:8] == [
-        "rlxsignal",
-        "rlxwait",
-        "nop",
-        *step,
-    ]
+    assert names == ["rlxsignal", "rlxwait", "nop", *step, *step, "copy"]
 
 
 def test_groups_grow_where_a_thread_block_would_pass_a_limit() -> None:
@@ -99,9 +94,7 @@ def test_groups_grow_where_a_thread_block_would_pass_a_limit() -> None:
 
 def test_limits_that_cannot_be_kept_are_named() -> None:
     star = schedule("broadcast", 18, [(0, 0, 0, r, False) for r in range(1, 18)], [0], root=0)
-    with pytest.raises(
-        InputError, match=r"gpu 0 has more than MAX_CHANNEL = 16 memory channels \(with 1 groups of the 1"
-    ):
+    with pytest.raises(InputError, match=r"gpu 0 has more than MAX_CHANNEL = 16 memory channels"):
         mscclpp.plan(star)
     with pytest.raises(InputError, match="MAX_OPERATION = 64"):
         mscclpp.plan(ring_allreduce(16), thread_blocks=1, most_blocks=1)
@@ -132,10 +125,10 @@ def test_what_arrives_out_of_order_on_one_channel() -> None:
 
 
 def test_a_wasteful_copy_goes_over_scratch() -> None:
-    """Rank 2 gets the whole from 0 and from 1, at once: two puts to one place would be a race."""
-    t = schedule("broadcast", 3, [(0, 0, 0, 1, False), (1, 0, 1, 2, False), (1, 0, 0, 2, False)], [0], root=0)
-    plan = mscclpp.plan(t)
-    assert plan["gpus"][2]["scratch_chunks"] > 0
+    """Rank 3 gets the whole from 1 and from 2, at once: two puts to one place would be a race."""
+    moves = [(0, 0, 0, 1, False), (0, 0, 0, 2, False), (1, 0, 1, 3, False), (1, 0, 2, 3, False)]
+    plan = mscclpp.plan(schedule("broadcast", 4, moves, [0], root=0))
+    assert plan["gpus"][3]["scratch_chunks"] == 2
     assert all(outcome(plan, "broadcast", seed) for seed in range(5))
 
 
