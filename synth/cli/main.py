@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from synth.cli import batch, catalogue, inspect, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, inspect, make, reproduce, solve, study, tour
 from synth.errors import InputError, abridged
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
+app.command("export")(export.export)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

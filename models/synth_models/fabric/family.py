@@ -21,7 +21,7 @@ FAMILY = Family(
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
-            suited="instance:suited", series="views.series:series"),
+            suited="instance:suited", series="views.series:series", transfers="views.transfers:transfers"),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
         "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",
