@@ -40,14 +40,17 @@ class Goal:
 
     @classmethod
     def of(cls, plan: Plan, collective: str | None, root: int | None) -> Goal:
-        """The goal of a plan: ``collective`` (our name) or what the plan says. Raises :class:`UnsupportedError`."""
+        """The goal of a plan: ``collective`` (our name) and ``root``, or what the plan says.
+
+        Raises :class:`UnsupportedError` for a collective that is not known.
+        """
         found = collective or COLLECTIVES.get(plan.collective)
         if found is None or found not in COLLECTIVES.values():
             known = ", ".join(COLLECTIVES.values())
             raise UnsupportedError(
                 f"collective {plan.collective[:40]!r} is none of {known}: say which it is meant to be"
             )
-        return cls(plan, found, root or 0)
+        return cls(plan, found, next((r for r in (root, plan.root) if r is not None), 0))
 
     @property
     def sums(self) -> bool:

@@ -52,7 +52,8 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Plan:
-    """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks)."""
+    """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks).
+    ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it."""
 
     name: str
     collective: str
@@ -61,6 +62,7 @@ class Plan:
     units: int
     gpus: Sequence[Gpu]
     unsupported: Sequence[str] = ()
+    root: int | None = None
 
     def place(self, rank: int, block: int, op: int) -> str:
         """Where an operation stands, for a message."""

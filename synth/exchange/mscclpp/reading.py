@@ -82,13 +82,14 @@ class _Reading:
         if self.units > 4096:
             self.values.fault("tbg_info", "thread block groups of too many sizes to be replayed")
             self.units = 1
+        root = self.values.whole(stored, "root", 0, max(len(gpus) - 1, 0), "root") if "root" in stored else None
         if self.values.faults and not gpus:
             raise InputError(self.values.faults)
         heads = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         if self.values.faults:
             raise InputError(self.values.faults)
-        return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()))
+        return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()), root)
 
     def head(self, gpu: Any, rank: int, ranks: int) -> Head:
         """What other GPUs refer to."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 from synth.errors import Fault, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal, Value
@@ -303,14 +302,3 @@ class Replay:
                         if order[reader[0]] < reader[1]:
                             self.fault(reader[2], "ended", f"reads {late}")
                             break
-
-
-def described(plan: Plan) -> dict[str, Any]:
-    """Figures of a plan, for a person."""
-    ops = [op for gpu in plan.gpus for block in gpu.blocks for op in block]
-    return {
-        "gpus": len(plan.gpus),
-        "thread blocks": sum(len(gpu.blocks) for gpu in plan.gpus),
-        "operations": len(ops),
-        "most operations of a thread block": max((len(block) for gpu in plan.gpus for block in gpu.blocks), default=0),
-    }

@@ -137,6 +137,7 @@ class _Writer:
             "name": f"{t.name} ({t.ranks} gpus)",
             "collective": THEIR_NAMES[t.collective],
             "protocol": "Simple",
+            **({} if t.root is None else {"root": t.root}),  # for us: the executor does not read it
             "inplace": self.in_place,
             "reuse_resources": False,
             "num_threads_per_block": 1024,
