@@ -126,12 +126,12 @@ def _demand_valid(algorithm: Algorithm, executor: str) -> None:
 
 def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
     """Traces below a prefix, read back and replayed, and how a simulator finds them."""
-    from synth.exchange import chakra, chakra_check
+    from synth.exchange import chakra
 
     prefix = path.with_suffix("") if path.suffix == ".et" else path
     paths = write(transfers, prefix)
     if checks:
-        faults = chakra_check.faults(chakra.read(prefix))
+        faults = chakra.faults(chakra.read(prefix))
         if faults:
             for one in paths:
                 one.unlink()

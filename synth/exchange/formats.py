@@ -44,7 +44,7 @@ FORMATS = {
     for one in (
         Format("msccl-xml", ".xml", "an algorithm for MSCCL: thread blocks and steps", "algorithm",
                "synth.exchange.msccl_xml:write", ("azure", "msccl")),
-        Format("mscclpp", ".json", "a plan for MSCCL++'s executor", "plan", "synth.exchange.mscclpp_writer:write",
+        Format("mscclpp", ".json", "a plan for MSCCL++'s executor", "plan", "synth.exchange.mscclpp:write",
                ("mscclpp",)),
         Format("chakra", ".et", "Chakra traces, a file a rank: a custom collective for ASTRA-sim", "traces",
                "synth.exchange.chakra:write"),

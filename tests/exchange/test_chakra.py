@@ -13,9 +13,8 @@ from exchange.by_hand import EVERY, ring_allgather, ring_allreduce, schedule
 
 from synth.errors import InputError
 from synth.exchange import chakra
-from synth.exchange.chakra_check import faults
-from synth.exchange.chakra_messages import GlobalMetadata, Node, read_messages, write_message
-from synth.exchange.chakra_schedule import transfers
+from synth.exchange.chakra import faults, transfers
+from synth.exchange.chakra.messages import GlobalMetadata, Node, read_messages, write_message
 from synth.exchange.transfers import Transfers
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import InputError
-from synth.exchange.chakra import Trace
-from synth.exchange.chakra_check import faults, matched, ordered
-from synth.exchange.chakra_messages import RECV
+from synth.exchange.chakra.check import faults, matched, ordered
+from synth.exchange.chakra.messages import RECV
+from synth.exchange.chakra.trace import Trace
 from synth.exchange.dataflow import carried
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import Fault
-from synth.exchange.chakra import Pieces, Trace
-from synth.exchange.chakra_messages import COMP, RECV, SEND
+from synth.exchange.chakra.messages import COMP, RECV, SEND
+from synth.exchange.chakra.trace import Pieces, Trace
 from synth.kernels import jit
 
 IntArray = npt.NDArray[np.int64]

@@ -16,29 +16,24 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from synth.errors import Fault, InputError
-from synth.exchange.mscclpp import (
-    MAX_BUFFERS,
-    MAX_CHANNEL,
-    MAX_CHANNEL_PER_OPERATION,
-    MAX_OPERATION,
-    MOST_CHUNKS,
-    parse,
-)
-from synth.exchange.mscclpp_check import COLLECTIVES, SUMS, faults
+from synth.exchange.mscclpp.blocks import Block
+from synth.exchange.mscclpp.goals import COLLECTIVES, SUMS
+from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
+from synth.exchange.mscclpp.reading import parse
+from synth.exchange.mscclpp.replay import faults
 from synth.exchange.transfers import Transfers
 from synth.textfile import write_atomically
 
 MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}
-Place = tuple[str, int]  # buffer and first chunk
 
 
 def write(transfers: Transfers, path: Path, **options: Any) -> None:
@@ -114,65 +109,17 @@ def _cut(t: Transfers, instances: int) -> Transfers:
     )
 
 
-@dataclass
-class _Block:
-    """A thread block in the making: operations, its channels and remote buffers by their numbers on the GPU, and what
-    its threads have done since they last met."""
-
-    ops: list[dict[str, Any]] = field(default_factory=list)
-    channels: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
-    buffers: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
-    waited: bool = False
-    touched: list[tuple[str, int, int, bool]] = field(default_factory=list)
-
-    def meet(self) -> None:
-        self.ops.append({"name": "nop"})
-        self.waited, self.touched = False, []
-
-    def access(self, op: dict[str, Any], spans: Sequence[tuple[str, int, int, bool]]) -> None:
-        """An operation on local ``spans`` (buffer, first, size, written), behind a ``nop`` where it needs one."""
-        clash = any(
-            a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2] and (a[3] or b[3])
-            for a in self.touched
-            for b in spans
-        )
-        if self.waited or clash:
-            self.meet()
-        self.ops.append(op)
-        self.touched += spans
-
-    def signals(self, name: str, ids: Sequence[tuple[str, int]]) -> None:
-        """Signals or waits over channels (type, number in the block), as few operations as there can be."""
-        gives = name.endswith("signal")
-        if gives and self.touched and ids:
-            self.meet()
-        for kind in ("memory", "port"):
-            left = [i for k, i in ids if k == kind]
-            while left:
-                now: list[int] = []
-                for i in list(left):
-                    if i not in now and len(now) < MAX_CHANNEL_PER_OPERATION:
-                        now.append(i)
-                        left.remove(i)
-                self.ops.append({"name": name, "channel_ids": now, "channel_type": kind})
-        self.waited |= bool(ids) and not gives
-
-
 class _Writer:
     def __init__(self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool) -> None:
         self.t, self.groups, self.in_place, self.node, self.staged = t, groups, in_place, node, staged
-        self.each = t.part_bytes
-        self.sums = t.collective in SUMS
-        self.swaps = in_place and t.collective == "alltoall"  # what arrives lands where what is sent lies
-        self.scratch = [0] * t.ranks
-        self.slots: dict[tuple[int, int], int] = {}
+        self.at = Layout(t, in_place)
         self.peers: list[dict[str, list[int]]] = [{"memory": [], "port": []} for _ in range(t.ranks)]
         self.remote: list[dict[tuple[int, str, str], int]] = [{} for _ in range(t.ranks)]
         self.state: dict[tuple[int, int], Place] = {}
 
     def plan(self) -> dict[str, Any]:
         t = self.t
-        chunks = self.sizes()
+        chunks = self.at.sizes()
         if max(chunks) > MOST_CHUNKS:
             raise InputError(f"{max(chunks):,} chunks, more than {MOST_CHUNKS:,}: the pieces fit no coarser grid")
         blocks = self.dealt()
@@ -181,7 +128,7 @@ class _Writer:
         for (group, rank), block in blocks.items():
             self.run(block, group, rank)
         self.own_parts(blocks)
-        if self.swaps:
+        if self.at.swaps:
             self.swapped(blocks)
         gpus = [
             self.gpu(rank, [b for (_, r), b in sorted(blocks.items()) if r == rank], chunks) for rank in range(t.ranks)
@@ -190,6 +137,7 @@ class _Writer:
             "name": f"{t.name} ({t.ranks} gpus)",
             "collective": THEIR_NAMES[t.collective],
             "protocol": "Simple",
+            **({} if t.root is None else {"root": t.root}),  # for us: the executor does not read it
             "inplace": self.in_place,
             "reuse_resources": False,
             "num_threads_per_block": 1024,
@@ -200,65 +148,16 @@ class _Writer:
             "gpus": gpus,
         }
 
-    # -------------------------------------------------------------------------------------------- where everything is
-
-    def sizes(self) -> tuple[int, int]:
-        """Input and output chunks; the executor divides by both, so that they stand for every rank."""
-        wide, name = self.each * self.t.ranks, self.t.collective
-        return (
-            wide if name in ("reduce_scatter", "alltoall", "scatter") else self.each,
-            wide if name in ("allgather", "alltoall", "gather") else self.each,
-        )
-
-    def own(self, rank: int, piece: int) -> Place:
-        """Where a rank's own data of a piece lie."""
-        part, offset = int(self.t.piece_part[piece]), int(self.t.piece_offset[piece])
-        if self.t.collective == "alltoall":
-            return "i", part % self.t.ranks * self.each + offset
-        if self.t.collective in ("reduce_scatter", "scatter"):
-            return "i", part * self.each + offset
-        return "i", offset
-
-    def final(self, rank: int, piece: int) -> Place | None:
-        """Where a piece ends, if it ends at this rank."""
-        part, offset = int(self.t.piece_part[piece]), int(self.t.piece_offset[piece])
-        match self.t.collective:
-            case "allgather":
-                return "o", part * self.each + offset
-            case "gather":
-                return ("o", part * self.each + offset) if rank == self.t.root else None
-            case "alltoall":
-                return ("o", part // self.t.ranks * self.each + offset) if part % self.t.ranks == rank else None
-            case "reduce_scatter" | "scatter":
-                return ("o", offset) if part == rank else None
-            case "reduce":
-                return ("o", offset) if rank == self.t.root else None
-            case _:
-                return "o", offset
-
-    def slot(self, rank: int, size: int) -> int:
-        self.scratch[rank] += size
-        return self.scratch[rank] - size
-
-    def store(self, rank: int, piece: int) -> Place:
-        """Where a rank keeps a piece that it has received or added up: its end, or a place of its own in scratch."""
-        end = self.final(rank, piece)
-        if end is not None and not self.swaps:
-            return end
-        if (rank, piece) not in self.slots:
-            self.slots[rank, piece] = self.slot(rank, int(self.t.piece_bytes[piece]))
-        return "s", self.slots[rank, piece]
-
     def place_of(self, k: int) -> Place:
         """Where a transfer lands."""
         dst, piece = int(self.t.dst[k]), int(self.t.piece[k])
         if self.t.adds[k] or self.staged:
-            return "s", self.slot(dst, int(self.t.piece_bytes[piece]))
-        return self.store(dst, piece)
+            return "s", self.at.slot(dst, int(self.t.piece_bytes[piece]))
+        return self.at.store(dst, piece)
 
     # ---------------------------------------------------------------------------------------------------- thread blocks
 
-    def dealt(self) -> dict[tuple[int, int], _Block]:
+    def dealt(self) -> dict[tuple[int, int], Block]:
         """A thread block for every group and rank that has anything to do, and the transfers of each group and pair."""
         t = self.t
         self.members: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -268,13 +167,13 @@ class _Writer:
             self.members[group, src].append(k)
             self.members[group, dst].append(k)
             self.pairs[group, src, dst].append(k)
-        blocks = {key: _Block() for key in sorted(self.members)}
+        blocks = {key: Block() for key in sorted(self.members)}
         for rank in range(t.ranks):
             if not any(r == rank for _, r in blocks):
-                blocks[0, rank] = _Block()
+                blocks[0, rank] = Block()
         return blocks
 
-    def numbered(self, blocks: dict[tuple[int, int], _Block]) -> None:
+    def numbered(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Channels: for every group and pair one, counted alike at both ends."""
         self.channel: dict[tuple[int, int, int], tuple[str, int]] = {}
         ends = sorted({key for group, src, dst in self.pairs for key in ((group, src, dst), (group, dst, src))})
@@ -287,7 +186,7 @@ class _Writer:
                 raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} {kind} channels")
             self.channel[group, rank, peer] = kind, len(mine) - 1
 
-    def run(self, block: _Block, group: int, rank: int) -> None:
+    def run(self, block: Block, group: int, rank: int) -> None:
         """The events of a thread block: waits (0), what is done with what came (1), starts (2), in runs."""
         t = self.t
         mine = self.members[group, rank]
@@ -324,7 +223,7 @@ class _Writer:
                     found.append((due, k))
         return found
 
-    def arrive(self, block: _Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:
+    def arrive(self, block: Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:
         t = self.t
         waits = [k for kind, k in arrivals if kind == 0]
         block.signals("wait", [self.channel[group, rank, int(t.src[k])] for k in waits])
@@ -338,16 +237,16 @@ class _Writer:
             elif kind == 1:
                 if piece in pending:
                     self.add(block, rank, piece, pending.pop(piece))
-                store = self.store(rank, piece)
+                store = self.at.store(rank, piece)
                 if self.landing[k] != store:
                     self.copy(block, self.landing[k], store, int(t.piece_bytes[piece]))
                 self.state[rank, piece] = store
         for piece, slots in pending.items():
             self.add(block, rank, piece, slots)
 
-    def add(self, block: _Block, rank: int, piece: int, slots: list[int]) -> None:
+    def add(self, block: Block, rank: int, piece: int, slots: list[int]) -> None:
         size = int(self.t.piece_bytes[piece])
-        state, store = self.state.get((rank, piece), self.own(rank, piece)), self.store(rank, piece)
+        state, store = self.state.get((rank, piece), self.at.own(piece)), self.at.store(rank, piece)
         sources = [state, *(("s", slot) for slot in slots)]
         op = {
             "name": "re",
@@ -358,7 +257,7 @@ class _Writer:
         block.access(op, [(b, i, size, False) for b, i in sources] + [(*store, size, True)])
         self.state[rank, piece] = store
 
-    def copy(self, block: _Block, source: Place, to: Place, size: int) -> None:
+    def copy(self, block: Block, source: Place, to: Place, size: int) -> None:
         op = {
             "name": "copy",
             "src_buff": [{"type": source[0], "index": source[1], "size": size}],
@@ -366,12 +265,12 @@ class _Writer:
         }
         block.access(op, [(*source, size, False), (*to, size, True)])
 
-    def start(self, block: _Block, group: int, rank: int, starts: list[int]) -> None:
+    def start(self, block: Block, group: int, rank: int, starts: list[int]) -> None:
         """Puts, as many in one operation as it may have, and their signals."""
         t = self.t
         batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
         for k in starts:
-            source = self.state.get((rank, int(t.piece[k])), self.own(rank, int(t.piece[k])))
+            source = self.state.get((rank, int(t.piece[k])), self.at.own(int(t.piece[k])))
             kind, _ = self.channel[group, rank, int(t.dst[k])]
             batch = batches[kind, source[0]]
             if not batch or len(batch[-1]) == MAX_CHANNEL_PER_OPERATION:
@@ -383,13 +282,13 @@ class _Writer:
         over_memory = [self.channel[group, rank, int(t.dst[k])] for k in starts]
         block.signals("signal", [end for end in over_memory if end[0] == "memory"])
 
-    def put(self, block: _Block, group: int, rank: int, kind: str, several: list[int]) -> None:
+    def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
         t = self.t
         src, dst, ids, spans = [], [], [], []
         for k in several:
             piece, peer = int(t.piece[k]), int(t.dst[k])
             size = int(t.piece_bytes[piece])
-            buffer, index = self.state.get((rank, piece), self.own(rank, piece))
+            buffer, index = self.state.get((rank, piece), self.at.own(piece))
             src.append({"type": buffer, "index": index, "size": size})
             spans.append((buffer, index, size, False))
             to, place = self.landing[k]
@@ -400,7 +299,7 @@ class _Writer:
             op["channel_ids"] = ids
         block.access({**op, "channel_type": kind}, spans)
 
-    def buffer(self, block: _Block, rank: int, peer: int, buffer: str, kind: str) -> int:
+    def buffer(self, block: Block, rank: int, peer: int, buffer: str, kind: str) -> int:
         """The number, in the thread block, of a peer's buffer."""
         table = self.remote[rank]
         number = table.setdefault((peer, buffer, kind), len(table))
@@ -413,10 +312,10 @@ class _Writer:
 
     # ----------------------------------------------------------------------------------------------- a rank's own data
 
-    def own_parts(self, blocks: dict[tuple[int, int], _Block]) -> None:
+    def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
-        t, each = self.t, self.each
-        if self.in_place or (self.sums and t.ranks > 1):
+        t, each = self.t, self.t.part_bytes
+        if self.in_place or (t.collective in SUMS and t.ranks > 1):
             return
         for rank in range(t.ranks):
             block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
@@ -437,7 +336,7 @@ class _Writer:
             for source, to in ends:
                 self.copy(block, ("i", source), ("o", to), each)
 
-    def swapped(self, blocks: dict[tuple[int, int], _Block]) -> None:
+    def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
         """In place, what came to its end is copied there when all that lay there has left."""
         t = self.t
         for rank in range(t.ranks):
@@ -447,14 +346,14 @@ class _Writer:
                 block.waited, block.touched = False, []
             for piece in np.flatnonzero(t.piece_part % t.ranks == rank).tolist():
                 if (rank, piece) in self.state:
-                    end = self.final(rank, piece)
+                    end = self.at.final(rank, piece)
                     assert end is not None
                     block = dict(mine).get(piece % self.groups, mine[0][1])
                     self.copy(block, self.state[rank, piece], end, int(t.piece_bytes[piece]))
 
-    def gpu(self, rank: int, blocks: list[_Block], chunks: tuple[int, int]) -> dict[str, Any]:
-        if self.scratch[rank] > MOST_CHUNKS:
-            raise InputError(f"gpu {rank} needs {self.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
+    def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
+        if self.at.scratch[rank] > MOST_CHUNKS:
+            raise InputError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
         made = []
         for number, block in enumerate(blocks):
             ops = block.ops or [{"name": "nop"}]
@@ -481,7 +380,7 @@ class _Writer:
             "id": rank,
             "input_chunks": chunks[0],
             "output_chunks": chunks[1],
-            "scratch_chunks": self.scratch[rank],
+            "scratch_chunks": self.at.scratch[rank],
             "channels": [{"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to],
             "remote_buffers": [
                 {"rank": peer, "type": buffer, "access_channel_types": [kind]}

@@ -23,6 +23,7 @@ COLLECTIVE_NUMBERS = {  # CollectiveCommType
     "alltoall": 6,
     "reduce_scatter": 7,
 }
+SCHEMA = "synth-transfers/1"  # of our metadata
 MOST_BYTES = 2**31 - 1  # of one message: protobuf's own limit
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
