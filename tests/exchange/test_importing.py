@@ -140,6 +140,25 @@ def test_every_format_ends_in_an_instance_that_can_be_solved(name: str, words: t
     assert record.bound > 0
 
 
+def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its commands, on samples by the names it gives them; its CSV file as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "synth/exchange/machines/README.md").read_text()
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
+    [own] = [text for kind, text in blocks if kind == "csv"]
+    Path("mine.csv").write_text(own)
+    shutil.copy(TOPO, "topo.txt")
+    shutil.copy(SAMPLES / "a100-topo.txt", "a100.txt")
+    lines = [line.partition("  #")[0].split() for kind, text in blocks if kind == "bash" for line in text.splitlines()]
+    assert len(lines) == 6
+    for line in lines:
+        done = CliRunner().invoke(app, line[1:])
+        assert done.exit_code == 0, (line, done.output, done.exception)
+    three = json.loads(Path("three.json").read_text())
+    assert sum(name.endswith(tuple(f"gpu{i}" for i in range(8))) for name in three["network"]["names"]) == 24
+    assert synth.read("instance.json").machine.nodes == 3
+
+
 def test_three_commands_from_topo_to_xml_as_the_readme_says(tmp_path: Path) -> None:
     """The lines of the README, run on a DGX-1's matrix: import, solve, export; the last skips until it exists."""
     block = next(part for part in (ROOT / "README.md").read_text().split("```") if "synth import topo.txt" in part)

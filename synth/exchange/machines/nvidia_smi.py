@@ -164,7 +164,7 @@ def _add_nvlinks(built: Builder, matrix: Matrix, number: Mapping[str, int], hint
         if found and int(found[1]):
             bonds.add_edge(a, b, count=int(found[1]))
     if not bonds and len(number) > 1:
-        built.unknown.append("whether there are NVLinks: no pair of GPUs shows any")
+        built.unknown.append("whether there are NVLinks: no pair of GPUs shows any (topo -mp never does)")
     switches = 0
     for island in nx.connected_components(bonds):
         part = bonds.subgraph(sorted(island, key=lambda gpu: number[gpu]))
@@ -228,7 +228,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         return
     alone = [gpu for gpu in matrix.gpus if not any(gpu in pair for pairs in known.values() for pair in pairs)]
     if alone and len(matrix.gpus) > 1:
-        built.unknown.append(f"how {listed(alone)} hang on PCIe: all their cells show NVLinks")
+        built.unknown.append(f"how {listed(alone)} hang on PCIe: all their cells show NVLinks (topo -mp shows it)")
     place = dict(number)
     for nic in matrix.devices:
         if nic not in number:

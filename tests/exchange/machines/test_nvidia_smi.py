@@ -63,7 +63,9 @@ def test_an_old_driver_says_soc_and_a_machine_may_have_no_nvlinks() -> None:
     links = [("gpu0", "pix0"), ("gpu1", "pix0"), ("gpu2", "pix1"), ("gpu3", "pix1")]
     named = [(u, v, "PIX", 1) for u, v in links] + [("pix1", "phb0", "PHB", 1), ("mlx4_0", "phb0", "PHB", 1)]
     assert lanes("k80-topo.txt") == both(*named, ("pix0", "sys0", "SYS", 1), ("phb0", "sys0", "SYS", 1))
-    assert sample("k80-topo.txt").unknown == ("whether there are NVLinks: no pair of GPUs shows any",)
+    assert sample("k80-topo.txt").unknown == (
+        "whether there are NVLinks: no pair of GPUs shows any (topo -mp never does)",
+    )
 
 
 def four(cells: dict[tuple[int, int], str], rest: str = "NODE") -> str:
@@ -79,7 +81,9 @@ def test_direct_or_by_a_switch_where_both_may_be() -> None:
     direct = read_text(text, "box.txt")
     assert links_of(direct) == both_ways(*((f"gpu{i}", f"gpu{j}", None, None) for i, j in combinations(range(4), 2)))
     assert "--nvlinks switch" in direct.assumed[0]
-    assert direct.unknown == ("how GPU0, GPU1, GPU2, GPU3 hang on PCIe: all their cells show NVLinks",)
+    assert direct.unknown == (
+        "how GPU0, GPU1, GPU2, GPU3 hang on PCIe: all their cells show NVLinks (topo -mp shows it)",
+    )
     switched = read_text(text, "box.txt", hints=Hints(nvlinks="switch"))
     assert links_of(switched) == both_ways(*((f"gpu{i}", "nvswitch", None, None) for i in range(4)))
     assert {link.lanes for link in switched.links} == {4}
