@@ -72,16 +72,24 @@ def _arrays(instance: object) -> tuple[list[int], list[int], list[float]]:
 
 
 def test_bad_files_and_options_end_in_words(tmp_path: Path) -> None:
-    (tmp_path / "bad.txt").write_text("\tGPU0\tGPU1\nGPU0\t X \tLAN\nGPU1\tLAN\t X \n")
-    text = run("import", "bad.txt", cwd=tmp_path, code=2).stderr
-    assert "synth: bad.txt: line 2, GPU0-GPU1 = 'LAN': must be one of X, NV#" in text
+    def refusal(*words: object) -> str:
+        done = CliRunner().invoke(app, ["import", *map(str, words)])
+        assert isinstance(done.exception, InputError), (words, done.output, done.exception)
+        return str(done.exception)
+
+    bad = tmp_path / "bad.txt"
+    bad.write_text("\tGPU0\tGPU1\nGPU0\t X \tLAN\nGPU1\tLAN\t X \n")
+    text = refusal(bad)
+    assert "bad.txt: line 2, GPU0-GPU1 = 'LAN': must be one of X, NV#" in text
     assert "line 3, GPU1-GPU0" in text
     for words, message in [
         (("--nvlinks", "maybe"), "--nvlinks = 'maybe': must be direct or switch"),
         (("--bandwidth", "NV=quick"), "--bandwidth = 'NV=quick': must be a rate"),
         (("--format", "lstopo"), "--format = 'lstopo': unknown; one of nvidia-smi"),
+        (("--family", "xtree", *NUMBERS, "chunks=1"), "--family = 'xtree': takes no machines; one of fabric"),
+        ((*NUMBERS, "-o", tmp_path), "cannot be written"),
     ]:
-        assert message in run("import", TOPO, *words, cwd=tmp_path, code=2).stderr
+        assert message in refusal(TOPO, *words)
 
 
 def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
@@ -157,22 +165,3 @@ def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pyte
     three = json.loads(Path("three.json").read_text())
     assert sum(name.endswith(tuple(f"gpu{i}" for i in range(8))) for name in three["network"]["names"]) == 24
     assert synth.read("instance.json").machine.nodes == 3
-
-
-def test_three_commands_from_topo_to_xml_as_the_readme_says(tmp_path: Path) -> None:
-    """The lines of the README, run on a DGX-1's matrix: import, solve, export; the last skips until it exists."""
-    block = next(part for part in (ROOT / "README.md").read_text().split("```") if "synth import topo.txt" in part)
-    lines = [line.partition("  #")[0].split() for line in block.splitlines() if line.startswith("synth ")]
-    assert [line[1] for line in lines] == ["import", "solve", "export"]
-    shutil.copy(TOPO, tmp_path / "topo.txt")
-    for line in lines[:2]:
-        run(*line[1:], cwd=tmp_path)
-    assert list(tmp_path.glob("results/fabric/*/*.json"))
-    if "│ export " not in run("--help", cwd=tmp_path).stdout:
-        pytest.skip("synth export is not there yet")
-    run(*lines[2][1:], cwd=tmp_path)
-    written = next(word for word in lines[2] if word.endswith(".xml"))
-    text = (tmp_path / written).read_text()
-    assert re.search(r"<algo [^>]*ngpus=\"8\"", text)
-    checked = run("check", written, cwd=tmp_path)
-    assert "1 algorithms hold" in checked.stdout
