@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.exchange.machines.formats import FORMATS
+from synth.exchange.machines.formats import FORMATS, read
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPO = SAMPLES / "dgx1-topo.txt"
@@ -109,7 +109,7 @@ def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
         ("format", "synth-instance/1", "is no machine file: format must be 'synth-machine/1'"),
         ("source", 3, "source = 3: must be a text"),
         ("unknown", "much", "unknown = 'much': must be a list of texts"),
-        ("switching", "magic", "switching"),
+        ("switching", "magic", "switching = 'magic': must be one of cut_through, store_and_forward"),
         ("network", [], "network: must be an object of the kind links"),
     ]:
         (tmp_path / "m.json").write_text(json.dumps(raw | {key: value}))
@@ -120,6 +120,34 @@ def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
     text = faults(machine=machine, bytes=8)
     assert "network.links[0].bandwidth = -1: must be > 0" in text
     assert "network.links[1].dst = 99: link to nowhere" in text
+
+
+def test_what_is_ours_already_is_said_so(tmp_path: Path) -> None:
+    run("import", TOPO, *NUMBERS, "-o", "m.json", cwd=tmp_path)
+    (tmp_path / "i.json").write_text(synth.make("fabric", machine="dgx1", bytes=8).to_json())
+    for name, message in (("m.json", "is a machine file already"), ("i.json", "is an instance already")):
+        with pytest.raises(InputError, match=message):
+            read(tmp_path / name)
+
+
+def test_from_python(tmp_path: Path) -> None:
+    """A machine as read is a machine to make an instance of, once nothing of it is unknown."""
+    machine = read(SAMPLES / "teccl-input.json")
+    instance = synth.make("fabric", machine=machine, collective="alltoall", bytes=800)
+    assert instance.name == "teccl-input-alltoall-800B"
+    with pytest.raises(InputError, match=r"machine.*bandwidth: unknown for NV"):
+        synth.make("fabric", machine=read(TOPO), bytes=8)
+    with pytest.raises(InputError, match="is no machine file"):
+        synth.make("fabric", machine={"format": "mine"}, bytes=8)
+
+
+def test_te_ccl_switches_store_and_forward(tmp_path: Path) -> None:
+    """Its NDv2 of two chassis is our machine teccl-ndv2-2, way of switching included."""
+    (tmp_path / "in.json").write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}}')
+    theirs = synth.make("fabric", machine=read(tmp_path / "in.json"), bytes="15MB")
+    ours = synth.make("fabric", machine="teccl-ndv2-2", bytes="15MB")
+    assert theirs.switching == ours.switching
+    assert sorted(zip(*_arrays(theirs), strict=True)) == sorted(zip(*_arrays(ours), strict=True))
 
 
 @pytest.mark.parametrize(

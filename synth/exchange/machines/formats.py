@@ -58,6 +58,11 @@ _NOT_MACHINES = {
     "graphs": "NCCL's search result (NCCL_GRAPH_FILE): channels",
     "algo": "an MSCCL algorithm: steps of a schedule",
 }  # by the root of an XML file
+_OURS = {
+    '"synth-machine/1"': "a machine file already: synth make fabric machine=FILE …",
+    '"synth-instance/1"': "an instance already: synth solve FILE",
+}
+_HEAD = 1000
 
 
 def format_named(name: str) -> TopologyFormat | None:
@@ -102,6 +107,9 @@ def read_text(
     source = source or file_name
     known = ", ".join(one.name for one in FORMATS)
     chosen = recognised(text) if format_name is None else format_named(format_name)
+    own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
+    if format_name is None and own is not None:
+        raise InputError(f"is {own}", source)
     if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
         raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
     if chosen is None and format_name is None:
