@@ -54,7 +54,7 @@ def test_a_machine_file_and_an_instance_at_once_are_the_same_problem(tmp_path: P
     done = CliRunner().invoke(app, ["import", "-", *NUMBERS, *keys, "-o", "-"], input=TOPO.read_text())
     assert done.exit_code == 0, done.output
     made, direct = json.loads((tmp_path / "made.json").read_text()), json.loads(done.stdout)
-    assert made.pop("source").replace("dgx1-topo.txt", "-") == direct.pop("source")
+    assert made.pop("source").replace("dgx1-topo.txt", "standard input") == direct.pop("source")
     direct["network"]["names"] = made["network"]["names"]
     assert made == direct
     instance = synth.read(tmp_path / "made.json")
@@ -84,6 +84,7 @@ def test_bad_files_and_options_end_in_words(tmp_path: Path) -> None:
     assert "line 3, GPU1-GPU0" in text
     for words, message in [
         (("--nvlinks", "maybe"), "--nvlinks = 'maybe': must be direct or switch"),
+        (("--bandwidth", "NV=1e18"), "--bandwidth: times the number of bonded links must be in 1..1e+18 bytes/s"),
         (("--bandwidth", "NV=quick"), "--bandwidth = 'NV=quick': must be a rate"),
         (("--format", "lstopo"), "--format = 'lstopo': unknown; one of nvidia-smi"),
         (("--family", "xtree", *NUMBERS, "chunks=1"), "--family = 'xtree': takes no machines; one of fabric"),

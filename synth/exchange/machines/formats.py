@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
@@ -77,18 +78,23 @@ def recognised(text: str) -> TopologyFormat | None:
 
 def text_of(path: Path) -> str:
     """The file's text. Raises :class:`InputError` where it cannot be read or is larger than any format allows."""
-    most = max(one.most_bytes for one in FORMATS)
     try:
         with path.open("rb") as stream:
-            data = stream.read(most + 1)
+            return text_in(stream, str(path))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def text_in(stream: IO[bytes], source: str) -> str:
+    """The text of an open file. Raises :class:`InputError` where it is none or is larger than any format allows."""
+    most = max(one.most_bytes for one in FORMATS)
+    data = stream.read(most + 1)
     if len(data) > most:
-        raise InputError(f"is larger than {most:,} bytes, the most that is read", str(path))
+        raise InputError(f"is larger than {most:,} bytes, the most that is read", source)
     try:
         return decode(data).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"is no text: {error.reason} at byte {error.start}", str(path)) from None
+        raise InputError(f"is no text: {error.reason} at byte {error.start}", source) from None
 
 
 def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HINTS) -> Machine:
