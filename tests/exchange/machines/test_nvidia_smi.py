@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
+import networkx as nx
 import pytest
 from exchange.machines.reading import both_ways, links_of, refused, sample, text_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Hints
@@ -106,6 +109,52 @@ def test_cells_that_fit_no_tree_are_unknown_not_guessed() -> None:
     )
     assert {link.kind for link in machine.links} == {"NV"}
     assert any("fits no tree (GPU0-GPU2 is PHB" in word for word in machine.unknown)
+
+
+LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[list[str], dict[frozenset[str], str]]:
+    """Devices in a random hierarchy, and what the matrix says of every two: the lowest level that holds both, or NV1
+    for some pairs of GPUs."""
+    gpus, nics = draw(st.integers(1, 6)), draw(st.integers(0, 4))
+    devices = [f"GPU{i}" for i in range(gpus)] + [f"NIC{i}" for i in range(nics)]
+    place = {device: [draw(st.integers(0, 2)) for _ in LEVELS[:-1]] for device in devices}
+    cells = {}
+    for a, b in combinations(devices, 2):
+        shared = next((i for i in range(4) if place[a][i:] == place[b][i:]), 4)
+        bonded = a.startswith("GPU") and b.startswith("GPU") and draw(st.booleans())
+        cells[frozenset((a, b))] = "NV1" if bonded else LEVELS[shared]
+    return devices, cells
+
+
+@given(boxes(), st.sampled_from(["\t", "    "]))
+def test_any_hierarchy_is_read_back(box: tuple[list[str], dict[frozenset[str], str]], gap: str) -> None:
+    """In the tree that is read, the way between two devices goes up to the level of their cell and no higher; NVLinks
+    are the pairs that say so."""
+    devices, cells = box
+    rows = [gap + gap.join(devices) + gap + "CPU Affinity"]
+    rows += [
+        a + gap + gap.join(" X " if a == b else cells[frozenset((a, b))] for b in devices) + gap + "0-7"
+        for a in devices
+    ]
+    if len(devices) == 1:
+        assert "holds no link" in refused("\n".join(rows))
+        return
+    machine = read_text("\n".join(rows), "box.txt")
+    name = {device: device.lower() if device.startswith("GPU") else device for device in devices}
+    tree: nx.Graph[str] = nx.Graph()
+    for link in machine.links:
+        if link.kind != "NV":
+            tree.add_edge(machine.names[link.src], machine.names[link.dst], level=LEVELS.index(link.kind))
+    assert not tree or nx.is_forest(tree)
+    bonds = {frozenset((machine.names[e.src], machine.names[e.dst])) for e in machine.links if e.kind == "NV"}
+    assert bonds == {frozenset(name[d] for d in pair) for pair, cell in cells.items() if cell == "NV1"}
+    for pair, cell in cells.items():
+        if cell != "NV1":
+            way = nx.shortest_path(tree, *(name[device] for device in pair))
+            assert max(tree.edges[edge]["level"] for edge in nx.utils.pairwise(way)) == LEVELS.index(cell)
 
 
 GOOD = text_of("dgx1-topo.txt")
