@@ -17,6 +17,13 @@ a set of nodes that is a cut; for blocks from rank to rank it is the dual of the
 ``parts`` (``part`` of every node, each with a member): with price 1 between the parts, what is spread from one rank to
 all pays k - 1, as every other part has to be entered (a sum over all for one rank: left), and an allreduce 2 (k - 1):
 one-way gossip (the telegraph problem, Harary and Schwenk 1974).
+
+``timed`` (``price``, of a link in a step, one table or more; ``of``: the table of every way): a way is a block, an
+origin (in a reduction a contributor) and a goal, in the order of blocks, origins and goals. What goes one way pays at
+least the shortest distance in steps under its own table, waiting being free. A chunk that serves several ways with one
+crossing pays the sum of their tables, so a link's price is this sum, and over the blocks the greatest. The links then
+earn at most sum of r_s K_s, K_s being the worth of all links in step s, which is greatest if one step is long. This is
+the dual of the program in which chunks may be cut at will.
 """
 
 from __future__ import annotations
@@ -34,7 +41,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.parts.exact import exact
 
-ARGUMENTS = ("hops", "paths", "parts")
+ARGUMENTS = ("hops", "paths", "parts", "timed")
+MOST_PRICES = 2**22
 MOST_STEPS = 10_000
 MOST_CHUNKS = 2**31 - 1
 HIGHEST_PRICE = 2**31 - 1
@@ -100,6 +108,10 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
         one = np.ones(len(fabric.tail), dtype=np.int64)
         farthest = max(_farthest(fabric, one, origins, goals) for origins, goals in ways)
         return None if farthest > steps else f"no goal is farther than {farthest} links"
+    if argument == "timed":
+        needed, carried = _timed(instance, fabric, certificate, capacity, steps, rounds)
+        needed *= copies
+        return None if needed > carried else f"its links carry {carried}, and only {needed} have to pass them (timed)"
     price, pays = _priced(instance, fabric, certificate, ways)
     served = [way for way, pay in zip(ways, pays, strict=True) if pay]
     needed = copies * sum(pays)
@@ -109,8 +121,8 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
 
 def rounds_a_chunk(instance: FabricInstance, certificate: Mapping[str, Any]) -> Fraction:
     """The rounds that a chunk (as SCCL counts) costs at least in any number of steps, by ``paths`` or ``parts``; 0 for
-    ``hops``. Raises ``ValueError`` on what is no proof."""
-    if untrusted.choice(certificate, "argument", *ARGUMENTS) == "hops":
+    the others. Raises ``ValueError`` on what is no proof."""
+    if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed"):
         return Fraction(0)
     price, pays = _priced(instance, Fabric(instance), certificate, list(_ways(instance)))
     unit = len(instance.members) if instance.collective == "alltoall" else 1
@@ -179,3 +191,44 @@ def _carried(fabric: Fabric, price: IntArray, capacity: list[int], served: list[
         if h + g < steps:
             total += p * c * (rounds - h - g)
     return total
+
+
+def _timed(
+    instance: FabricInstance,
+    fabric: Fabric,
+    certificate: Mapping[str, Any],
+    capacity: list[int],
+    steps: int,
+    rounds: int,
+) -> tuple[int, int]:
+    """What one chunk of every block pays, and what the links earn."""
+    ways = [(b, u, v) for b, (origins, goals) in enumerate(_ways(instance)) for u in origins for v in goals if u != v]
+    price = untrusted.whole_numbers(certificate, "price", 0, HIGHEST_PRICE, (None, len(fabric.tail), steps))
+    if max(price.size, len(instance.blocks) * len(fabric.tail) * steps) > MOST_PRICES or not len(price):
+        raise ValueError(f"{price.size} prices")
+    of = untrusted.whole_numbers(certificate, "of", 0, len(price) - 1, (len(ways),))
+    distance: dict[tuple[int, int], IntArray] = {}
+    pays = 0
+    own = np.zeros((len(instance.blocks), *price.shape[1:]), dtype=np.int64)
+    for (b, u, v), table in zip(ways, of.tolist(), strict=True):
+        if (table, u) not in distance:
+            distance[table, u] = _in_steps(fabric, u, price[table])
+        far = int(distance[table, u][v])
+        if far >= NEVER:
+            raise ValueError(f"rank {v} is more than {steps} links from rank {u}: that is the argument hops")
+        pays += far
+        own[b] += price[table]
+    worth = own.max(axis=0)
+    earned = [untrusted.exact_dot(worth[:, s], np.array(capacity)) for s in range(steps)]
+    return pays, sum(earned) + (rounds - steps) * max(earned)
+
+
+def _in_steps(fabric: Fabric, origin: int, price: IntArray) -> IntArray:
+    """The least price of a way from the origin to every node, one link a step at most."""
+    found = np.where(fabric.mask([origin]), 0, NEVER)
+    for s in range(price.shape[1]):
+        after = found.copy()
+        there = found[fabric.tail] < NEVER
+        np.minimum.at(after, fabric.head[there], found[fabric.tail[there]] + price[there, s])
+        found = after
+    return found

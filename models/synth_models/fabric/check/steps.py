@@ -27,8 +27,8 @@ from synth_models.fabric.solution import Schedule
 MOST_SENDS = 2**24
 MOST_ROUNDS = 2**31 - 1
 MOST_FAULTS = 10
-SOLVER, HOPS, PATHS, PARTS = range(4)
-_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts"}
+SOLVER, HOPS, PATHS, PARTS, TIMED = range(5)
+_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts", TIMED: "timed"}
 
 Held = dict[tuple[int, int], int]
 """By (piece, rank): the contributions that the rank holds, as bits; 1 for what is no sum."""
@@ -36,7 +36,8 @@ Held = dict[tuple[int, int], int]
 
 def check_plan(instance: FabricInstance, schedule: Schedule) -> Verdict:
     """Replay the plan of a schedule: facts ``steps``, ``rounds``, ``chunks``, ``front`` (other plans beside it),
-    ``refuted`` (questions without an answer, and by what). Raises ``ValueError`` on numbers that are no plan. Linear in sends and steps."""
+    ``refuted`` (questions without an answer, and by what). Raises ``ValueError`` on numbers that are no plan. Linear in
+    sends and steps."""
     plan = schedule.plan
     rounds = whole_numbers(plan, "rounds", 1, MOST_ROUNDS).tolist()
     chunks = whole(plan, "chunks", 1, counting.MOST_CHUNKS)
@@ -204,6 +205,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
     rows = whole_numbers(plan, "refuted", 0, counting.MOST_CHUNKS, (None, 4)).tolist()
     length = iter(whole_numbers(plan, "refuted_length", 0, counting.HIGHEST_PRICE, (None, instance.machine.links)))
     part = iter(whole_numbers(plan, "refuted_part", 0, instance.machine.nodes - 1, (None, instance.machine.nodes)))
+    tables = _tables(instance, plan, [row[0] for row in rows if row[3] == TIMED])
     proven, wrong, unverified = [], [], []
     for steps, rounds, chunks, by in rows:
         question = f"{steps} steps, {rounds} rounds, {chunks} chunks"
@@ -217,12 +219,37 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
             certificate["length"] = next(length, np.zeros(0, dtype=np.int64))
         elif by == PARTS:
             certificate["part"] = next(part, np.zeros(0, dtype=np.int64))
+        elif by == TIMED:
+            certificate |= next(tables)
         fault = counting.fault_of(instance, (steps, rounds, chunks), certificate)
         if fault is None:
             proven.append(f"{question}: {_NAMES[by]}")
         else:
             wrong.append(f"it is not proven that {question} are impossible: {fault}")
     return proven, wrong, unverified
+
+
+def _tables(instance: FabricInstance, plan: Mapping[str, Any], steps: list[int]) -> Iterator[dict[str, Any]]:
+    """The prices in time of every refutation that has some: ``refuted_tables`` says how many tables each has,
+    ``refuted_of`` which table each way goes by."""
+    if not steps:
+        return
+    links = instance.machine.links
+    counts = whole_numbers(plan, "refuted_tables", 1, counting.MOST_PRICES, (len(steps),)).tolist()
+    price = np.asarray(plan["refuted_price"])
+    which = np.asarray(plan["refuted_of"])
+    if max(steps) > counting.MOST_STEPS or price.ndim != 1 or which.ndim != 1 or len(which) % len(steps):
+        raise ValueError("the prices of the refutations have no shape")
+    ways, at = len(which) // len(steps), 0
+    for k, (count, length) in enumerate(zip(counts, steps, strict=True)):
+        size = count * links * length
+        if at + size > len(price):
+            raise ValueError("there are fewer prices than the refutations need")
+        yield {
+            "price": price[at : at + size].reshape(count, links, length),
+            "of": which[k * ways : (k + 1) * ways],
+        }
+        at += size
 
 
 def _link(instance: FabricInstance, link: int) -> str:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth_models.fabric.check.counting import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
-from synth_models.fabric.check.steps import HOPS, PARTS, PATHS, SOLVER
+from synth_models.fabric.check.steps import HOPS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.programs.steps.deciding import Decided, Decider
@@ -32,7 +32,7 @@ from synth_models.fabric.solution import Schedule
 MANY = 10**6  # rounds, beside which it does not matter that the first and last cannot be used
 SLICE = 0.3  # part of the time that is left for one of several questions
 MOST_CORNER_STEPS = 3  # steps beyond the fewest that the front looks at unless told
-NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS}
+NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS, "timed": TIMED}
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
@@ -199,7 +199,7 @@ class Search:
 
     def front(self, steps: int | None, rounds: int | None, chunks: int | None) -> None:
         """Corners from the fewest steps on, until no plan of any number of steps has fewer rounds a chunk."""
-        extra = int(self.options.method.get("extra", 4))
+        extra = int(self.options.method.get("extra", 6))
         first = self.decider.fewest_steps
         best: Fraction | None = None
         floor = self.least_ratio()
@@ -234,10 +234,12 @@ class Search:
     def ended(self) -> Outcome:
         """The quickest corner's schedule, the front and the refutations beside it."""
         times = self.decider.build_s, self.decider.solve_s
+        ended: Termination = "time_limit" if self.undecided else "finished"
         if not self.corners:
             message = "; ".join(self.notes) or "no plan found"
-            ended = "time_limit" if self.undecided else "infeasible"
-            return Outcome(ended, message=message, build_s=times[0], solve_s=times[1])
+            return Outcome(
+                "time_limit" if self.undecided else "infeasible", message=message, build_s=times[0], solve_s=times[1]
+            )
         more = self._claims() | (self._front() if len(self.corners) > 1 else {})
         lanes = self.decider.lanes
         tried = [(plan, schedule_of(self.instance, lanes, plan, more)) for plan in self._cuttable()]
@@ -248,7 +250,6 @@ class Search:
                     f"{float(synchronous_seconds(self.instance, lanes, plan)):.6g} s step by step")  # fmt: skip
         told += [f"{_words(question)} are impossible: {self._whose(proof)}" for question, proof in self.claims]
         message = "; ".join(told + self.notes)
-        ended = "time_limit" if self.undecided else "finished"
         return Outcome(ended, schedule, message=message, build_s=times[0], solve_s=times[1])
 
     def _cuttable(self) -> list[Plan]:
@@ -270,7 +271,13 @@ class Search:
         rows = [(*question, NUMBER[proof["argument"]] if proof else SOLVER) for question, proof in self.claims]
         lengths = [proof["length"] for _, proof in self.claims if proof and proof["argument"] == "paths"]
         parts = [proof["part"] for _, proof in self.claims if proof and proof["argument"] == "parts"]
-        return {
+        timed = [proof for _, proof in self.claims if proof and proof["argument"] == "timed"]
+        tables = {
+            "refuted_tables": np.array([len(proof["price"]) for proof in timed], dtype=np.int64),
+            "refuted_price": np.concatenate([proof["price"].reshape(-1) for proof in timed] or [_NONE]),
+            "refuted_of": np.concatenate([proof["of"] for proof in timed] or [_NONE]),
+        }
+        return (tables if timed else {}) | {
             "refuted": np.array(rows, dtype=np.int64).reshape(-1, 4),
             "refuted_length": np.array(lengths, dtype=np.int64).reshape(-1, machine.links),
             "refuted_part": np.array(parts, dtype=np.int64).reshape(-1, machine.nodes),

@@ -1,4 +1,4 @@
-"""Looking for a proof by counting that a question has no answer; the check's own arithmetic decides whether it is one."""
+"""Looking for a proof by counting that a question has no answer; the check's arithmetic decides whether it is one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from synth_models.fabric.check.counting import Question, chunks_of_a_block, faul
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.relaxing import Relaxed, relaxed
 
 FINEST = 2520  # prices of a linear program are rounded to multiples of this part of the largest
+MOST_TIMED = 100  # steps up to which the relaxation is asked
 MOST_SUBSETS = 12  # members up to which all cuts in two are tried for an allreduce
 
 Certificate = Mapping[str, Any]
@@ -25,12 +27,14 @@ class Refuter:
     def __init__(self, instance: FabricInstance, lanes: Lanes) -> None:
         self.instance, self.lanes = instance, lanes
         self.known: list[Certificate] = [{"argument": "hops"}]
+        self._relaxed: dict[tuple[int, int], Relaxed | None] = {}
 
     def refuted(self, question: Question) -> Certificate | None:
         """A certificate that the question has no answer, if one is found by counting."""
         for certificate in self._candidates(question):
             if fault_of(self.instance, question, certificate) is None:
-                if not any(certificate is other for other in self.known):
+                timed = certificate["argument"] == "timed"  # good for its number of steps only
+                if not timed and not any(certificate is other for other in self.known):
                     self.known.insert(0, certificate)
                 return certificate
         return None
@@ -43,6 +47,18 @@ class Refuter:
             yield from self._cuts(question)
         if self._pairs:
             yield from self._prices(question)
+        yield from self._timed(question)
+
+    def _timed(self, question: Question) -> Iterator[Certificate]:
+        """The relaxation's prices, if it says that fewer chunks fit."""
+        steps, rounds, chunks = question
+        if steps > MOST_TIMED or len(self.instance.blocks) == 0:
+            return
+        if (steps, rounds) not in self._relaxed:
+            self._relaxed[steps, rounds] = relaxed(self.instance, self.lanes, steps, rounds)
+        found = self._relaxed[steps, rounds]
+        if found is not None and found.most < chunks_of_a_block(self.instance, chunks):
+            yield from found.certificates(self.instance, self.lanes)
 
     @cached_property
     def _pairs(self) -> bool:
@@ -100,7 +116,7 @@ class Refuter:
         """The least cut between a rank and the others, if less fits through it than has to pass."""
         import networkx as nx
 
-        graph = nx.DiGraph()
+        graph: Any = nx.DiGraph()
         lanes = self.lanes
         for u, v, c in zip(lanes.tail.tolist(), lanes.head.tolist(), room.tolist(), strict=True):
             graph.add_edge(u, v, capacity=c)
@@ -139,10 +155,10 @@ class Refuter:
         gain = np.zeros(size)
         for u, v in zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True):
             gain[where[u] + v] -= 1
-        bounds = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
+        bounds: Any = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
         paid = np.concatenate([np.maximum(room, 1e-3), np.zeros(size - count)])
         matrix = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
-        found = linprog(gain, matrix, np.zeros(number), paid[None, :], [1.0], bounds=bounds, method="highs")
+        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], [1.0], bounds=bounds, method="highs")
         if found.status == 0:
             price = found.x[:count]
             for parts in (1, 2, 3, 4, 6, 12, FINEST):
