@@ -162,7 +162,7 @@ class Decider:
         origins = [v for v in ends for _ in range(copies)]
         with _Building(self):
             model = trees.build(lanes, origins, self.instance.members, steps, rounds)
-        found = self._solved(model.program, lambda value: _plain(model.sends(value)), model.rounds, copies)
+        found = self._solved(model.program, _reader(model), model.rounds, copies)
         if reducing and isinstance(found, Plan):
             backwards = reversed_in_time([row[:3] for row in found.sends], steps)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
@@ -178,7 +178,7 @@ class Decider:
             chunks.setdefault(v, {})[u] = list(range(b * copies, (b + 1) * copies))
         with _Building(self):
             model = flows.build(lanes, chunks, steps, rounds)
-        found = self._solved(model.program, lambda value: _plain(model.sends(value)), model.rounds, copies)
+        found = self._solved(model.program, _reader(model), model.rounds, copies)
         if turned and isinstance(found, Plan):
             backwards = sorted((steps - 1 - s, i, e, False) for s, i, e, _ in found.sends)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
@@ -202,6 +202,10 @@ class Decider:
         found = self._solved(model.program, model.sends, model.rounds, chunks)
         if isinstance(found, Plan):
             return Decided("feasible", found, words=f"sums in place by {self.solver}")
+        useful = members * (members - 1)
+        if found and not self.copies_allowed and steps >= useful and chunks == 1:
+            words = f"{found.words}, and so in any number of steps: each that is of use lets one of {members} sums grow"
+            return replace(found, words=f"{words}, from 1 contribution to {members}")
         return found or Decided("limit")
 
     def _roots(self, chunks: int) -> Iterator[list[int | None]]:
@@ -220,7 +224,7 @@ class Decider:
         for fewer in range(1, half + 1):
             with _Hurry(self, 1.0 if fewer == half else QUICK), _Building(self):
                 model = trees.build(self.lanes, roots, self.instance.members, fewer, room)
-            found = self._solved(model.program, lambda value, m=model: _plain(m.sends(value)), model.rounds, len(roots))
+            found = self._solved(model.program, _reader(model), model.rounds, len(roots))
             if isinstance(found, Plan):
                 back = {pair: e for e, pair in enumerate(_ends(self.lanes))}
                 opposite = [back[v, u] for u, v in _ends(self.lanes)]
@@ -232,8 +236,9 @@ class Decider:
         return None
 
 
-def _plain(sends: Sequence[tuple[int, int, int]]) -> list[Row]:
-    return [(s, i, e, False) for s, i, e in sends]
+def _reader(model: trees.Trees | flows.Flows) -> Callable[[Sequence[int]], list[Row]]:
+    """What a model's point says is sent, as rows of a plan that add nothing."""
+    return lambda value: [(s, i, e, False) for s, i, e in model.sends(value)]
 
 
 def _ends(lanes: Lanes) -> list[tuple[int, int]]:

@@ -157,8 +157,9 @@ class Refuter:
             gain[where[u] + v] -= 1
         bounds: Any = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
         paid = np.concatenate([np.maximum(room, 1e-3), np.zeros(size - count)])
-        matrix = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
-        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], [1.0], bounds=bounds, method="highs")
+        matrix: Any = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
+        right: Any = [1.0]
+        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], right, bounds=bounds, method="highs")
         if found.status == 0:
             price = found.x[:count]
             for parts in (1, 2, 3, 4, 6, 12, FINEST):
