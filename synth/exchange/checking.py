@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +82,9 @@ def _plan(path: Path, collective: str | None, executor: str | None) -> Checked:
     """MSCCL++ plans have a module of their own."""
     if executor not in (None, "mscclpp"):
         raise InputError(f"is a plan for mscclpp, which {executor} does not read", str(path))
-    try:
-        check: Callable[[Path, str | None], Checked] = import_module("synth.exchange.mscclpp").check_file
-    except (ImportError, AttributeError):
-        raise InputError("plans of MSCCL++ cannot be checked", str(path)) from None
-    return check(path, collective)
+    from synth.exchange.mscclpp.checking import judge
+
+    return Checked(*judge(path, collective))
 
 
 def describe(read: msccl_xml.MscclFile, verdict: validity.Verdict) -> str:
