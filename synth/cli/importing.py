@@ -103,13 +103,14 @@ def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -
     import sys
     from dataclasses import replace
 
-    from synth.exchange.machines.formats import read, read_text
+    from synth.exchange.machines.formats import read, read_text, text_in
 
     if file == STDOUT:
-        machine = read_text(sys.stdin.read(), "stdin", format_name, hints)
+        machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", format_name, hints, "standard input")
     else:
         machine = read(file, format_name, hints)
-    machine = replace(machine, source=f"synth import {file.name} ({machine.source})")
+    shown = "standard input" if file == STDOUT else file.name
+    machine = replace(machine, source=f"synth import {shown} ({machine.source})")
     return machine if name is None else replace(machine, name=name)
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.exchange.machines.formats import FORMATS
+from synth.exchange.machines.formats import FORMATS, read
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPO = SAMPLES / "dgx1-topo.txt"
@@ -54,7 +54,7 @@ def test_a_machine_file_and_an_instance_at_once_are_the_same_problem(tmp_path: P
     done = CliRunner().invoke(app, ["import", "-", *NUMBERS, *keys, "-o", "-"], input=TOPO.read_text())
     assert done.exit_code == 0, done.output
     made, direct = json.loads((tmp_path / "made.json").read_text()), json.loads(done.stdout)
-    assert made.pop("source").replace("dgx1-topo.txt", "-") == direct.pop("source")
+    assert made.pop("source").replace("dgx1-topo.txt", "standard input") == direct.pop("source")
     direct["network"]["names"] = made["network"]["names"]
     assert made == direct
     instance = synth.read(tmp_path / "made.json")
@@ -72,16 +72,25 @@ def _arrays(instance: object) -> tuple[list[int], list[int], list[float]]:
 
 
 def test_bad_files_and_options_end_in_words(tmp_path: Path) -> None:
-    (tmp_path / "bad.txt").write_text("\tGPU0\tGPU1\nGPU0\t X \tLAN\nGPU1\tLAN\t X \n")
-    text = run("import", "bad.txt", cwd=tmp_path, code=2).stderr
-    assert "synth: bad.txt: line 2, GPU0-GPU1 = 'LAN': must be one of X, NV#" in text
+    def refusal(*words: object) -> str:
+        done = CliRunner().invoke(app, ["import", *map(str, words)])
+        assert isinstance(done.exception, InputError), (words, done.output, done.exception)
+        return str(done.exception)
+
+    bad = tmp_path / "bad.txt"
+    bad.write_text("\tGPU0\tGPU1\nGPU0\t X \tLAN\nGPU1\tLAN\t X \n")
+    text = refusal(bad)
+    assert "bad.txt: line 2, GPU0-GPU1 = 'LAN': must be one of X, NV#" in text
     assert "line 3, GPU1-GPU0" in text
     for words, message in [
         (("--nvlinks", "maybe"), "--nvlinks = 'maybe': must be direct or switch"),
+        (("--bandwidth", "NV=1e18"), "--bandwidth: times the number of bonded links must be in 1..1e+18 bytes/s"),
         (("--bandwidth", "NV=quick"), "--bandwidth = 'NV=quick': must be a rate"),
         (("--format", "lstopo"), "--format = 'lstopo': unknown; one of nvidia-smi"),
+        (("--family", "xtree", *NUMBERS, "chunks=1"), "--family = 'xtree': takes no machines; one of fabric"),
+        ((*NUMBERS, "-o", tmp_path), "cannot be written"),
     ]:
-        assert message in run("import", TOPO, *words, cwd=tmp_path, code=2).stderr
+        assert message in refusal(TOPO, *words)
 
 
 def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
@@ -101,7 +110,7 @@ def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
         ("format", "synth-instance/1", "is no machine file: format must be 'synth-machine/1'"),
         ("source", 3, "source = 3: must be a text"),
         ("unknown", "much", "unknown = 'much': must be a list of texts"),
-        ("switching", "magic", "switching"),
+        ("switching", "magic", "switching = 'magic': must be one of cut_through, store_and_forward"),
         ("network", [], "network: must be an object of the kind links"),
     ]:
         (tmp_path / "m.json").write_text(json.dumps(raw | {key: value}))
@@ -112,6 +121,34 @@ def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
     text = faults(machine=machine, bytes=8)
     assert "network.links[0].bandwidth = -1: must be > 0" in text
     assert "network.links[1].dst = 99: link to nowhere" in text
+
+
+def test_what_is_ours_already_is_said_so(tmp_path: Path) -> None:
+    run("import", TOPO, *NUMBERS, "-o", "m.json", cwd=tmp_path)
+    (tmp_path / "i.json").write_text(synth.make("fabric", machine="dgx1", bytes=8).to_json())
+    for name, message in (("m.json", "is a machine file already"), ("i.json", "is an instance already")):
+        with pytest.raises(InputError, match=message):
+            read(tmp_path / name)
+
+
+def test_from_python(tmp_path: Path) -> None:
+    """A machine as read is a machine to make an instance of, once nothing of it is unknown."""
+    machine = read(SAMPLES / "teccl-input.json")
+    instance = synth.make("fabric", machine=machine, collective="alltoall", bytes=800)
+    assert instance.name == "teccl-input-alltoall-800B"
+    with pytest.raises(InputError, match=r"machine.*bandwidth: unknown for NV"):
+        synth.make("fabric", machine=read(TOPO), bytes=8)
+    with pytest.raises(InputError, match="is no machine file"):
+        synth.make("fabric", machine={"format": "mine"}, bytes=8)
+
+
+def test_te_ccl_switches_store_and_forward(tmp_path: Path) -> None:
+    """Its NDv2 of two chassis is our machine teccl-ndv2-2, way of switching included."""
+    (tmp_path / "in.json").write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}}')
+    theirs = synth.make("fabric", machine=read(tmp_path / "in.json"), bytes="15MB")
+    ours = synth.make("fabric", machine="teccl-ndv2-2", bytes="15MB")
+    assert theirs.switching == ours.switching
+    assert sorted(zip(*_arrays(theirs), strict=True)) == sorted(zip(*_arrays(ours), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -140,20 +177,20 @@ def test_every_format_ends_in_an_instance_that_can_be_solved(name: str, words: t
     assert record.bound > 0
 
 
-def test_three_commands_from_topo_to_xml_as_the_readme_says(tmp_path: Path) -> None:
-    """The lines of the README, run on a DGX-1's matrix: import, solve, export; the last skips until it exists."""
-    block = next(part for part in (ROOT / "README.md").read_text().split("```") if "synth import topo.txt" in part)
-    lines = [line.partition("  #")[0].split() for line in block.splitlines() if line.startswith("synth ")]
-    assert [line[1] for line in lines] == ["import", "solve", "export"]
-    shutil.copy(TOPO, tmp_path / "topo.txt")
-    for line in lines[:2]:
-        run(*line[1:], cwd=tmp_path)
-    assert list(tmp_path.glob("results/fabric/*/*.json"))
-    if "│ export " not in run("--help", cwd=tmp_path).stdout:
-        pytest.skip("synth export is not there yet")
-    run(*lines[2][1:], cwd=tmp_path)
-    written = next(word for word in lines[2] if word.endswith(".xml"))
-    text = (tmp_path / written).read_text()
-    assert re.search(r"<algo [^>]*ngpus=\"8\"", text)
-    checked = run("check", written, cwd=tmp_path)
-    assert "1 algorithms hold" in checked.stdout
+def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of its commands, on samples by the names it gives them; its CSV file as it stands there."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "synth/exchange/machines/README.md").read_text()
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
+    [own] = [text for kind, text in blocks if kind == "csv"]
+    Path("mine.csv").write_text(own)
+    shutil.copy(TOPO, "topo.txt")
+    shutil.copy(SAMPLES / "a100-topo.txt", "a100.txt")
+    lines = [line.partition("  #")[0].split() for kind, text in blocks if kind == "bash" for line in text.splitlines()]
+    assert len(lines) == 6
+    for line in lines:
+        done = CliRunner().invoke(app, line[1:])
+        assert done.exit_code == 0, (line, done.output, done.exception)
+    three = json.loads(Path("three.json").read_text())
+    assert sum(name.endswith(tuple(f"gpu{i}" for i in range(8))) for name in three["network"]["names"]) == 24
+    assert synth.read("instance.json").machine.nodes == 3

@@ -12,7 +12,9 @@ from pydantic import BeforeValidator, Field
 
 from synth.csvfile import typed_rows
 from synth.errors import Fault, InputError
-from synth.exchange.machines.file import provenance, read_machine_file
+from synth.exchange.machines.completing import missing
+from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
+from synth.exchange.machines.machine import Machine as ReadMachine
 from synth.instance import Part
 from synth.making import Count, Flag, Listed, Positive, Size
 from synth.network.keys import NetworkKeys, links_of
@@ -27,6 +29,16 @@ _SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "sp
 _PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
 _ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies": "store_and_forward"}
 _COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
+
+
+def _raw_machine(value: Any) -> Any:
+    """What the readers of topology formats return, as a machine file holds it."""
+    if not isinstance(value, ReadMachine):
+        return value
+    unknown = missing(value)
+    if unknown:
+        raise ValueError("; ".join(map(str, unknown)))
+    return as_raw(value)
 
 
 class FabricKeys(NetworkKeys):
@@ -51,8 +63,10 @@ class FabricKeys(NetworkKeys):
         "machine=imported.json collective=allgather bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
     )
-    machine: str | dict[str, Any] | None = Field(
-        None, description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`"
+    machine: Annotated[str | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
+        None,
+        description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`; from Python also what "
+        "synth.exchange.machines.formats.read has read",
     )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
     links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
@@ -177,7 +191,7 @@ def _is_imported(machine: Any) -> bool:
 
 def _imported(machine: Any) -> dict[str, Any]:
     """The data of such a machine. Raises :class:`InputError`."""
-    return machine if isinstance(machine, dict) else read_machine_file(Path(machine))
+    return checked(machine, "machine") if isinstance(machine, dict) else read_machine_file(Path(machine))
 
 
 def _switching(keys: FabricKeys) -> dict[str, Any]:

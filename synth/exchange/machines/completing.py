@@ -135,7 +135,10 @@ def supplied(machine: Machine, given: Supplied) -> Machine:
                 faults.append(Fault(f"--{what}", f"no such class of links; there are {known}", kind, True))
         if "" in values and all(getattr(link, what) is not None for link in links):
             faults.append(Fault(f"--{what}", f"every {what} is known; a class by name (CLASS=…) replaces the file's"))
-        links = [_with(link, what, values) for link in links]
+        try:
+            links = [_with(link, what, values) for link in links]
+        except ValueError as error:
+            faults.append(Fault(f"--{what}", f"times the number of bonded links {error}"))
     if faults:
         raise InputError(faults)
     return replace(machine, links=tuple(links), given=machine.given + given.words)

@@ -8,11 +8,12 @@ JSON with the keys ``format``, ``name``, ``source`` (file and format), ``given``
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import Machine
+from synth.exchange.machines.machine import Machine, Switching
 from synth.instance import read_json
 from synth.textfile import dumps
 
@@ -54,10 +55,27 @@ def to_text(machine: Machine) -> str:
 
 def read_machine_file(path: Path) -> dict[str, Any]:
     """The file's data, its frame checked; the network is the instance's to check. Raises :class:`InputError`."""
-    raw, _ = read_json(path)
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, changed: int, size: int) -> dict[str, Any]:
+    if size > MOST_BYTES:
+        raise InputError(f"is larger than {MOST_BYTES:,} bytes, the most that is read", str(path))
+    return checked(read_json(path)[0], str(path))
+
+
+def checked(raw: Any, source: str) -> dict[str, Any]:
+    """The data of a machine file, its frame checked. Raises :class:`InputError`."""
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-        raise InputError(f"is no machine file: format must be {FORMAT!r} (synth import makes them)", str(path))
+        raise InputError(f"is no machine file: format must be {FORMAT!r} (synth import makes them)", source)
     faults = [Fault(key, "must be a text", raw.get(key), key in raw) for key in _TEXTS if not _text(raw.get(key))]
+    if _text(raw.get("switching")) and raw["switching"] not in get_args(Switching):
+        faults.append(Fault("switching", f"must be one of {', '.join(get_args(Switching))}", raw["switching"], True))
     for key in _LISTS:
         if not isinstance(raw.get(key), list) or not all(isinstance(word, str) for word in raw[key]):
             faults.append(Fault(key, "must be a list of texts", raw.get(key), key in raw))
@@ -65,7 +83,7 @@ def read_machine_file(path: Path) -> dict[str, Any]:
     if not isinstance(network, dict) or network.get("kind") != "links":
         faults.append(Fault("network", "must be an object of the kind links"))
     if faults:
-        raise InputError(faults, str(path))
+        raise InputError(faults, source)
     return raw
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
@@ -58,6 +59,11 @@ _NOT_MACHINES = {
     "graphs": "NCCL's search result (NCCL_GRAPH_FILE): channels",
     "algo": "an MSCCL algorithm: steps of a schedule",
 }  # by the root of an XML file
+_OURS = {
+    '"synth-machine/1"': "a machine file already: synth make fabric machine=FILE …",
+    '"synth-instance/1"': "an instance already: synth solve FILE",
+}
+_HEAD = 1000
 
 
 def format_named(name: str) -> TopologyFormat | None:
@@ -72,18 +78,23 @@ def recognised(text: str) -> TopologyFormat | None:
 
 def text_of(path: Path) -> str:
     """The file's text. Raises :class:`InputError` where it cannot be read or is larger than any format allows."""
-    most = max(one.most_bytes for one in FORMATS)
     try:
         with path.open("rb") as stream:
-            data = stream.read(most + 1)
+            return text_in(stream, str(path))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def text_in(stream: IO[bytes], source: str) -> str:
+    """The text of an open file. Raises :class:`InputError` where it is none or is larger than any format allows."""
+    most = max(one.most_bytes for one in FORMATS)
+    data = stream.read(most + 1)
     if len(data) > most:
-        raise InputError(f"is larger than {most:,} bytes, the most that is read", str(path))
+        raise InputError(f"is larger than {most:,} bytes, the most that is read", source)
     try:
         return decode(data).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"is no text: {error.reason} at byte {error.start}", str(path)) from None
+        raise InputError(f"is no text: {error.reason} at byte {error.start}", source) from None
 
 
 def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HINTS) -> Machine:
@@ -102,6 +113,9 @@ def read_text(
     source = source or file_name
     known = ", ".join(one.name for one in FORMATS)
     chosen = recognised(text) if format_name is None else format_named(format_name)
+    own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
+    if format_name is None and own is not None:
+        raise InputError(f"is {own}", source)
     if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
         raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
     if chosen is None and format_name is None:

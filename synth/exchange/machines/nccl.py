@@ -193,8 +193,8 @@ def _gpu(
         if child.tag == "nvlink":
             bonds.append(_nvlink(child, bus, f"{where}/nvlink", found))
         elif child.tag == "c2c":
-            count = found.value(f"{where}/c2c", "count", child, _whole(1, 10_000))
-            rate_mb = found.value(f"{where}/c2c", "bw", child, _whole(1, 10**9))
+            count = found.value(f"{where}/c2c", "count", child, _whole(1, 1000))
+            rate_mb = found.value(f"{where}/c2c", "bw", child, _whole(1, 10**7))
             c2c = float((count or 1) * (rate_mb or 1) * 10**6)
         else:
             found.strange[child.tag[:40]] += 1

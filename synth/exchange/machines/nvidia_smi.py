@@ -164,7 +164,7 @@ def _add_nvlinks(built: Builder, matrix: Matrix, number: Mapping[str, int], hint
         if found and int(found[1]):
             bonds.add_edge(a, b, count=int(found[1]))
     if not bonds and len(number) > 1:
-        built.unknown.append("whether there are NVLinks: no pair of GPUs shows any")
+        built.unknown.append("whether there are NVLinks: no pair of GPUs shows any (topo -mp never does)")
     switches = 0
     for island in nx.connected_components(bonds):
         part = bonds.subgraph(sorted(island, key=lambda gpu: number[gpu]))
@@ -228,7 +228,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         return
     alone = [gpu for gpu in matrix.gpus if not any(gpu in pair for pairs in known.values() for pair in pairs)]
     if alone and len(matrix.gpus) > 1:
-        built.unknown.append(f"how {listed(alone)} hang on PCIe: all their cells show NVLinks")
+        built.unknown.append(f"how {listed(alone)} hang on PCIe: all their cells show NVLinks (topo -mp shows it)")
     place = dict(number)
     for nic in matrix.devices:
         if nic not in number:
@@ -238,6 +238,8 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         device: (device,) for device in matrix.devices
     }  # the cluster of each, and its node
     node: dict[tuple[str, ...], int] = {(device,): place[device] for device in matrix.devices}
+    hidden_pairs = [pair for pair in combinations(matrix.gpus, 2) if _NVLINKS.fullmatch(matrix.cell(*pair) or "")]
+    taken = 0
     for level in LEVELS:
         joined: nx.Graph[tuple[str, ...]] = nx.Graph()
         joined.add_edges_from((top[a], top[b]) for a, b in known[level])
@@ -248,6 +250,13 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
                 built.link(node[cluster], switch, level)
             node[members] = switch
             top |= dict.fromkeys(members, members)
+        apart = [(a, b) for a, b in hidden_pairs if top[a] != top[b]]
+        taken += len(hidden_pairs) - len(apart) if level not in ("PSB", "PIX") else 0
+        hidden_pairs = apart
+    if taken:
+        built.assumed.append(
+            f"{counted(taken, 'pair')} of GPUs with NVLinks no closer on PCIe than other cells say (topo -mp shows it)"
+        )
 
 
 def _contradiction(known: Mapping[str, list[tuple[str, str]]]) -> str | None:

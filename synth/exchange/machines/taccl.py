@@ -59,7 +59,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     built = Builder()
     for gpu in range(gpus):
         built.rank(f"gpu{gpu}")
-    latency = None if hints.time_unit_s is None else scaled_duration(alpha, Fraction(str(hints.time_unit_s)))
+    latency = _latency(alpha, hints)
     for src, dst, beta in betas:
         built.link(src, dst, f"beta{beta:g}", _rate(beta, hints), latency, both=False)
     _words(built, raw, custom, hints)
@@ -127,6 +127,15 @@ def _entry(value: Any, path: str, least: float, faults: list[Fault]) -> float:
     except ValueError as error:
         faults.append(Fault(path, str(error).removeprefix("value "), value, True))
         return 0.0
+
+
+def _latency(alpha: float, hints: Hints) -> float | None:
+    if hints.time_unit_s is None:
+        return None
+    try:
+        return scaled_duration(alpha, Fraction(str(hints.time_unit_s)))
+    except ValueError as error:
+        raise InputError([Fault("--time-unit", f"times alpha {error}", hints.time_unit_s, True)]) from None
 
 
 def _rate(beta: float, hints: Hints) -> float | None:

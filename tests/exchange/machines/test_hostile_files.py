@@ -67,7 +67,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     for name, data, message in [
         ("a.csv", b"\xff\xff\xff", "is no text"),
         ("b.csv", b"", "is of no topology format that is known; --format names one of nvidia-smi, nccl,"),
-        ("c.json", b'{"format": "synth-instance/1"}', "is of no topology format that is known"),
+        ("c.json", b'{"format": "lstopo"}', "is of no topology format that is known"),
     ]:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InputError, match=message):

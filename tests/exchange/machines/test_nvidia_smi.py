@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 
+import networkx as nx
 import pytest
 from exchange.machines.reading import both_ways, links_of, refused, sample, text_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Hints
@@ -49,6 +52,8 @@ def test_an_a100_box_has_a_switch_of_its_nvlinks() -> None:
         (f"mlx5_{i}", f"pxb{i}", "PXB", 1) for i in range(4)
     ]
     assert lanes("a100-topo.txt") == both(*nv, *pcie, *((f"pxb{i}", "sys0", "SYS", 1) for i in range(4)))
+    hidden = "28 pairs of GPUs with NVLinks no closer on PCIe than other cells say (topo -mp shows it)"
+    assert sample("a100-topo.txt").assumed[1:] == (hidden,)
 
 
 def test_a_new_driver_prints_nics_by_number_and_pads_with_spaces() -> None:
@@ -63,7 +68,9 @@ def test_an_old_driver_says_soc_and_a_machine_may_have_no_nvlinks() -> None:
     links = [("gpu0", "pix0"), ("gpu1", "pix0"), ("gpu2", "pix1"), ("gpu3", "pix1")]
     named = [(u, v, "PIX", 1) for u, v in links] + [("pix1", "phb0", "PHB", 1), ("mlx4_0", "phb0", "PHB", 1)]
     assert lanes("k80-topo.txt") == both(*named, ("pix0", "sys0", "SYS", 1), ("phb0", "sys0", "SYS", 1))
-    assert sample("k80-topo.txt").unknown == ("whether there are NVLinks: no pair of GPUs shows any",)
+    assert sample("k80-topo.txt").unknown == (
+        "whether there are NVLinks: no pair of GPUs shows any (topo -mp never does)",
+    )
 
 
 def four(cells: dict[tuple[int, int], str], rest: str = "NODE") -> str:
@@ -79,7 +86,9 @@ def test_direct_or_by_a_switch_where_both_may_be() -> None:
     direct = read_text(text, "box.txt")
     assert links_of(direct) == both_ways(*((f"gpu{i}", f"gpu{j}", None, None) for i, j in combinations(range(4), 2)))
     assert "--nvlinks switch" in direct.assumed[0]
-    assert direct.unknown == ("how GPU0, GPU1, GPU2, GPU3 hang on PCIe: all their cells show NVLinks",)
+    assert direct.unknown == (
+        "how GPU0, GPU1, GPU2, GPU3 hang on PCIe: all their cells show NVLinks (topo -mp shows it)",
+    )
     switched = read_text(text, "box.txt", hints=Hints(nvlinks="switch"))
     assert links_of(switched) == both_ways(*((f"gpu{i}", "nvswitch", None, None) for i in range(4)))
     assert {link.lanes for link in switched.links} == {4}
@@ -100,6 +109,52 @@ def test_cells_that_fit_no_tree_are_unknown_not_guessed() -> None:
     )
     assert {link.kind for link in machine.links} == {"NV"}
     assert any("fits no tree (GPU0-GPU2 is PHB" in word for word in machine.unknown)
+
+
+LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[list[str], dict[frozenset[str], str]]:
+    """Devices in a random hierarchy, and what the matrix says of every two: the lowest level that holds both, or NV1
+    for some pairs of GPUs."""
+    gpus, nics = draw(st.integers(1, 6)), draw(st.integers(0, 4))
+    devices = [f"GPU{i}" for i in range(gpus)] + [f"NIC{i}" for i in range(nics)]
+    place = {device: [draw(st.integers(0, 2)) for _ in LEVELS[:-1]] for device in devices}
+    cells = {}
+    for a, b in combinations(devices, 2):
+        shared = next((i for i in range(4) if place[a][i:] == place[b][i:]), 4)
+        bonded = a.startswith("GPU") and b.startswith("GPU") and draw(st.booleans())
+        cells[frozenset((a, b))] = "NV1" if bonded else LEVELS[shared]
+    return devices, cells
+
+
+@given(boxes(), st.sampled_from(["\t", "    "]))
+def test_any_hierarchy_is_read_back(box: tuple[list[str], dict[frozenset[str], str]], gap: str) -> None:
+    """In the tree that is read, the way between two devices goes up to the level of their cell and no higher; NVLinks
+    are the pairs that say so."""
+    devices, cells = box
+    rows = [gap + gap.join(devices) + gap + "CPU Affinity"]
+    rows += [
+        a + gap + gap.join(" X " if a == b else cells[frozenset((a, b))] for b in devices) + gap + "0-7"
+        for a in devices
+    ]
+    if len(devices) == 1:
+        assert "holds no link" in refused("\n".join(rows))
+        return
+    machine = read_text("\n".join(rows), "box.txt")
+    name = {device: device.lower() if device.startswith("GPU") else device for device in devices}
+    tree: nx.Graph[str] = nx.Graph()
+    for link in machine.links:
+        if link.kind != "NV":
+            tree.add_edge(machine.names[link.src], machine.names[link.dst], level=LEVELS.index(link.kind))
+    assert not tree or nx.is_forest(tree)
+    bonds = {frozenset((machine.names[e.src], machine.names[e.dst])) for e in machine.links if e.kind == "NV"}
+    assert bonds == {frozenset(name[d] for d in pair) for pair, cell in cells.items() if cell == "NV1"}
+    for pair, cell in cells.items():
+        if cell != "NV1":
+            way = nx.shortest_path(tree, *(name[device] for device in pair))
+            assert max(tree.edges[edge]["level"] for edge in nx.utils.pairwise(way)) == LEVELS.index(cell)
 
 
 GOOD = text_of("dgx1-topo.txt")

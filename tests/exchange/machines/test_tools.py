@@ -121,6 +121,8 @@ def test_broken_taccl(name: str, old: str, new: str, message: str) -> None:
 def test_taccl_numbers_beyond_any_machine() -> None:
     message = refused(text_of("taccl-known.json"), hints=Hints(chunk_bytes=2**48, time_unit_s=1e-12))
     assert "--chunk, --time-unit: make a bandwidth of" in message
+    text = text_of("taccl-known.json").replace('"alpha": 0.3', '"alpha": 1e9')
+    assert "--time-unit = 1000000.0: times alpha must be in 0..1e+06 s" in refused(text, hints=Hints(time_unit_s=1e6))
 
 
 def test_teccl_dgx1_by_hand() -> None:
