@@ -94,7 +94,7 @@ def _join(
     count: Any,
     kept: Any,
 ) -> None:
-    """Change ``new_src``, ``new_dst``, ``count``, ``kept``; ``touched``, ``written``: the last act that did so, for every
+    """Change ``new_src``, ``new_dst``, ``count``, ``kept``. ``touched``, ``written``: the last act that did, for every
     chunk of memory. The receive of a send is the act behind it."""
     last = np.full(connection.max() + 1, -1, dtype=np.int64)
     needed = np.zeros(len(last), dtype=np.float64)  # when what the last step brings is first sent on
