@@ -99,7 +99,8 @@ def _check_algorithms(
             words = "\n".join((f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes)))
             console.print(words, markup=False, soft_wrap=True)
     good = len(paths) - failed - unreadable
-    words = f"{good} algorithms hold: no deadlock, no race, every output complete in every order they may run in"
+    hold = "1 algorithm holds" if good == 1 else f"{good} algorithms hold"
+    words = f"{hold}: no deadlock, no race, every output complete in every order they may run in"
     words += f"; {failed} FAILED" if failed else ""
     words += f"; {unreadable} could not be read" if unreadable else ""
     console.print(f"{words}.", markup=False, soft_wrap=True)

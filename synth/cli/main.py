@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from synth.cli import batch, catalogue, export, inspect, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
 from synth.errors import InputError, abridged
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("families")(catalogue.families)
 app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
 app.command("make", cls=make.WithKeys)(make.make)
+app.command("import", cls=importing.WithFormats)(importing.import_)
 app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)

@@ -31,6 +31,14 @@ def is_algorithm(path: Path) -> bool:
     return path.suffix.lower() == ".xml" or is_plan(path)
 
 
+def holds_algorithm(path: Path) -> bool:
+    """Whether a file's own words say that it holds an algorithm; other XML files do not."""
+    if path.suffix.lower() != ".xml" or not path.is_file():
+        return is_plan(path)
+    with path.open("rb") as stream:
+        return b"<algo" in stream.read(HEAD)
+
+
 def is_plan(path: Path) -> bool:
     """Whether a JSON file looks like an execution plan of MSCCL++."""
     if path.suffix.lower() != ".json" or not path.is_file():
@@ -84,16 +92,21 @@ def describe(read: msccl_xml.MscclFile, verdict: validity.Verdict) -> str:
     a = read.algorithm
     place = " and ".join("in place" if mode else "out of place" for mode in read.modes)
     root = "" if a.root is None else f" (root {a.root})"
-    words = (
-        f"{a.collective}{root} {place}, {a.ranks} gpus, {len(a.tb_rank)} thread blocks, {a.steps:,} steps, "
-        f"{a.chunks} chunks a part"
-    )
+    words = [
+        f"{a.collective}{root} {place}, {counted(a.ranks, 'gpu')}",
+        counted(len(a.tb_rank), "thread block"),
+        counted(a.steps, "step"),
+        f"{counted(a.chunks, 'chunk')} a part",
+    ]
     if verdict.facts:
-        words += (
-            f", {verdict.facts['channels']} channels, {verdict.facts['messages']:,} messages, the longest chain "
-            f"{verdict.facts['longest_chain']} steps"
-        )
-    return words
+        words += [counted(verdict.facts[f"{key}s"], key) for key in ("channel", "message")]
+        words.append(f"the longest chain {counted(verdict.facts['longest_chain'], 'step')}")
+    return ", ".join(words)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 step``, ``1,000 steps``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _notes(a: Algorithm, verdict: validity.Verdict) -> list[str]:

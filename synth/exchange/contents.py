@@ -44,6 +44,8 @@ class Contents:
     """
 
     held: npt.NDArray[np.int32]
+    sent_start: IntArray
+    sent: npt.NDArray[np.int32]
     chunks: int
     sums: int
     row_chunk: IntArray
@@ -77,7 +79,8 @@ def run(
         if a.collective not in ("broadcast", "scatter") or rank == a.root:
             first, size = where.base[rank, 0], where.size[rank, 0]
             held[first : first + size] = 1 + rank * chunks + np.arange(size)
-    sent = np.concatenate([[0], np.cumsum(np.where(SENDING[a.kind], a.count, 0))]).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(np.where(SENDING[a.kind], a.count, 0))]).astype(np.int64)
+    sent = np.zeros(start[-1], dtype=np.int32)
     rows = added + len(order) + 1
     unwritten = np.zeros((most, 2), dtype=np.int64)
     chunk, made, cause = (np.zeros(rows, dtype=np.int64) for _ in range(3))
@@ -85,10 +88,12 @@ def run(
     count = _run(
         order, a.kind, a.count,
         where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset,
-        waits.message, sent[:-1], np.zeros(sent[-1], dtype=np.int32), racing, held, chunks, 1 + a.ranks * chunks,
+        waits.message, start[:-1], sent, racing, held, chunks, 1 + a.ranks * chunks,
         reduces, READS_SRC, READS_DST, WRITES_DST, SENDING, RECEIVING, ADDING, chunk, made, cause, sets, unwritten,
     )  # fmt: skip
-    return Contents(held, chunks, 1 + a.ranks * chunks, chunk, made, cause, sets, unwritten, int(count))
+    return Contents(
+        held, start[:-1], sent, chunks, 1 + a.ranks * chunks, chunk, made, cause, sets, unwritten, int(count)
+    )
 
 
 @jit
@@ -231,19 +236,24 @@ def wanted(algorithm: Algorithm) -> Wanted:
     return Wanted(rank, origin * a.chunks + c if spread else c, rank * a.chunks + c if own_part else c, origin)
 
 
+def complete(algorithm: Algorithm, found: Contents, held: IntArray) -> npt.NDArray[np.bool_]:
+    """Which contents are sums over all ranks (of whatever chunk)."""
+    whole = np.full(len(held), algorithm.ranks == 1)
+    row = np.clip(held - found.sums, 0, None)
+    is_sum = (held >= found.sums) & (found.row_cause[row] == 0)
+    if len(found.row_set):
+        whole[is_sum] = np.all(found.row_set == _everyone(algorithm.ranks), axis=1)[row[is_sum]]
+    return whole
+
+
 def lacking(algorithm: Algorithm, where: Cells, found: Contents, promise: Wanted) -> IntArray:
     """Rows of ``promise`` that do not hold; those whose content is spoilt by what is reported already left out."""
     held = found.held[where.base[promise.rank, 1] + promise.offset].astype(np.int64)
-    single = promise.origin >= 0
-    good = single & (held == 1 + promise.origin * found.chunks + promise.chunk)
     row = np.clip(held - found.sums, 0, None)
     is_row = held >= found.sums
+    chunk = np.where(is_row, found.row_chunk[row], (held - 1) % found.chunks)
+    good = (promise.origin >= 0) & (held == 1 + promise.origin * found.chunks + promise.chunk)
+    good |= (promise.origin < 0) & (held > NOTHING) & (chunk == promise.chunk) & complete(algorithm, found, held)
     spoilt = is_row & (found.row_cause[row] == SPOILT)
-    summed = is_row & ~single & (found.row_cause[row] == 0) & (found.row_chunk[row] == promise.chunk)
-    full = np.zeros(len(held), dtype=bool)
-    if len(found.row_set):
-        full[summed] = np.all(found.row_set == _everyone(algorithm.ranks), axis=1)[row[summed]]
-    if algorithm.ranks == 1:
-        full |= held == 1 + promise.chunk
-    wrong: IntArray = np.flatnonzero(~(good | spoilt | full))
+    wrong: IntArray = np.flatnonzero(~(good | spoilt))
     return wrong

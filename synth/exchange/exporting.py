@@ -21,6 +21,7 @@ from synth.solvers.writing import Form
 from synth.verification import replay
 
 PLAIN = Wish()
+FEWER = "fewer steps: --chunks N rounds pieces to N chunks a part; or solve with larger pieces (solve -O chunks=N)"
 
 
 def format_of(name: str | None, path: Path) -> Format:
@@ -95,19 +96,32 @@ def algorithm_of(
 
     Raises :class:`InputError` where a limit cannot be kept.
     """
-    algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
+    try:
+        algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
+    except InputError as error:
+        error.hint = FEWER
+        raise
     if checks:
-        try:
-            faults = [*executors.faults(executor, algorithm), *validity.check(algorithm).faults]
-        except InputError as error:
-            raise InputError(f"{error}; --no-check writes it unchecked") from None
-        if faults:
-            raise InputError(faults)
+        _demand_valid(algorithm, executor)
     notes.append(
         f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
         f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
     )
     return algorithm, notes
+
+
+def _demand_valid(algorithm: Algorithm, executor: str) -> None:
+    """Raises :class:`InputError` with every fault."""
+    refused = InputError(executors.faults(executor, algorithm))
+    if refused.faults:
+        refused.hint = FEWER
+        raise refused
+    try:
+        faults = validity.check(algorithm).faults
+    except InputError as error:
+        raise InputError(f"{error}; --no-check writes it unchecked") from None
+    if faults:
+        raise InputError(faults)
 
 
 def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
@@ -147,6 +161,8 @@ def write_model(
     instance = record.find_instance()
     with writing.instead_of_solving(path, form, number):
         try:
-            method.load()(instance, options)
+            outcome = method.load()(instance, options)
         except (UnsupportedError, SizeLimitError) as error:
             raise InputError(str(error), source) from None
+        if outcome.termination in ("unsupported", "size_limit"):
+            raise InputError(outcome.message or outcome.termination, source)

@@ -6,6 +6,8 @@ offered is written and :class:`Written` leaves the method; the ones before it ar
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,8 +53,11 @@ def instead_of_solving(path: Path, form: Form, number: int = 1) -> Iterator[None
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
     finally:
         _WISH.reset(token)
-    models = "no model" if not wish.offered else f"{wish.offered} model{'s' if wish.offered > 1 else ''} only"
-    raise InputError(f"the method handed {models} to a solver: there is no number {number} to write")
+    if not wish.offered:
+        raise InputError("the method handed no model to a solver: bounds, references or algorithms of its own sufficed")
+    raise InputError(
+        f"the method handed a solver {wish.offered} model{'s'[: wish.offered - 1]}: there is no number {number}"
+    )
 
 
 def offer(kind: Kind, model: Any) -> None:
@@ -69,13 +74,30 @@ def offer(kind: Kind, model: Any) -> None:
 
 def _write_pyomo(model: Any, path: Path, form: Form) -> None:
     import pyomo.environ  # noqa: F401  (registers the writers)
+    from pyomo.repn.plugins.lp_writer import LPWriter
 
     if form == "cpsat":
         raise InputError("this model is a mathematical program, not one of CP-SAT: --format mps or lp")
-    with path.open("w"):  # an error of the path in the words of the system
-        pass
-    options: dict[str, Any] = {"symbolic_solver_labels": True}
-    model.write(str(path), format="lp_v2" if form == "lp" else "mps", io_options=options)
+    with path.open("w", encoding="utf-8") as file:  # an error of the path in the words of the system
+        if form == "lp":
+            LPWriter().write(model, file, labeler=_lp_name)
+            return
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it warns of a constant objective, for which it writes a placeholder
+    try:
+        model.write(str(path), format="mps", io_options={"symbolic_solver_labels": True})
+    finally:
+        logger.setLevel(level)
+
+
+def _lp_name(component: Any) -> str:
+    """A component's name in an LP file, where readers take names that begin like a number for one (``informed`` for
+    ``inf``, ``e1`` for an exponent)."""
+    from pyomo.core.base.label import cpxlp_label_from_name
+
+    name = str(cpxlp_label_from_name(component.name))
+    return f"_{name}" if re.match(r"(?i)inf|nan|free|e\d", name) else name
 
 
 def _write_highs(highs: Any, path: Path, form: Form) -> None:

@@ -165,7 +165,9 @@ BOMB = '<!DOCTYPE a [<!ENTITY a "aa"><!ENTITY b "&a;&a;&a;&a;">]>'
 MUTATIONS: dict[str, tuple[str | bytes, str]] = {
     # dependences
     "a dependence dropped": (edited(TWO, 0, 0, 1, depid=-1, deps=-1), "line 5, gpu 0, tb 0, step 1"),
-    "a dependence dropped in a reduction": (edited(CHAIN, 0, 1, 0, depid=-1, deps=-1), "gpu 1, tb 0, step 0: race: it reads i[0], line 15"),
+    "a dependence of a reduction dropped": (
+        edited(CHAIN, 0, 1, 0, depid=-1, deps=-1), "gpu 1, tb 0, step 0: race: it reads i[0], line 15"
+    ),
     "both nops' work undone": (edited(REDUCE, 0, 2, 1, depid=-1, deps=-1), "reads s[0]"),
     "the later dependence dropped": (edited(REDUCE, 0, 2, 2, depid=0, deps=0), "tb 2, step 3: race: it reads s[1]"),
     "nobody signals": (edited(TWO, 0, 1, 0, hasdep=0), "waits for step 0 of tb 1, which has hasdep = 0"),
