@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from exchange.possession import Run, expected
-from synth.exchange.chakra_check import faults as trace_faults
 
 import synth
 from synth.exchange import chakra, executors, msccl_xml, mscclpp, validity
