@@ -60,9 +60,24 @@ def import_(
     time_unit: str = typer.Option(None, help="taccl: what alpha and beta count in, such as 1us."),
     family: str = typer.Option(None, help="Whose instance to make (default: the first family that takes machines)."),
     name: str = typer.Option(None, help="The machine's name (default: the file's)."),
+    machine_name: str = typer.Option(
+        None, "--machine", help="For an algorithm (MSCCL XML): an instance, or a machine with key=value."
+    ),
+    results: Path = typer.Option(None, "--results", help="For an algorithm: where its record and the bound's go."),
 ) -> None:
-    """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance."""
+    """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
+    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside what nobody can beat."""
     from synth.errors import InputError
+    from synth.exchange.checking import holds_algorithm
+
+    if holds_algorithm(file):
+        from synth.cli.algorithms import import_algorithm
+        from synth.options import split_pairs
+
+        import_algorithm(file, machine_name, split_pairs(parameters or [], "synth import"), output, results)
+        return
+    if machine_name is not None or results is not None:
+        raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
     from synth.exchange.machines import completing
 
     hints = _hints(switches, nvlinks, chunk, time_unit)

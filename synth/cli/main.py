@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from synth.cli import batch, catalogue, importing, inspect, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
 from synth.errors import InputError, abridged
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
+app.command("export")(export.export)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")
