@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from exchange.possession import Run, expected
+from synth.exchange.chakra_check import faults as trace_faults
 
 import synth
 from synth.exchange import chakra, executors, msccl_xml, mscclpp, mscclpp_check, validity
 from synth.exchange.algorithm import COLLECTIVES, Algorithm
-from synth.exchange.chakra_check import faults as trace_faults
 from synth.exchange.exporting import FORMATS, algorithm_of, transfers_of, write_schedule
 from synth.exchange.lowering import Wish
 from synth.exchange.transfers import Transfers
