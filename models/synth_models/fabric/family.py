@@ -11,7 +11,10 @@ _STEPS = (
     Parameter("steps", read_int(1, 10_000), None, "steps S of SCCL's question", question=True),
     Parameter("rounds", read_int(1, 2**20), None, "rounds R of SCCL's question", question=True),
     Parameter(
-        "chunks", read_int(1, 2**20), None, "chunks C of SCCL's question: a block's, an alltoall's for all ranks",
+        "chunks",
+        read_int(1, 2**20),
+        None,
+        "chunks C of SCCL's question: a block's, an alltoall's for all ranks",
         question=True,
     ),
     Parameter("pareto", read_flag, False, "the front: fewest steps, then fewest rounds a chunk", question=True),
