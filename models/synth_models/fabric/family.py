@@ -22,6 +22,7 @@ _STEPS = (
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+_FILE = Parameter("file", str, None, "the algorithm's file", question=True)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -35,7 +36,7 @@ FAMILY = Family(
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
-            suited="instance:suited", series="views.series:series"),
+            suited="instance:suited", series="views.series:series", transfers="views.transfers:transfers"),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
         "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",
@@ -58,6 +59,7 @@ FAMILY = Family(
         _reference("direct", "every rank sends to every other at once"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
+        _reference("imported", "an executor's algorithm from a file (MSCCL XML), on this machine", _FILE),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),
 )  # fmt: skip
