@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from synth.family import Family, Method, Objective, by_name, rooms
-from synth.options import Parameter, read_int
+from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+_EPOCHS = (
+    Parameter("tau", str, "fast", "length of an epoch: fast or slow (a chunk on the fastest or slowest link), or seconds"),
+    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into"),
+    Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
+    Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),
+    Parameter("start", read_flag, True, "begin with a plan by list scheduling"),
+    Parameter("fold", read_flag, True, "fold the program by the instance's symmetries"),
+    Parameter("cuts", read_flag, True, "add rows for the last departures from cuts"),
+    Parameter("symmetry", read_flag, True, "order the chunks of a block, which are interchangeable"),
+)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -34,6 +44,8 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
+        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
+               _HERE + "programs.epochs.method:solve", ("highs", "scip", "gurobi"), _EPOCHS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),

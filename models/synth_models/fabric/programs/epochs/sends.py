@@ -15,7 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Sends:
-    """``chunk`` goes over ``link`` in ``epoch``: shape (sends,) each, in any order."""
+    """``chunk`` goes over ``link`` in ``epoch``: shape (sends,) each, those into a switch before those out of it."""
 
     chunk: IntArray
     link: IntArray
