@@ -107,6 +107,8 @@ def _rules(instance: FabricInstance, plan: dict[str, Any]) -> _Rules:
     fluid = all(goal != EVERYONE for _, goal, _ in rows)
     if untrusted.choice(plan, "rule", "copied", "fluid") != ("fluid" if fluid else "copied"):
         raise ValueError(f"{instance.collective} is planned by the other rule")
+    if not fluid and stores and switching.buffer and not copies:
+        raise ValueError("no plan in epochs is known for switches that keep data but do not copy it")
     largest = max(size for _, _, size in rows)
     if not fluid and any(size != largest for _, _, size in rows):
         raise ValueError("blocks that are copied must be of one size")

@@ -39,4 +39,4 @@ def _by_origin(grid: Grid, streams: Streams) -> dict[str, Any]:
     rows, place = np.unique(np.stack([origin, streams.link, streams.epoch]), axis=1, return_inverse=True)
     total = np.zeros(rows.shape[1], dtype=np.int64)
     np.add.at(total, place.reshape(-1), amount)
-    return {"unit": grid.unit, "origin": rows[0], "link": rows[1], "epoch": rows[2], "amount": total}
+    return {"unit": streams.unit, "origin": rows[0], "link": rows[1], "epoch": rows[2], "amount": total}

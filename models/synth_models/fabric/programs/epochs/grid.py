@@ -132,6 +132,9 @@ def grid_of(instance: FabricInstance, tau: Fraction, chunks: int = 1) -> Grid:
     blocks, machine = instance.blocks, instance.machine
     rule: Rule = "copied" if np.any(blocks.goal == EVERYONE) else "fluid"
     largest = int(blocks.bytes.max())
+    switching = instance.switching
+    if rule == "copied" and switching.mode == "store_and_forward" and switching.buffer and not switching.copies:
+        raise UnsupportedError("epochs has no program for switches that keep data but do not copy it")
     if rule == "copied" and int(blocks.bytes.min()) != largest:
         raise UnsupportedError("epochs takes blocks of one size where data is copied")
     chunk = Fraction(largest, chunks)

@@ -24,9 +24,10 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """Shares in motion: ``amount`` shares of ``block`` make the hops ``start[i]:start[i + 1]`` of ``link`` and
-    ``epoch``; ``block``, ``amount``: shape (streams,)."""
+    """Shares in motion, ``unit`` to a chunk: ``amount`` shares of ``block`` make the hops ``start[i]:start[i + 1]`` of
+    ``link`` and ``epoch``; ``block``, ``amount``: shape (streams,)."""
 
+    unit: int
     block: IntArray
     amount: IntArray
     start: IntArray
@@ -83,7 +84,7 @@ def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None
     if not len(pushes):
         return None
     return Streams(
-        pushes[:, 0].copy(), pushes[:, 1].copy(), np.concatenate([[0], pushes[:, 2]]).astype(np.int64),
+        grid.unit, pushes[:, 0].copy(), pushes[:, 1].copy(), np.concatenate([[0], pushes[:, 2]]).astype(np.int64),
         hops[:, 0].copy(), hops[:, 1].copy(),
     )  # fmt: skip
 

@@ -61,7 +61,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         by=by,
         unit="epochs",
         size=decider.epochs,
-        incumbent=decider.start() if options.method["horizon"] is None else None,
+        incumbent=decider.start if options.method["horizon"] is None else None,
         origin=decider.origin,
         horizon=options.method["horizon"],
         most=decider.most,

@@ -165,7 +165,10 @@ def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
 
 def _bytes(grid: Grid, streams: Streams) -> list[int]:
     """Whole bytes of every stream: a block's bytes at the ends of its shares, rounded down, one after the other."""
-    blocks, demand = grid.instance.blocks, grid.demand.tolist()
+    blocks = grid.instance.blocks
+    demand = [0] * len(blocks)
+    for b, amount in zip(streams.block.tolist(), streams.amount.tolist(), strict=True):
+        demand[b] += amount
     done = [0] * len(blocks)
     found = []
     for b, amount in zip(streams.block.tolist(), streams.amount.tolist(), strict=True):
