@@ -9,7 +9,9 @@ _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
 _EPOCHS = (
-    Parameter("tau", str, "fast", "length of an epoch: fast or slow (a chunk on the fastest or slowest link), or seconds"),
+    Parameter(
+        "tau", str, "fast", "length of an epoch: fast or slow (a chunk on the fastest or slowest link), or seconds"
+    ),
     Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into"),
     Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
     Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),

@@ -5,11 +5,11 @@ played backwards): whole chunks, ``chunk``, ``link``, ``epoch`` a send. ``fluid`
 ``amount`` shares, ``unit`` to a chunk, of the data that begins at ``origin``.
 
 Rules ▸ (Liu et al., SIGCOMM 2024, with the constants of its program). With capacity c = bandwidth * tau / chunk:
-``a = ceil(alpha / tau)``, but 0 where alpha / tau is at most 1/10, ``b = ceil(1 / c) - 1``. Copied: sent in epoch k, usable
-from k + a + b + 1, at a switch from k + a; over any b + 1 epochs a link begins at most (b + 1) c chunks. Fluid: usable from
-k + a + 1, at most c a link and epoch. A rank sends what it holds. A switch without buffer sends what comes in that very
-epoch, and only a switch that copies sends one arrival on twice. A group's links together are never busy for more than
-the window (the longest of its links'). All is in place at epoch K.
+``a = ceil(alpha / tau)``, but 0 where alpha / tau is at most 1/10, ``b = ceil(1 / c) - 1``. Copied: sent in epoch k,
+usable from k + a + b + 1, at a switch from k + a; over any b + 1 epochs a link begins at most (b + 1) c chunks. Fluid:
+usable from k + a + 1, at most c a link and epoch. A rank sends what it holds. A switch without buffer sends what comes
+in that very epoch, and only a switch that copies sends one arrival on twice. A group's links together are never busy
+for more than the window (the longest of its links'). All is in place at epoch K.
 
 Shares no code with the method. Complexity: n log n in sends, with counting nodes^3 more.
 """
@@ -74,7 +74,7 @@ def check_epochs(instance: FabricInstance, schedule: Schedule) -> Verdict:
     facts: dict[str, Any] = {"epochs": epochs, "epoch_s": float(rules.tau)}
     unverified: list[str] = []
     counted = untrusted.whole(plan, "counted", 0, MOST_EPOCHS)
-    proven = _counted(rules, untrusted.whole_numbers(plan, "cut", 0, len(rules.keeps) - 1).tolist())
+    proven = _counted(rules, plan)
     if counted > proven:
         faults.append(f"plan: states that counting proves {counted} epochs, it proves {proven}")
     else:
@@ -245,9 +245,7 @@ def _fluid_faults(rules: _Rules, plan: dict[str, Any], epochs: int) -> Iterator[
             yield f"plan: at epoch {epochs} rank {v} has {got} shares of rank {s}'s data, not {shares}"
 
 
-def _fluid_capacity(
-    rules: _Rules, unit: int, link: list[int], epoch: list[int], amount: list[int]
-) -> Iterator[str]:
+def _fluid_capacity(rules: _Rules, unit: int, link: list[int], epoch: list[int], amount: list[int]) -> Iterator[str]:
     load: dict[tuple[int, int], int] = defaultdict(int)
     for e, k, n in zip(link, epoch, amount, strict=True):
         load[e, k] += n
@@ -262,66 +260,79 @@ def _fluid_capacity(
             yield f"plan: group {g} is busy for {float(part):.6g} epochs in epoch {k}"
 
 
-def _counted(rules: _Rules, cut: list[int]) -> int:
+def _counted(rules: _Rules, plan: dict[str, Any]) -> int:
     """What the cut around these nodes proves; without any, what the distances do."""
     nodes = len(rules.keeps)
     if nodes > MOST_COUNTED:
         raise ValueError(f"distances are not computed for more than {MOST_COUNTED} nodes")
-    goals = [rules.members if goal == EVERYONE else (goal,) for _, goal, _ in rules.blocks]
+    sets = {key: untrusted.whole_numbers(plan, key, 0, nodes - 1) for key in ("cut", "origins", "around", "goals")}
+    cut, origins, around, goals = (set(sets[key].tolist()) for key in ("cut", "origins", "around", "goals"))
+    wanted = [(s, set(rules.members if goal == EVERYONE else (goal,)), size) for s, goal, size in rules.blocks]
     if not cut:
-        far = {s: _from(rules, [s]) for s, _, _ in rules.blocks}
-        return max(far[s][v] for (s, _, _), row in zip(rules.blocks, goals, strict=True) for v in row)
-    inside = [False] * nodes
-    for v in cut:
-        inside[v] = True
-    crossing = [
-        (s, [v for v in row if not inside[v]], size)
-        for (s, _, size), row in zip(rules.blocks, goals, strict=True)
-        if inside[s] and not all(inside[v] for v in row)
-    ]
-    out = [e for e in range(len(rules.src)) if inside[rules.src[e]] and not inside[rules.dst[e]]]
-    if not crossing or not out:
-        return 0
-    begin = _from(rules, [s for s, _, _ in crossing])
-    head = [begin[rules.src[e]] for e in out]
-    return (_counted_fluid if rules.fluid else _counted_copied)(rules, crossing, out, head)
+        far = {s: _from(rules, {s}) for s, _, _ in wanted}
+        return max(far[s][v] for s, row, _ in wanted for v in row)
+    if rules.fluid:
+        some = [(s, row & goals, size) for s, row, size in wanted if s in origins & cut and row & goals - cut]
+        return _counted_fluid(rules, some, cut)
+    if not cut <= around:
+        raise ValueError("the nodes around a cut do not contain it")
+    some = [(s, row, size) for s, row, size in wanted if s in origins & cut and row - around]
+    return _counted_copied(rules, some, cut, around, untrusted.whole(plan, "last", 1, MOST_SENDS))
+
+
+def _out_of(rules: _Rules, nodes: set[int]) -> list[int]:
+    return [e for e, (u, v) in enumerate(zip(rules.src, rules.dst, strict=True)) if u in nodes and v not in nodes]
 
 
 def _counted_copied(
-    rules: _Rules, crossing: list[tuple[int, list[int], int]], out: list[int], head: list[int]
+    rules: _Rules, some: list[tuple[int, set[int], int]], cut: set[int], around: set[int], last: int
 ) -> int:
-    """Some chunk leaves the cut in epoch k or later, where all links cannot begin all by k - 1; then its last way."""
-    volume = len(crossing) * rules.chunks
-    most = [math.floor(rules.window[e] * rules.capacity[e]) for e in out]
+    """The ``last`` chunks leave ``cut`` in epoch k or later, where its links cannot begin all others and one more by
+    k - 1; for so many the links out of ``around`` need until a later epoch; then comes the last one's way."""
+    volume = len(some) * rules.chunks
+    first, then = _out_of(rules, cut), _out_of(rules, around)
+    if last > volume or not first or not then:
+        return 0
+    begin = _from(rules, {s for s, _, _ in some})
+    leaves = _begun(rules, first, [begin[rules.src[e]] for e in first], volume - last + 1)
+    ways = [(e, rules.lag[e], _from(rules, {rules.dst[e]})) for e in first]
+    between = [min(0 if e == f else lag + far[rules.src[f]] for e, lag, far in ways) for f in then]
+    later = _begun(rules, then, between, last)
+    everywhere = set.intersection(*(row for _, row, _ in some)) - around
+    after = [(rules.lag[f], _from(rules, {rules.dst[f]})) for f in then]
+    tails = [min(lag + far[w] for lag, far in after) for w in everywhere]  # each wants every one of these chunks
+    return leaves + later + max(tails, default=min(rules.lag[f] for f in then))
 
-    def begun(last: int) -> int:
-        turns = [-(-max(0, last - h + 1) // rules.window[e]) for e, h in zip(out, head, strict=True)]
-        return sum(m * n for m, n in zip(most, turns, strict=True))
 
-    leaves = _least(lambda last: begun(last) >= volume, 0)
-    everywhere = set(crossing[0][1]).intersection(*(row for _, row, _ in crossing))
-    after = [_from(rules, [rules.dst[e]]) for e in out]
-    tails = [
-        min(rules.lag[e] + row[w] for e, row in zip(out, after, strict=True)) for w in everywhere
-    ]  # each of these nodes wants every chunk that crosses
-    return leaves + max(tails, default=min(rules.lag[e] for e in out))
+def _begun(rules: _Rules, links: list[int], head: list[int], volume: int) -> int:
+    """The least epoch by which the links can have begun so many chunks, each from its ``head`` on."""
+    most = [math.floor(rules.window[e] * rules.capacity[e]) for e in links]
+
+    def enough(last: int) -> bool:
+        turns = [-(-max(0, last - h + 1) // rules.window[e]) for e, h in zip(links, head, strict=True)]
+        return sum(m * n for m, n in zip(most, turns, strict=True)) >= volume
+
+    return _least(enough, 0)
 
 
-def _counted_fluid(
-    rules: _Rules, crossing: list[tuple[int, list[int], int]], out: list[int], head: list[int]
-) -> int:
+def _counted_fluid(rules: _Rules, some: list[tuple[int, set[int], int]], cut: set[int]) -> int:
     """All links' epochs between first arrival and last departure must carry what crosses."""
-    volume = sum((Fraction(size) / rules.chunk for _, _, size in crossing), Fraction(0))
-    goals = {v for _, row, _ in crossing for v in row}
+    out = _out_of(rules, cut)
+    if not some or not out:
+        return 0
+    volume = sum((Fraction(size) / rules.chunk for _, _, size in some), Fraction(0))
+    goals = {v for _, row, _ in some for v in row}
+    begin = _from(rules, {s for s, _, _ in some})
     lost = []
-    for e, h in zip(out, head, strict=True):
-        after = _from(rules, [rules.dst[e]])
-        lost.append(h + rules.lag[e] - 1 + min(after[v] for v in goals))
+    for e in out:
+        after = _from(rules, {rules.dst[e]})
+        lost.append(begin[rules.src[e]] + rules.lag[e] - 1 + min(after[v] for v in goals))
 
-    def carried(last: int) -> Fraction:
-        return sum((rules.capacity[e] * max(0, last - n) for e, n in zip(out, lost, strict=True)), Fraction(0))
+    def enough(last: int) -> bool:
+        carried = (rules.capacity[e] * max(0, last - n) for e, n in zip(out, lost, strict=True))
+        return sum(carried, Fraction(0)) >= volume
 
-    return _least(lambda last: carried(last) >= volume, 1)
+    return _least(enough, 1)
 
 
 def _least(enough: Any, low: int) -> int:
@@ -338,7 +349,7 @@ def _least(enough: Any, low: int) -> int:
     return low
 
 
-def _from(rules: _Rules, nodes: list[int]) -> list[int]:
+def _from(rules: _Rules, nodes: set[int]) -> list[int]:
     """Least epochs from any of the nodes to every node (Dijkstra); :data:`NEVER` where there is no way."""
     import heapq
 
@@ -346,7 +357,7 @@ def _from(rules: _Rules, nodes: list[int]) -> list[int]:
     for u, v, n in zip(rules.src, rules.dst, rules.lag, strict=True):
         out[u].append((v, n))
     found = [NEVER] * len(rules.keeps)
-    heap = [(0, v) for v in set(nodes)]
+    heap = [(0, v) for v in nodes]
     for _, v in heap:
         found[v] = 0
     while heap:

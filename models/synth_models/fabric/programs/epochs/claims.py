@@ -13,8 +13,9 @@ from synth_models.fabric.programs.epochs.sends import Sends
 
 
 def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, proven: int) -> dict[str, Any]:
-    """The plan as plain values and flat arrays. ``counted`` epochs are proven by the ``cut`` (empty: by distances);
-    where a solver has proven more, ``refuted`` is what it says to be infeasible."""
+    """The plan as plain values and flat arrays. ``counted`` epochs are proven by the ``cut`` (empty: by distances) and
+    what belongs to it (:class:`synth_models.fabric.programs.epochs.counting.Counted`); where a solver has proven more,
+    ``refuted`` is what it says to be infeasible."""
     told: dict[str, Any] = {
         "kind": "epochs",
         "rule": grid.rule,
@@ -23,8 +24,10 @@ def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, prove
         "chunks": grid.chunks,
         "epochs": epochs,
         "counted": min(least.epochs, epochs),
-        "cut": np.array(least.cut or (), dtype=np.int64),
+        "last": least.last,
     }
+    for key in ("cut", "origins", "around", "goals"):
+        told[key] = np.array(getattr(least, key), dtype=np.int64)
     if proven > least.epochs:
         told["refuted"] = proven - 1
     if isinstance(plan, Sends):

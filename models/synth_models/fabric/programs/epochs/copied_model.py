@@ -1,8 +1,8 @@
 """The program for data that is copied: TE-CCL's MILP (Liu et al., SIGCOMM 2024, section 3.1) for K epochs.
 
-Reproduced: sends in epochs, possession that grows, capacity over windows, switches without buffers that copy. Deviations:
-the question is feasibility, horizon by horizon (theirs rewards early arrivals and searches the number of epochs by
-bisection); variables that no plan of K epochs can use do not exist; a node that keeps data gets every chunk once.
+Reproduced: sends in epochs, possession that grows, capacity over windows, switches without buffers that copy.
+Deviations: the question is feasibility, horizon by horizon (theirs rewards early arrivals and searches the number of
+epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once.
 
 | paper | here | index set | unit |
 |---|---|---|---|
@@ -30,6 +30,7 @@ from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
 
 IntArray = npt.NDArray[np.int64]
+Key = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,8 @@ class CopiedProgram:
     horizon: int
     folding: Folding
     model: Any
-    sent: dict[tuple[int, int, int], Any]
-    held: dict[tuple[int, int, int], Any]
+    sent: dict[Key, Any]
+    held: dict[Key, Any]
 
     def x(self, chunk: int, link: int, epoch: int) -> Any:
         """The variable of a send, None where no plan can use it."""
@@ -77,7 +78,9 @@ def size(grid: Grid, horizon: int) -> int:
     return int(np.maximum(last - first + 1, 0).sum())
 
 
-def build(grid: Grid, horizon: int, folding: Folding, cut: tuple[int, ...] = (), ordered: bool = False) -> CopiedProgram:
+def build(
+    grid: Grid, horizon: int, folding: Folding, cut: tuple[int, ...] = (), ordered: bool = False
+) -> CopiedProgram:
     """The program for ``horizon`` epochs; with the rows of ``cut`` and of ``ordered`` chunks where they are given."""
     import pyomo.environ as pyo
 
@@ -135,7 +138,7 @@ def switches_pass_on(program: CopiedProgram) -> list[Row]:
     grid, into = program.grid, _into(program.grid)
     src = grid.src.tolist()
     rows: list[Row] = []
-    shared: dict[tuple[int, int, int], list[Term]] = defaultdict(list)
+    shared: dict[Key, list[Term]] = defaultdict(list)
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]]:
             continue
@@ -235,7 +238,9 @@ def _spans(grid: Grid, horizon: int) -> tuple[IntArray, IntArray]:
     return first, last
 
 
-def _indices(grid: Grid, horizon: int, folding: Folding) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+def _indices(
+    grid: Grid, horizon: int, folding: Folding
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
     first, last = _spans(grid, horizon)
     links, nodes = grid.instance.machine.links, grid.instance.machine.nodes
     sent = [

@@ -49,9 +49,13 @@ def _followed(program: FluidProgram, index: IntArray, amount: IntArray, unit: in
     length = [len(path) for _, _, path in streams]
     hops = np.array([hop for _, _, path in streams for hop in path], dtype=np.int64).reshape(-1, 2)
     return Streams(
-        unit, np.array([b for b, _, _ in streams], dtype=np.int64), np.array([n for _, n, _ in streams], dtype=np.int64),
-        np.concatenate([[0], np.cumsum(length)]).astype(np.int64), hops[:, 0].copy(), hops[:, 1].copy(),
-    )  # fmt: skip
+        unit,
+        np.array([b for b, _, _ in streams], dtype=np.int64),
+        np.array([n for _, n, _ in streams], dtype=np.int64),
+        np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
+        hops[:, 0].copy(),
+        hops[:, 1].copy(),
+    )
 
 
 def _fits(grid: Grid, index: IntArray, amount: IntArray, unit: int) -> bool:

@@ -6,7 +6,7 @@ its images. Deviation: the question is feasibility for K epochs, with the fewest
 | paper | here | index set | unit |
 |---|---|---|---|
 | F[s,i,j,k] | ``sent[s, e, k]`` | origin, link, epoch | chunks |
-| B[s,n,k] and what was read before | ``held[s, v, k]`` | origin, node that keeps data, epoch after whose sends | chunks |
+| B[s,n,k] and what was read | ``held[s, v, k]`` | origin, node that keeps data, epoch after whose sends | chunks |
 | R[s,d,K] | ``wanted`` | origin, goal | chunks |
 | T tau | ``grid.capacity`` | link | chunks an epoch |
 """

@@ -59,9 +59,8 @@ def folding(grid: Grid, wanted: bool) -> Folding:
 
 def _least(item: IntArray, other: IntArray) -> IntArray:
     count = other.shape[1]
-    best = np.arange(item.shape[1])[:, None] * count + np.arange(count)[None, :]
+    best: IntArray = np.arange(item.shape[1])[:, None] * count + np.arange(count)[None, :]
     own = best.copy()
     for one, two in zip(item, other, strict=True):
         np.minimum.at(best, (one[:, None], two[None, :]), own)
-    # an orbit's least element, not that of one step: the group is closed, so every pair meets all its images
-    return best
+    return best  # the group is closed, so every pair has met all its images

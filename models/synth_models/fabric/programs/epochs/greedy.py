@@ -30,15 +30,22 @@ def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends 
     pace = np.array([float(c) for c in grid.capacity])
     order = np.argsort(pace + pace.min(initial=1.0) * 1e-6 * generator.random(len(pace)), kind="stable")
     machine = grid.instance.machine
+    late_start, late = _offsets(ways, machine.links)
     count, rows = _run(
         grid.origin, grid.wanted, grid.distance, grid.holds, grid.window, grid.quota, grid.lag,
         machine.group, grid.group_window, grid.cost, grid.group_budget, grid.copies,
-        ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset, ways.by_last,
+        ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset, ways.by_last, late_start, late,
         order.astype(np.int64), noise * jitter, seed % 2**31, most,
     )  # fmt: skip
     if count < 0:
         return None
     return Sends(rows[:count, 0].copy(), rows[:count, 1].copy(), rows[:count, 2].copy())
+
+
+def _offsets(ways: Ways, links: int) -> tuple[IntArray, IntArray]:
+    """The offsets at which ways use every link, as rows: a link that is free again is so for ways begun earlier."""
+    pairs = np.unique(np.stack([ways.link, ways.offset]), axis=1)
+    return np.searchsorted(pairs[0], np.arange(links + 1)).astype(np.int64), pairs[1].astype(np.int64)
 
 
 @jit
@@ -74,7 +81,8 @@ def _run(
     origin: IntArray, wanted: BoolArray, distance: IntArray, holds: BoolArray, window: IntArray, quota: IntArray,
     lag: IntArray, group: IntArray, group_window: IntArray, cost: IntArray, budget: int, copies: bool,
     way_src: IntArray, way_dst: IntArray, way_lag: IntArray, way_start: IntArray, way_link: IntArray,
-    way_offset: IntArray, by_last: IntArray, order: IntArray, jitter: FloatArray, seed: int, most: int,
+    way_offset: IntArray, by_last: IntArray, late_start: IntArray, late: IntArray, order: IntArray, jitter: FloatArray,
+    seed: int, most: int,
 ) -> Any:  # fmt: skip
     """Number of sends and their rows (chunk, link, epoch); -1 where ``most`` epochs are not enough."""
     np.random.seed(seed)
@@ -86,7 +94,7 @@ def _run(
         for v in range(nodes):
             if wanted[c, v] and v != origin[c]:
                 missing += 1
-    used = np.zeros((links, most), dtype=np.int32)
+    used = np.zeros((links, most), dtype=np.int64)
     group_used = np.zeros((len(group_window), most), dtype=np.int64)
     busy = np.zeros(most + 2, dtype=np.bool_)  # epochs in which something changes
     busy[0] = True
@@ -142,9 +150,8 @@ def _run(
                                     shared += 1
                                 else:
                                     break
-                        if inner and not inner_free:
-                            if shared < last - first - 1:
-                                continue
+                        if inner and not inner_free and shared < last - first - 1:
+                            continue
                         if carried[c, e] == k + way_offset[last - 1]:
                             continue
                         gain = 0.0
@@ -171,7 +178,10 @@ def _run(
                     if group[link] >= 0:
                         group_used[group[link], t] += cost[link]
                         busy[min(most, t + group_window[group[link]])] = True
-                    busy[min(most, t + window[link])] = True
+                    for i_late in range(late_start[link], late_start[link + 1]):
+                        again = t + window[link] - late[i_late]
+                        if again > k:
+                            busy[min(most, again)] = True
                     if count == len(rows):
                         more = np.empty((2 * count, 3), dtype=np.int64)
                         more[:count] = rows

@@ -11,9 +11,9 @@ Two rules. ``copied``: whole chunks that nodes copy (its MILP; allgather, broadc
 | a = ceil(alpha / tau), 0 where alpha / tau <= 1/10 | ``_latency_epochs`` | epochs |
 | b = ceil(1 / capacity) - 1 | ``window`` - 1 | epochs |
 
-What is sent in epoch k can be used at the other end from epoch ``k + lag`` on. Copied: ``lag = a + b + 1``, into a switch
-``a``, and over any b + 1 epochs a link sends at most ``(b + 1) * capacity``. Fluid: ``lag = a + 1``, and in every epoch at
-most ``capacity``. A plan of K epochs sends in epochs 0 … K - 1, and all is in place at epoch K.
+What is sent in epoch k can be used at the other end from epoch ``k + lag`` on. Copied: ``lag = a + b + 1``, into a
+switch ``a``, and over any b + 1 epochs a link sends at most ``(b + 1) * capacity``. Fluid: ``lag = a + 1``, and in
+every epoch at most ``capacity``. A plan of K epochs sends in epochs 0 … K - 1, and all is in place at epoch K.
 
 Beyond the paper: groups take turns (over any ``group_window`` epochs the parts of an epoch that its links are busy add
 up to at most as many), and chunks per block may be more than one.
@@ -154,9 +154,20 @@ def grid_of(instance: FabricInstance, tau: Fraction, chunks: int = 1) -> Grid:
         raise UnsupportedError("epochs of this length are too many or carry too much; choose tau=<seconds>")
     span, cost, budget = _turns(instance, capacity, window, unit)
     return Grid(
-        instance, rule, tau, chunk, chunks, unit, *(np.array(row, dtype=np.int64) for row in (lag, window, quota)),
-        tuple(capacity), span, cost, budget,
-    )  # fmt: skip
+        instance,
+        rule,
+        tau,
+        chunk,
+        chunks,
+        unit,
+        np.array(lag, dtype=np.int64),
+        np.array(window, dtype=np.int64),
+        np.array(quota, dtype=np.int64),
+        tuple(capacity),
+        span,
+        cost,
+        budget,
+    )
 
 
 def epoch_seconds(instance: FabricInstance, tau: str, chunks: int = 1) -> Fraction:
@@ -166,17 +177,6 @@ def epoch_seconds(instance: FabricInstance, tau: str, chunks: int = 1) -> Fracti
     chunk = Fraction(int(instance.blocks.bytes.max()), chunks)
     bandwidth = instance.machine.network.bandwidth
     return chunk / exact(float(bandwidth.max() if tau == "fast" else bandwidth.min()))
-
-
-def read_tau(text: str) -> str:
-    """The text of a length of epochs. Raises ``ValueError``."""
-    if text in ("fast", "slow"):
-        return text
-    try:
-        read_duration(text)
-    except ValueError:
-        raise ValueError("must be fast, slow, or a duration > 0 such as 0.00125 or 80e-9") from None
-    return text
 
 
 def distances(nodes: int, src: IntArray, dst: IntArray, lag: IntArray) -> IntArray:

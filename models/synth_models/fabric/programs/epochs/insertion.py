@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.ways import Ways
 
 IntArray = npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ def _room(
     group_room: IntArray, cost: IntArray,
 ) -> int:  # fmt: skip
     """Shares that fit on way r when it starts in epoch k."""
-    fits = np.int64(2**62)
+    fits: Any = np.int64(2**62)
     for i in range(way_start[r], way_start[r + 1]):
         e, t = way_link[i], k + way_offset[i]
         if t >= room.shape[1]:
@@ -108,7 +108,7 @@ def _room(
                 if group[way_link[j]] == g and k + way_offset[j] == t:
                     times += cost[way_link[j]]
             fits = min(fits, group_room[g, t] // times)
-    return fits
+    return int(fits)
 
 
 @jit
@@ -153,7 +153,7 @@ def _place(
                     v = way_dst[r]
                     if done[v]:
                         continue
-                    k = soonest
+                    k: Any = soonest
                     for i in range(way_start[r], way_start[r + 1]):
                         k = max(k, full[way_link[i]] - way_offset[i])
                     while k + way_lag[r] < arrive[v] and k + way_lag[r] <= most:

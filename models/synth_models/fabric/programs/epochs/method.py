@@ -24,7 +24,7 @@ from synth_models.fabric.parts.mirrored import turned
 from synth_models.fabric.programs.epochs.claims import claims
 from synth_models.fabric.programs.epochs.counting import Counted, counted
 from synth_models.fabric.programs.epochs.deciding import Decider
-from synth_models.fabric.programs.epochs.grid import Grid, epoch_seconds, grid_of
+from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
 from synth_models.fabric.programs.epochs.insertion import Streams
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of

@@ -212,4 +212,3 @@ def _transfers(moves: Moves, pieces: int) -> Transfers:
         [[number[w, j] for w in moves.before[i]] for _, i, j in rows],
         place,
     )
-
