@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from synth.family import Family, Method, Objective, by_name, rooms
-from synth.options import Parameter, read_flag, read_int
+from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+
+
+def _read_tau(text: str) -> str:
+    """``fast``, ``slow``, or the text of a duration."""
+    try:
+        return text if text in ("fast", "slow") else str(read_duration(text))
+    except ValueError:
+        raise ValueError("must be fast, slow, or a duration > 0 such as 0.00125 or 80e-9") from None
+
+
 _EPOCHS = (
     Parameter(
-        "tau", str, "fast", "length of an epoch: fast or slow (a chunk on the fastest or slowest link), or seconds"
+        "tau", _read_tau, "fast", "seconds of an epoch, or a chunk's on the fastest or slowest link", question=True
     ),
-    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into"),
+    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into", question=True),
     Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
     Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),
     Parameter("start", read_flag, True, "begin with a plan by list scheduling"),

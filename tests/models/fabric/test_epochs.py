@@ -20,6 +20,7 @@ from synth.options import RunOptions
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.programs.epochs.counting import counted
 from synth_models.fabric.programs.epochs.deciding import Decider
 from synth_models.fabric.programs.epochs.grid import grid_of
@@ -95,6 +96,8 @@ def test_copied_plans_are_as_short_as_brute_force_finds(first: int) -> None:
         for start in (True, False):
             outcome = solved(instance, tau=text, chunks=chunks, start=start)
             assert facts(instance, outcome)["epochs"] == best, seed
+            if not instance.machine.is_switch.any():  # all that epochs leave out is what crossing a switch takes
+                assert seconds(instance, outcome.solution) <= best * tau
         assert solved(instance, tau=text, chunks=chunks, horizon=best, fold=False).solution is not None
         if best > 1:
             less = solved(instance, tau=text, chunks=chunks, horizon=best - 1, counting=False)
@@ -111,6 +114,8 @@ def test_fluid_plans_are_as_short_as_brute_force_finds(first: int) -> None:
         for start in (True, False):
             outcome = solved(instance, tau=str(float(tau)), start=start)
             assert facts(instance, outcome)["epochs"] == best, seed
+            if not instance.machine.is_switch.any():  # but for shares of no whole bytes
+                assert float(seconds(instance, outcome.solution)) <= float(best * tau) * 1.01
 
 
 @pytest.mark.parametrize("first", some_slow(*range(0, 60, 4)))
@@ -198,6 +203,16 @@ def test_all_collectives(collective: str) -> None:
     instance = star(collective)
     found = facts(instance, solved(instance))
     assert found["epochs_least"] <= found["epochs"]
+
+
+def test_without_copies_every_send_out_of_a_switch_has_one_into_it_of_its_own() -> None:
+    """On two boxes joined by switches that copy nothing, a plan takes its epochs and the latencies that they leave out."""
+    network = {"kind": "machine", "name": "dgx-a100", "boxes": 2}
+    keys = {"name": "t", "source": "test", "network": network, "collective": "allgather", "bytes": 2**30}
+    instance = FabricInstance.model_validate(keys)
+    outcome = solved(instance, limit=3.0)
+    found = facts(instance, outcome)
+    assert float(seconds(instance, outcome.solution)) <= 1.01 * found["epochs"] * found["epoch_s"]
 
 
 def test_demands_of_unlike_sizes_and_groups() -> None:
