@@ -206,7 +206,7 @@ def test_all_collectives(collective: str) -> None:
 
 
 def test_without_copies_every_send_out_of_a_switch_has_one_into_it_of_its_own() -> None:
-    """On two boxes joined by switches that copy nothing, a plan takes its epochs and the latencies that they leave out."""
+    """On two boxes whose switches copy nothing, a plan takes its epochs and the latencies that they leave out."""
     network = {"kind": "machine", "name": "dgx-a100", "boxes": 2}
     keys = {"name": "t", "source": "test", "network": network, "collective": "allgather", "bytes": 2**30}
     instance = FabricInstance.model_validate(keys)
