@@ -7,6 +7,7 @@ from synth.options import Parameter, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
+_PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
 
 
@@ -34,6 +35,8 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
+        Method("continuous", "program", "exact in continuous time for given pieces, then large-neighbourhood search (ours)",
+               _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),
