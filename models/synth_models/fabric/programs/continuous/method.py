@@ -37,8 +37,9 @@ from synth_models.fabric.programs.continuous.problem import Problem
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.solution import Schedule
 
-BOUND, START, EACH = 0.15, 0.25, 0.15  # of the time that is left: for the bound, for every start, for every cutting
-NUMBERS = (1, 2, 3, 4, 6, 8)
+BOUND, START, EACH = 0.15, 0.25, 0.1  # of the time that is left: for the bound, a start, a cutting's program or search
+WORSE = Fraction(3, 2)  # than what is in hand a cutting may be at first
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 UNLIMITED_S = 600.0
 
 
@@ -52,11 +53,11 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     start(hand, lambda: _share(options, START))
     chunks = options.method.get("chunks")
     ways = Ways(instance)
-    for number in NUMBERS if chunks is None else (int(chunks),):
-        if hand.over() or not _one_cutting(hand, ways, number, None if chunks is None else 1.0):
-            break
     if not hand.over():
         search(hand, ways)
+    for number in NUMBERS if chunks is None else (int(chunks),):
+        if hand.over() or not _one_cutting(hand, ways, number, EACH if chunks is None else 0.8):
+            break
     assert hand.best is not None
     return Outcome(
         "optimal" if hand.settled else "finished",
@@ -69,8 +70,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     )
 
 
-def _one_cutting(hand: InHand, ways: Ways, number: int, share: float | None) -> bool:
-    """Settle, or try to, blocks of so many pieces; False if they are too many."""
+def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
+    """Settle, or try to, blocks of so many pieces, and go on from the best schedule of them; False if they are too
+    many."""
     instance, options = hand.instance, hand.options
     sizes = [cut(int(n), number) for n in instance.blocks.bytes]
     block = [b for b, row in enumerate(sizes) for _ in row]
@@ -79,14 +81,20 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float | None) -> 
         return False
     assert hand.time is not None
     known = -(-hand.proven.seconds * problem.ticks // 1)
-    ahead = hand.time * problem.ticks
-    horizon = int(ahead) - (ahead == int(ahead))  # less than what is in hand
-    left = options.remaining()
-    answer = quickest(problem, horizon, int(known), options, seconds=None if left is None else (share or EACH) * left)
-    if answer.rows is not None:
-        hand.offer(problem.schedule(answer.rows), f"the program's, of {number} pieces a block")
-    if answer.settled and answer.least is not None and problem.exact and ways.complete and not problem.sums:
-        hand.cuttings[number] = min(Fraction(answer.least, problem.ticks), hand.time)
+    horizon = int(hand.time * problem.ticks * WORSE)
+    answer = quickest(problem, horizon, int(known), _share(options, share))
+    if answer.least is not None and problem.exact and ways.complete and not problem.sums:
+        hand.cuttings[number] = Fraction(answer.least, problem.ticks)
+    if answer.rows is None:
+        return True
+    told = f"the program's, of {number} pieces a block"
+    hand.offer(problem.schedule(answer.rows), told)
+    if hand.over():
+        return True
+    own = InHand(instance, _share(options, share), hand.proven)
+    own.offer(problem.schedule(answer.rows), told)
+    search(own, ways)
+    hand.offer(own.best, f"{own.told}, of {number} pieces a block at first")
     return True
 
 

@@ -19,32 +19,33 @@ from synth_models.fabric.programs.continuous.sizes import adjusted
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.solution import Schedule
 
-MOST_ROWS = 4_000  # transfers of a schedule that is searched on
-MOST_CUT = 6_000  # after pieces are cut in two
+MOST_ROWS = 500  # transfers of a schedule that the program searches on
+MOST_CUT = 5_000  # after pieces are cut in two
 CHOICES = (300, 2400)  # transfers that the program may choose from: at first, at most
-WORK = 2.0  # CP-SAT's deterministic seconds a step
-PATIENCE = 12  # steps without success after which the search ends
+WORK = 1.0  # CP-SAT's deterministic seconds a step
+PATIENCE = 6  # steps without success after which the search ends
 WORTH = Fraction(1, 2000)  # what cutting in two must bring to be done again
 
 
 def search(hand: InHand, ways: Ways) -> None:
     """Improve what is in hand until it reaches the bound, nothing more is found, or time is over."""
-    if hand.best is None or hand.best.transfers > MOST_ROWS:
+    if hand.best is None or hand.best.transfers > MOST_CUT:
         return
     random = np.random.default_rng(hand.options.seed)
-    _refined(hand, ways)
     choices, failed = CHOICES[0], 0
-    while failed < PATIENCE and not hand.over():
+    _adjusted(hand, ways)
+    while failed < PATIENCE and not hand.over() and hand.best.transfers <= MOST_ROWS:
         found = _step(hand, ways, random, choices)
         if found is None:
             return
         improved, settled = found
         if improved:
             failed = 0
-            _refined(hand, ways)
+            _adjusted(hand, ways)
         else:
             failed += 1
             choices = min(2 * choices, CHOICES[1]) if settled else max(choices // 2, CHOICES[0] // 4)
+    _halved(hand, ways)
 
 
 def _step(hand: InHand, ways: Ways, random: np.random.Generator, choices: int) -> tuple[bool, bool] | None:
@@ -74,30 +75,34 @@ def _step(hand: InHand, ways: Ways, random: np.random.Generator, choices: int) -
     return _offer(hand, problem, answer.rows, "large-neighbourhood search"), answer.settled
 
 
-def _refined(hand: InHand, ways: Ways) -> None:
-    """Better sizes, and all pieces in two with better sizes, as long as that brings something."""
+def _adjusted(hand: InHand, ways: Ways) -> None:
+    """Better sizes, as long as new times give a new order that allows better ones."""
     while not hand.over():
-        read = _read(hand, ways)
-        if read is None or read[0].ways.waits:
+        read, before = _read(hand, ways), hand.time
+        if read is None or read[0].ways.waits or before is None:
             return
-        before = hand.time
-        assert before is not None
-        order = Order.of(*read)
-        _try(hand, order)
-        if hand.time is not None and before - hand.time <= before * WORTH and 2 * len(order.rows) <= MOST_CUT:
-            read = _read(hand, ways)
-            if read is not None:
-                finer = Order.of(*read).halved()
-                _try(hand, finer)
+        if not _try(hand, Order.of(*read)) or hand.time is None or before - hand.time <= before * WORTH:
+            return
+
+
+def _halved(hand: InHand, ways: Ways) -> None:
+    """All pieces in two, with better sizes, as long as that brings something."""
+    while not hand.over():
+        read, before = _read(hand, ways), hand.time
+        if read is None or read[0].ways.waits or before is None or 2 * len(read[1]) > MOST_CUT:
+            return
+        finer = Order.of(*read).halved()
+        if not _try(hand, finer):
+            return
+        _adjusted(hand, ways)
         assert hand.time is not None
         if before - hand.time <= before * WORTH:
             return
 
 
-def _try(hand: InHand, order: Order) -> None:
+def _try(hand: InHand, order: Order) -> bool:
     found = adjusted(order)
-    if found is not None:
-        _offer(hand, *found, "uneven pieces")
+    return found is not None and _offer(hand, *found, "uneven pieces")
 
 
 def _offer(hand: InHand, problem: Problem, rows: Sequence[Row], told: str) -> bool:
