@@ -35,7 +35,7 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
-        Method("continuous", "program", "exact in continuous time for given pieces, then large-neighbourhood search (ours)",
+        Method("continuous", "program", "exact for given pieces in continuous time, then neighbourhood search (ours)",
                _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),

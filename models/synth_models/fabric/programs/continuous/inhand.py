@@ -30,7 +30,8 @@ STARTS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
 @dataclass
 class InHand:
     """``proven``: the certified bound. ``told``: where the best schedule comes from. ``cuttings``: by pieces a block,
-    what the solver says: no schedule of so many even pieces a block takes less seconds."""
+    what the solver says: no schedule of so many even pieces a block takes less seconds; ``exactly``: and one
+    takes no more."""
 
     instance: FabricInstance
     options: RunOptions
@@ -39,6 +40,7 @@ class InHand:
     time: Fraction | None = None
     told: str = ""
     cuttings: dict[int, Fraction] = field(default_factory=dict)
+    exactly: dict[int, Fraction] = field(default_factory=dict)
 
     def offer(self, schedule: Schedule | None, told: str) -> bool:
         """Keep it if it is the quickest."""

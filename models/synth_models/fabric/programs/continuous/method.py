@@ -32,12 +32,13 @@ from synth_models.fabric.parts.chunks import cut, hurried
 from synth_models.fabric.parts.exact import float_below
 from synth_models.fabric.programs.continuous.cutting import MOST_MOVES, moves, quickest
 from synth_models.fabric.programs.continuous.inhand import InHand, start
-from synth_models.fabric.programs.continuous.neighbourhood import search
+from synth_models.fabric.programs.continuous.neighbourhood import search, streamed
 from synth_models.fabric.programs.continuous.problem import Problem
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.solution import Schedule
 
-BOUND, START, EACH = 0.15, 0.25, 0.1  # of the time that is left: for the bound, a start, a cutting's program or search
+BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.1  # of the time that is left: for the bound, each start, each way to
+# improve what is in hand, each cutting's program, and the search from there
 WORSE = Fraction(3, 2)  # than what is in hand a cutting may be at first
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 UNLIMITED_S = 600.0
@@ -53,8 +54,11 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     start(hand, lambda: _share(options, START))
     chunks = options.method.get("chunks")
     ways = Ways(instance)
-    if not hand.over():
-        search(hand, ways)
+    for better in (streamed, search):
+        if not hand.over():
+            own = replace(hand, options=_share(options, IMPROVE))
+            better(own, ways)
+            hand.offer(own.best, own.told)
     for number in NUMBERS if chunks is None else (int(chunks),):
         if hand.over() or not _one_cutting(hand, ways, number, EACH if chunks is None else 0.8):
             break
@@ -87,6 +91,8 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
         hand.cuttings[number] = Fraction(answer.least, problem.ticks)
     if answer.rows is None:
         return True
+    if answer.settled:
+        hand.exactly[number] = Fraction(problem.completion(answer.rows), problem.ticks)
     told = f"the program's, of {number} pieces a block"
     hand.offer(problem.schedule(answer.rows), told)
     if hand.over():
@@ -118,8 +124,10 @@ def _words(hand: InHand, ways: Ways) -> str:
         words.append("it reaches the bound")
     for number, least in hand.cuttings.items():
         pieces = f"{number} even piece{'s' if number > 1 else ''} a block"
-        if least >= hand.time:
-            words.append(f"proven optimal among schedules of {pieces} (the solver's word)")
+        if least == hand.exactly.get(number):
+            words.append(
+                f"proven optimal among schedules of {pieces}: {shown(float(least), SECONDS)} (the solver's word)"
+            )
         else:
             words.append(f"no schedule of {pieces} takes less than {shown(float(least), SECONDS)} (the solver's word)")
     if not ways.complete:
