@@ -16,11 +16,10 @@ from synth_models.fabric.parts.exact import float_above, float_below
 from synth_models.fabric.parts.reach import knows
 from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.programs.forest import method as forest
-from synth_models.fabric.references import bfb, pull
+from synth_models.fabric.references import bfb
 from synth_models.fabric.solution import Schedule
 
-STARTS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
-    "pull": pull.solve,  # which has tried the references of today
+OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {  # beside pull
     "forest": forest.solve,
     "flow": flow.solve,
     "bfb": bfb.solve,
@@ -70,7 +69,7 @@ class InHand:
 
 def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
     """The schedules of the other methods; ``share()`` gives each its part of the time."""
-    for name, method in STARTS.items():
+    for name, method in OTHERS.items():
         if hand.settled or (hand.best is not None and hand.options.out_of_time()):
             return
         if not knows(name, hand.instance.collective, hand.instance.switching.mode):

@@ -1,7 +1,7 @@
 """``continuous``: exact for a way to cut, then a search for better ones from the best schedule in hand.
 
-1. The bound (:mod:`synth_models.fabric.bounds`), and the schedules of ``pull``, ``forest`` and others; whoever reaches
-   the bound is optimal.
+1. The schedule of ``pull``, as it is alone (so that nothing is worse), the bound (:mod:`synth_models.fabric.bounds`)
+   and the schedules of ``forest`` and others; whoever reaches the bound is optimal.
 2. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
    none of that cutting is quicker than what is in hand.
 3. Large-neighbourhood search on the best schedule (:mod:`.neighbourhood`), its pieces' sizes adjusted in turn
@@ -35,6 +35,7 @@ from synth_models.fabric.programs.continuous.inhand import InHand, start
 from synth_models.fabric.programs.continuous.neighbourhood import search, streamed
 from synth_models.fabric.programs.continuous.problem import Problem
 from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.references import pull
 from synth_models.fabric.solution import Schedule
 
 BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.1  # of the time that is left: for the bound, each start, each way to
@@ -49,8 +50,10 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     began = time.monotonic()
     if not len(instance.blocks):
         return Outcome("finished", _empty(), message="nothing to move")
+    pulled = pull.solve(instance, replace(options, method={}, solver=None))  # as it is alone: never worse than that
     proven = strongest(instance, _share(options, BOUND))
     hand = InHand(instance, options, proven)
+    hand.offer(pulled.solution, "the schedule of pull")
     start(hand, lambda: _share(options, START))
     chunks = options.method.get("chunks")
     ways = Ways(instance)

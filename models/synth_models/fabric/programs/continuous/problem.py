@@ -125,7 +125,7 @@ class Problem:
 
     @cached_property
     def distance(self) -> list[list[list[int]]]:
-        """Least units from node to node over whatever nodes, per distinct size; :data:`MOST_UNITS` where there is none."""
+        """Least units from node to node over whatever nodes, per distinct size; ``MOST_UNITS`` for no way."""
         found = []
         for kind in range(len(set(self.size))):
             piece = self.kind.index(kind)
