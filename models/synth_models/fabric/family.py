@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from synth.family import Family, Method, Objective, by_name, rooms
-from synth.options import Parameter, read_int
+from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
+_STEPS = (
+    Parameter("steps", read_int(1, 10_000), None, "steps S of SCCL's question", question=True),
+    Parameter("rounds", read_int(1, 2**20), None, "rounds R of SCCL's question", question=True),
+    Parameter(
+        "chunks",
+        read_int(1, 2**20),
+        None,
+        "chunks C of SCCL's question: a block's, an alltoall's for all ranks",
+        question=True,
+    ),
+    Parameter("pareto", read_flag, False, "the front: fewest steps, then fewest rounds a chunk", question=True),
+    Parameter("extra", read_int(0, 64), 6, "the front's rounds beyond its steps, at most", question=True),
+    Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
+)
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+_FILE = Parameter("file", str, None, "the algorithm's file", question=True)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -22,7 +37,7 @@ FAMILY = Family(
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
-            suited="instance:suited", series="views.series:series"),
+            suited="instance:suited", series="views.series:series", transfers="views.transfers:transfers"),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
         "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",
@@ -37,6 +52,8 @@ FAMILY = Family(
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
         Method("continuous", "program", "exact for given pieces in continuous time, then neighbourhood search (ours)",
                _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
+        Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
+               _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),
@@ -45,6 +62,7 @@ FAMILY = Family(
         _reference("direct", "every rank sends to every other at once"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
+        _reference("imported", "an executor's algorithm from a file (MSCCL XML), on this machine", _FILE),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),
 )  # fmt: skip

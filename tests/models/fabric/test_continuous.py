@@ -102,8 +102,8 @@ def test_pieces_pipeline() -> None:
 
 
 def test_uneven_pieces() -> None:
-    """Twelve bytes over 0 -> 1 at 1 byte/s -> 2 at 2: two even pieces take 12 + 3 s; 8 and 4 bytes 12 + 2, as the second
-    link is done with the first piece when the second one comes."""
+    """Twelve bytes over 0 -> 1 at 1 byte/s -> 2 at 2: two even pieces take 12 + 3 s; 8 and 4 bytes 12 + 2: the second
+    link is done with the first piece when the other one comes."""
     line = machine(3, [(0, 1, 1.0), (1, 2, 2.0)], collective="broadcast", bytes=12)
     problem, answer, found = settled(line, [[6, 6]])
     assert found == 15
