@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
-from synth.exchange import executors, validity
+from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
@@ -96,6 +96,8 @@ def algorithm_of(
 
     Raises :class:`InputError` where a limit cannot be kept.
     """
+    if wish.protocol not in msccl_xml.PROTOCOLS:
+        raise InputError([Fault("--protocol", f"must be one of {', '.join(msccl_xml.PROTOCOLS)}", wish.protocol, True)])
     try:
         algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
     except InputError as error:

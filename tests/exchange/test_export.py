@@ -116,6 +116,7 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
         (("pull.json", "-o", "a.lp"), "pull is a reference, no program: it has no model"),
         (("pull.json", "-o", "nowhere/a.xml"), "cannot be written"),
         (("pull.json", "-o", "nowhere/a.csv"), "cannot be written"),
+        (("pull.json", "-o", "a.xml", "--protocol", "ll"), "--protocol = 'll': must be one of LL, LL128, Simple"),
         (("bound.json", "-o", "a.xml"), "holds no schedule"),
         (("none.json", "-o", "a.xml"), "none.json"),
     ],

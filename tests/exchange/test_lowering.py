@@ -6,12 +6,15 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import networkx as nx
+import numpy as np
 import pytest
 from exchange.possession import Run, expected
 from exchange.random_transfers import random_transfers
 
 from synth.errors import InputError
 from synth.exchange import validity
+from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering import Limits, Wish, lower
 
 
@@ -43,3 +46,24 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         Run(a, Random(seed), together=True).run()  # and where a connection holds nothing
     if steps:
         assert max(a.step_start[1:] - a.step_start[:-1], default=0) <= steps
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 7))
+def test_no_dependence_says_what_others_say(seed: int) -> None:
+    """Without any one of them the step that it leads to could start before the step that it waits for has ended."""
+    a, _ = lower(random_transfers(seed), Limits("any", steps=8), Wish(in_place=bool(seed % 2)))
+    block = np.repeat(np.arange(len(a.tb_rank)), np.diff(a.step_start))
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(range(a.steps))
+    arrows.add_edges_from((i - 1, i) for i in range(1, a.steps) if block[i] == block[i - 1])
+    first = np.searchsorted(a.tb_rank, a.tb_rank)
+    dependences = {
+        i: int(a.step_start[first[block[i]] + a.dep_tb[i]] + a.dep_step[i]) for i in range(a.steps) if a.dep_tb[i] >= 0
+    }
+    arrows.add_edges_from((target, i) for i, target in dependences.items())
+    assert set(dependences.values()) == set(np.flatnonzero(a.has_dependents).tolist())
+    for i, target in dependences.items():
+        real = next(k for k in range(i, a.steps) if KINDS[a.kind[k]] != "nop")
+        arrows.remove_edge(target, i)
+        assert not nx.has_path(arrows, target, real)
+        arrows.add_edge(target, i)
