@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,10 +62,23 @@ def export(
     chosen = format_of(form, out)
     record = records.read(path)
     if chosen.of == "model":
+        _demand_plain(running, chosen)
         _model(record, chosen, out, modelling)
     else:
+        _demand_plain(modelling, chosen)
         _schedule(record, chosen, out, running)
     console.print(f"{out} written ({chosen.name}: {chosen.summary})", markup=False, soft_wrap=True)
+
+
+def _demand_plain(group: Running | Modelling, chosen: Format) -> None:
+    """Raises :class:`InputError` for options of a group that says nothing about the format."""
+    from synth.errors import Fault, InputError
+
+    names = {"number": "nth", "own": "option"}
+    given = [names.get(one.name, one.name).replace("_", "-") for one in fields(group)
+             if getattr(group, one.name) != one.default]  # fmt: skip
+    if given:
+        raise InputError([Fault(f"--{name}", f"has no meaning for {chosen.name}") for name in given])
 
 
 def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:

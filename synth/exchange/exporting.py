@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from synth.api import method_options
@@ -21,6 +22,7 @@ from synth.solvers.writing import Form
 from synth.verification import replay
 
 PLAIN = Wish()
+USED = {"algorithm": [one.name for one in fields(Wish)], "plan": ["in_place", "chunks", "instances"]}
 FEWER = "fewer steps: --chunks N rounds pieces to N chunks a part; or solve with larger pieces (solve -O chunks=N)"
 
 
@@ -68,6 +70,9 @@ def write_schedule(
     if name is not None and name not in form.executors:
         readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
         raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
+    if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
+                  and one.name not in USED.get(form.of, ())]:  # fmt: skip
+        raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
     write = load(form.target)
     try:
         match form.of:
