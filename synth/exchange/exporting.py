@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.checking import HELD
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.transfers import Transfers
@@ -109,7 +110,11 @@ def algorithm_of(
         error.hint = FEWER
         raise
     if checks:
-        _demand_valid(algorithm, executor)
+        held = _demand_valid(algorithm, executor)
+        if held > HELD and wish.fuse:
+            whole, others = algorithm_of(transfers, executor, replace(wish, fuse=False))
+            words = f"fused, a connection would have to hold {held} sends at once, NCCL's hold {HELD}: not fused"
+            return whole, [words, *others]
     notes.append(
         f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
         f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
@@ -117,18 +122,19 @@ def algorithm_of(
     return algorithm, notes
 
 
-def _demand_valid(algorithm: Algorithm, executor: str) -> None:
-    """Raises :class:`InputError` with every fault."""
+def _demand_valid(algorithm: Algorithm, executor: str) -> int:
+    """How many sends a connection must hold. Raises :class:`InputError` with every fault."""
     refused = InputError(executors.faults(executor, algorithm))
     if refused.faults:
         refused.hint = FEWER
         raise refused
     try:
-        faults = validity.check(algorithm).faults
+        verdict = validity.check(algorithm)
     except InputError as error:
         raise InputError(f"{error}; --no-check writes it unchecked") from None
-    if faults:
-        raise InputError(faults)
+    if verdict.faults:
+        raise InputError(verdict.faults)
+    return int(verdict.facts["sends_to_hold"])
 
 
 def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
