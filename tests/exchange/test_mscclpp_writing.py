@@ -10,8 +10,9 @@ import pytest
 from exchange.by_hand import EVERY, direct_alltoall, ring_allgather, ring_allreduce, schedule
 from exchange.plan_runner import outcome
 
+import synth
 from synth.errors import InputError
-from synth.exchange import mscclpp
+from synth.exchange import arriving, mscclpp
 from synth.exchange.transfers import Transfers
 
 MODES = [(in_place, node) for in_place in (False, True) for node in (None, 2)]
@@ -135,3 +136,24 @@ def test_a_wasteful_copy_goes_over_scratch() -> None:
 def test_thirty_two_ranks_in_little_time() -> None:
     plan = mscclpp.plan(direct_alltoall(32))
     assert len(plan["gpus"]) == 32
+
+
+def test_parts_of_any_size_are_cut_at_whole_bytes() -> None:
+    """Two chunks a part of seven bytes: 3 and 4; of one byte: none left for the first."""
+    plan = mscclpp.parse(json.dumps(mscclpp.plan(ring_allgather(3, split=2))))
+    moved = mscclpp.transfers(plan, part_bytes=7)
+    assert sorted(set(zip(moved.piece_offset.tolist(), moved.piece_bytes.tolist(), strict=True))) == [(0, 3), (3, 4)]
+    with pytest.raises(InputError, match="2 chunks of a part that has 1 bytes"):
+        mscclpp.transfers(plan, part_bytes=1)
+
+
+def test_a_plan_that_comes_in_is_timed_on_a_machine(tmp_path: Path) -> None:
+    """A ring over four fully connected ranks: the family's own check has replayed it, the bound is not above it."""
+    instance = synth.read(str(Path(__file__).resolve().parents[2] / "instances/fabric/full-4-allgather-4KiB.json"))
+    mscclpp.write(ring_allgather(4), tmp_path / "plan.json")
+    record = arriving.run(tmp_path / "plan.json", instance)
+    assert record["verified"]["ok"]
+    assert record.value is not None
+    bound = arriving.bound_of(instance, 10.0)
+    assert bound is not None
+    assert bound.bound <= record.value
