@@ -61,14 +61,17 @@ class Refuter:
         found = self._relaxation(steps, rounds, None)
         if found is not None and found.most < copies:
             yield from certificates([found], self.instance, self.lanes)
-        elif found is not None and found.prices.size * _cases(steps, rounds) <= MOST_TABLES:
-            each = []
-            for lengths in lengths_of(steps, rounds):
-                one = self._relaxation(steps, rounds, lengths)
-                if one is None or one.most >= copies:
-                    return
-                each.append(one)
-            yield from certificates(each, self.instance, self.lanes)
+            return
+        cases = math.comb(rounds - 1, steps - 1)
+        if found is None or not 1 < cases <= MOST_CASES or found.prices.size * cases > MOST_TABLES:
+            return
+        each = []
+        for lengths in lengths_of(steps, rounds):
+            one = self._relaxation(steps, rounds, lengths)
+            if one is None or one.most >= copies:
+                return
+            each.append(one)
+        yield from certificates(each, self.instance, self.lanes)
 
     def _relaxation(self, steps: int, rounds: int, lengths: tuple[int, ...] | None) -> Relaxed | None:
         key = (steps, rounds, lengths)
@@ -188,9 +191,3 @@ class Refuter:
         for e, links in enumerate(self.lanes.links):
             length[[link for link, _ in links]] = of_lane[e]
         return length
-
-
-def _cases(steps: int, rounds: int) -> int:
-    """Ways to cut the rounds into steps that are tried one by one; as good as endless beyond some."""
-    cases = math.comb(rounds - 1, steps - 1)
-    return cases if 1 < cases <= MOST_CASES else MOST_TABLES + 1
