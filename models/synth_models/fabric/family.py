@@ -7,6 +7,7 @@ from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
+_PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
 _STEPS = (
     Parameter("steps", read_int(1, 10_000), None, "steps S of SCCL's question", question=True),
     Parameter("rounds", read_int(1, 2**20), None, "rounds R of SCCL's question", question=True),
@@ -73,6 +74,8 @@ FAMILY = Family(
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
         Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
                _HERE + "programs.epochs.method:solve", ("highs", "scip", "gurobi"), _EPOCHS),
+        Method("continuous", "program", "exact for given pieces in continuous time, then neighbourhood search (ours)",
+               _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
         Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
                _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",

@@ -11,11 +11,13 @@ from typing import Any
 
 from synth.family import Verdict
 from synth_models.fabric.check import epochs, steps
+from synth_models.fabric.check.cutting import check_cutting
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 
 PLANS: dict[str, Callable[[FabricInstance, Schedule], Verdict]] = {
     "epochs": epochs.check_epochs,
+    "cutting": check_cutting,
     "steps": steps.check_plan,
 }
 """By ``kind``: the check of the plan, whose verdict has no value, its facts (what was counted) and its faults; raises
