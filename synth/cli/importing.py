@@ -83,11 +83,10 @@ def import_(
     hints = _hints(switches, nvlinks, chunk, time_unit)
     rates, waits = _by_class("--bandwidth", bandwidth, "rate"), _by_class("--latency", latency, "duration")
     machine = _read(file, format_name, hints, name)
-    machine = completing.without_dead_ends(completing.several(machine, boxes))
-    machine = completing.only(machine, [kind.strip() for kind in only.split(",")] if only else [])
+    kinds = [kind.strip() for kind in only.split(",")] if only else []
     typed = (("--bandwidth", bandwidth), ("--latency", latency))
     words = tuple(f"{option} {text}" for option, text in typed if text is not None)
-    machine = completing.supplied(machine, completing.Supplied(rates, waits, words))
+    machine = completing.completed(machine, completing.Supplied(rates, waits, words), boxes, kinds)
     _describe(machine, to_errors=output == STDOUT)
     if output is None and not parameters:
         return

@@ -129,6 +129,8 @@ def _run(
         i = order[n]
         k = kind[i]
         bad = np.int64(-1)
+        if not (reads_src[k] or writes_dst[k]):
+            continue  # whatever a nop says it counts
         for c in range(count[i]):
             value = np.int64(0)
             parts = 0

@@ -166,8 +166,8 @@ def _at(a: Algorithm, wrong: Any, words: Any) -> Iterator[Fault]:
 
 
 def _steps(limits: Executor, a: Algorithm) -> Iterator[Fault]:
-    yield from _at(a, a.count > limits.count, lambda i: f"cnt = {a.count[i]}: at most {limits.count}")
     real = a.kind != NOP
+    yield from _at(a, real & (a.count > limits.count), lambda i: f"cnt = {a.count[i]}: at most {limits.count}")
     far = real & (np.maximum(a.src_offset, a.dst_offset) > limits.offset)
     yield from _at(a, far, lambda i: f"an offset of {max(a.src_offset[i], a.dst_offset[i])}: at most {limits.offset}")
     if a.ranks > 2**15:

@@ -46,6 +46,13 @@ SPELLINGS = {spelling: name for name in COLLECTIVES for spelling in (name, NAMES
 MULTIPLIED = ("allgather", "reduce_scatter", "alltoall")  # nchunksperloop counts the chunks of all ranks
 WANTED = ("name", "inplace", "outofplace", "minBytes", "maxBytes", "nchannels")  # not needed to understand a file
 PARENT = {"algo": None, "gpu": "algo", "tb": "gpu", "step": "tb", "copy": "gpu"}
+PATH = {
+    "algo": ["algo"],
+    "gpu": ["algo", "gpu"],
+    "tb": ["algo", "gpu", "tb"],
+    "step": ["algo", "gpu", "tb", "step"],
+    "copy": ["algo", "gpu", "copy"],
+}
 STEP = ("srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 
 
@@ -191,6 +198,8 @@ class _Reader(ContentHandler):
         elif PARENT[name] != parent:
             where = f"in <{PARENT[name]}>" if PARENT[name] else "outermost"
             self.fault(f"line {self._line}", f"<{name}> must stand {where}")
+        elif self._open != PATH[name]:
+            pass  # what is around it is misplaced, and reported
         elif name == "step":
             self._step(attrs)
         elif name == "tb":

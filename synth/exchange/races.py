@@ -61,6 +61,8 @@ def _neighbours(
     start = np.zeros(cells + 1, dtype=np.int64)
     for i in range(len(kind)):
         k = kind[i]
+        if not (reads_src[k] or writes_dst[k]):
+            continue  # whatever a nop says it counts
         for c in range(count[i]):
             if reads_src[k]:
                 start[src[i] + c + 1] += 1
@@ -75,6 +77,8 @@ def _neighbours(
     for n in range(len(order)):
         i = order[n]
         k = kind[i]
+        if not (reads_src[k] or writes_dst[k]):
+            continue
         for c in range(count[i]):
             if reads_src[k]:
                 access[at[src[i] + c]] = 2 * i

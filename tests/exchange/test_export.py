@@ -21,6 +21,7 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.exchange import transfers_csv
+from synth.exchange.algorithm import KINDS
 from synth.exchange.checking import check_file
 from synth.exchange.exporting import FORMATS, algorithm_of, format_of, transfers_of, write_model
 from synth.exchange.lowering import Wish
@@ -147,8 +148,8 @@ def test_a_record_whose_schedule_is_none_is_not_exported() -> None:
 @pytest.mark.parametrize(
     ("executor", "schedule", "wish", "words"),
     [
-        ("msccl", ring_allgather(3, 1100, 1100), Wish(), r"elements .* at most 4095"),
-        ("azure", ring_allgather(2, 2100, 2100), Wish(), "azure takes 32 channels with 32 peers"),
+        ("msccl", ring_allgather(4, 1100, 1100), Wish(), r"elements .* at most 4095"),
+        ("azure", ring_allgather(3, 4000, 4000), Wish(), "azure takes 32 channels with 32 peers"),
         ("msccl", everybody_to_everybody(120), Wish(), "msccl takes 216 thread blocks a rank"),
         ("azure", ring_allgather(9, 1, 4000), Wish(chunks=4000), r"an offset of \d+: at most 32767"),
     ],
@@ -165,7 +166,23 @@ def test_thread_blocks_are_split_at_the_executor_s_steps() -> None:
         algorithm, _ = algorithm_of(ring_allgather(4, 100, 100), executor, Wish(in_place=True))
         length = np.diff(algorithm.step_start)
         assert length.max() <= steps < 300
-        assert len(length) == 4 * 2 * -(-300 // steps)
+        assert len(length) == 4 * 2 * -(-(200 + -(-100 // 71)) // steps)  # the last hop goes on to nobody: joined
+
+
+def test_what_moves_side_by_side_goes_in_one_step() -> None:
+    """Recursive doubling on 8 ranks with a piece a part: 1, 2 and 4 parts at once, one step each."""
+    ranks, rows = 8, []
+    for bit in (1, 2, 4):
+        rows += [(part, r, r ^ bit, bit) for r in range(ranks) for part in range(ranks) if (part ^ r) < bit]
+    piece, src, dst, begin = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    one = np.ones(ranks, dtype=np.int64)
+    schedule = Transfers(
+        "doubling", "allgather", ranks, None, 1, np.arange(ranks), one - 1, one, piece, src, dst,
+        np.zeros(len(piece), dtype=bool), begin.astype(float), begin + 1.0, np.full(len(piece), -1),
+    )  # fmt: skip
+    algorithm, _ = algorithm_of(schedule, "azure", Wish(in_place=True))
+    count = algorithm.count[algorithm.kind != KINDS.index("nop")]
+    assert (len(count), sorted(set(count.tolist()))) == (8 * 2 * 3, [1, 2, 4])
 
 
 def test_steps_are_split_at_the_executor_s_count() -> None:

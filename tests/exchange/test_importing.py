@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
+from synth.exchange.machines.completing import Supplied, completed
 from synth.exchange.machines.formats import FORMATS, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,6 +143,17 @@ def test_from_python(tmp_path: Path) -> None:
         synth.make("fabric", machine={"format": "mine"}, bytes=8)
 
 
+def test_an_a100_box_is_the_shipped_one() -> None:
+    """12 NVLinks of 25 GB/s to the NVSwitch: our machine dgx-a100, whose allgather cannot pass 2400/7 GB/s."""
+    numbers = Supplied({"NV": 25e9}, {"NV": 3.5e-7})
+    box = completed(read(SAMPLES / "a100-topo.txt"), numbers, kinds=["NV"])
+    theirs = synth.make("fabric", machine=box, bytes=8 * 10**12)
+    ours = synth.make("fabric", machine="dgx-a100", bytes=8 * 10**12)
+    assert sorted(zip(*_arrays(theirs), strict=True)) == sorted(zip(*_arrays(ours), strict=True))
+    bound = synth.solve(theirs, method="bound", time_limit=10).bound
+    assert bound == pytest.approx(8e12 / (2400e9 / 7), rel=1e-6)
+
+
 def test_te_ccl_switches_store_and_forward(tmp_path: Path) -> None:
     """Its NDv2 of two chassis is our machine teccl-ndv2-2, way of switching included."""
     (tmp_path / "in.json").write_text('{"TopologyParams": {"name": "NDv2", "chassis": 2}}')
@@ -191,6 +203,10 @@ def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pyte
     for line in lines:
         done = CliRunner().invoke(app, line[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)
+    [python] = [text for kind, text in blocks if kind == "python"]
+    names: dict[str, object] = {}
+    exec(python, names)
+    assert names["instance"].members == tuple(range(8))  # type: ignore[attr-defined]
     three = json.loads(Path("three.json").read_text())
     assert sum(name.endswith(tuple(f"gpu{i}" for i in range(8))) for name in three["network"]["names"]) == 24
     assert synth.read("instance.json").machine.nodes == 3

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from exchange.possession import Run, expected
-from synth.exchange.chakra_check import faults as trace_faults
 
 import synth
-from synth.exchange import chakra, executors, msccl_xml, mscclpp, mscclpp_check, validity
+from synth.exchange import chakra, executors, msccl_xml, mscclpp, validity
 from synth.exchange.algorithm import COLLECTIVES, Algorithm
 from synth.exchange.exporting import FORMATS, algorithm_of, transfers_of, write_schedule
 from synth.exchange.lowering import Wish
@@ -99,8 +98,8 @@ def same(one: Algorithm, other: Algorithm) -> None:
 def test_plans_and_traces_hold_the_same_moves(collective: str, tmp_path: Path) -> None:
     t = schedule({"network": "full", "nodes": 4}, collective)
     write_schedule(t, FORMATS["chakra"], tmp_path / "trace")
-    assert trace_faults(chakra.read(tmp_path / "trace")) == []
+    assert chakra.faults(chakra.read(tmp_path / "trace")) == []
     for in_place in (False, True):
         file = tmp_path / "plan.json"
         write_schedule(t, FORMATS["mscclpp"], file, wish=Wish(in_place=in_place, chunks=6))
-        assert mscclpp_check.faults(mscclpp.read(file), collective, t.root) == []
+        assert mscclpp.faults(mscclpp.read(file), collective, t.root) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synth.family import Family, Method, Objective, by_name, rooms
-from synth.options import Parameter, read_flag, read_int
+from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
@@ -24,6 +24,28 @@ _STEPS = (
 )
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
 _FILE = Parameter("file", str, None, "the algorithm's file", question=True)
+
+
+def _read_tau(text: str) -> str:
+    """``fast``, ``slow``, or the text of a duration."""
+    try:
+        return text if text in ("fast", "slow") else str(read_duration(text))
+    except ValueError:
+        raise ValueError("must be fast, slow, or a duration > 0 such as 0.00125 or 80e-9") from None
+
+
+_EPOCHS = (
+    Parameter(
+        "tau", _read_tau, "fast", "seconds of an epoch, or a chunk's on the fastest or slowest link", question=True
+    ),
+    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into", question=True),
+    Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
+    Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),
+    Parameter("start", read_flag, True, "begin with a plan by list scheduling"),
+    Parameter("fold", read_flag, True, "fold the program by the instance's symmetries"),
+    Parameter("cuts", read_flag, True, "add rows for the last departures from cuts"),
+    Parameter("symmetry", read_flag, True, "order the chunks of a block, which are interchangeable"),
+)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -50,6 +72,8 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
+        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
+               _HERE + "programs.epochs.method:solve", ("highs", "scip", "gurobi"), _EPOCHS),
         Method("continuous", "program", "exact for given pieces in continuous time, then neighbourhood search (ours)",
                _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
         Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",

@@ -2,8 +2,9 @@
 (:class:`synth.exchange.algorithm.Algorithm`).
 
 ``chunking`` cuts pieces into chunks, ``buffers`` says where a piece lies at a rank, ``moving`` plays the moves one
-after the other and writes down what every rank does, ``channels`` gives every step a thread block, ``fusing`` makes one
-step of a receive and the send that follows it, and ``ordering`` puts in the dependences that are needed.
+after the other and writes down what every rank does, ``joining`` makes one step of pieces that move side by side,
+``channels`` gives every step a thread block, ``fusing`` makes one step of a receive and the send that follows it, and
+``ordering`` puts in the dependences that are needed.
 """
 
 from synth.exchange.lowering.chunking import in_chunks

@@ -11,7 +11,9 @@ from synth.exchange.algorithm import KINDS, Algorithm, IntArray
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
 from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.far_ends import with_far_ends
 from synth.exchange.lowering.fusing import by_time, fused
+from synth.exchange.lowering.joining import joined
 from synth.exchange.lowering.limits import Limits
 from synth.exchange.lowering.moving import Acts, acts
 from synth.exchange.lowering.ordering import Ordered, ordered
@@ -50,11 +52,13 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     done = acts(cut, wish.in_place, most_count)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
+    lane = lanes(t, copy, wish.channels)
+    t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:
         done = by_time(t, done)
-    lane = lanes(t, copy, wish.channels)
     done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)
-    return _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order), notes
+    found = _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order)
+    return with_far_ends(found), notes
 
 
 def _within_limits(

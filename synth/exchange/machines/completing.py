@@ -27,6 +27,13 @@ class Supplied:
     words: tuple[str, ...] = ()
 
 
+def completed(machine: Machine, given: Supplied, boxes: int = 1, kinds: Sequence[str] = ()) -> Machine:
+    """As many boxes, only these classes of links (all where none is named), with the numbers given; :func:`missing`
+    says what is still unknown. Raises :class:`InputError`."""
+    whole = without_dead_ends(several(machine, boxes))
+    return supplied(only(whole, kinds), given)
+
+
 def several(machine: Machine, boxes: int) -> Machine:
     """``boxes`` such machines, their ports joined by one switch (class NET); of one box the ports are left out. Raises
     :class:`InputError` where there are no ports, or too many nodes."""

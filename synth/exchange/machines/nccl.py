@@ -139,6 +139,7 @@ def _pci(element: Element, parent: str, host: str, above: str, found: _Found) ->
     if gpus or (kind.startswith(_GPU) and not len(element)):
         if len(gpus) > 1:
             found.faults.append(Fault(where, f"{len(gpus)} gpu elements of one device: partitions are not read"))
+        found.strange.update(child.tag[:40] for child in element if child.tag != "gpu")
         _gpu(gpus[0] if gpus else None, bus, host, parent, rate, where, found)
         return
     node = f"{host}/{bus}"

@@ -167,6 +167,9 @@ class _Writer:
             self.members[group, src].append(k)
             self.members[group, dst].append(k)
             self.pairs[group, src, dst].append(k)
+        self.inward: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
+        for (group, _, dst), transfers in self.pairs.items():
+            self.inward[group, dst].append(transfers)
         blocks = {key: Block() for key in sorted(self.members)}
         for rank in range(t.ranks):
             if not any(r == rank for _, r in blocks):
@@ -215,12 +218,11 @@ class _Writer:
     def waits(self, group: int, rank: int) -> list[tuple[float, int]]:
         """When to wait for the signals of each sender: in the order in which they start, none later than it arrives."""
         found = []
-        for (g, _, dst), transfers in self.pairs.items():
-            if (g, dst) == (group, rank):
-                due = math.inf
-                for k in reversed(transfers):
-                    due = min(due, float(self.t.end_s[k]))
-                    found.append((due, k))
+        for transfers in self.inward[group, rank]:
+            due = math.inf
+            for k in reversed(transfers):
+                due = min(due, float(self.t.end_s[k]))
+                found.append((due, k))
         return found
 
     def arrive(self, block: Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:

@@ -1,9 +1,8 @@
-"""SCCL's question: against everything tried, against its published table, and every claim damaged."""
+"""SCCL's question: against its published table, and every claim damaged."""
 
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.fabric.small_machines import machine
-from models.fabric.steps_oracle import answer
 
 import synth
 from synth.family import get_family
@@ -23,11 +21,9 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.counting import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.steps.deciding import Decider
 from synth_models.fabric.programs.steps.method import solve
 from synth_models.fabric.programs.steps.plan import schedule_of, synchronous_seconds
-from synth_models.fabric.programs.steps.relaxing import relaxed
 from synth_models.fabric.solution import Schedule, pack, unpack
 
 ROOT = Path(__file__).parents[3]
@@ -47,87 +43,6 @@ def dgx1(collective: str, size: int = 8 * 48 * 1000) -> FabricInstance:
 def options(instance: FabricInstance, solver: str = "cpsat", limit: float = 60.0, **asked: Any) -> RunOptions:
     method = {parameter.name: parameter.default for parameter in get_family("fabric").method("steps").parameters}
     return RunOptions(time_limit_s=limit, solver=solver, method=method | asked)
-
-
-def oracle_chunks(instance: FabricInstance, copies: int) -> list[tuple[int | None, list[int]]]:
-    rows = zip(instance.blocks.origin.tolist(), instance.blocks.goal.tolist(), strict=True)
-    everyone = list(instance.members)
-    return [
-        (None if origin == EVERYONE else origin, everyone if goal == EVERYONE else [goal])
-        for origin, goal in rows
-        for _ in range(copies)
-    ]
-
-
-def small_instance(ranks: int, links: list[tuple[int, int, int]], collective: str) -> FabricInstance:
-    rows = [(u, v, 100.0 * c, 0.25) for u, v, c in links]
-    if links and {c for _, _, c in links} == {2}:  # capacities are ratios
-        rows = [(u, v, 100.0, 0.25) for u, v, _ in links]
-    return machine(ranks, rows, collective=collective, bytes=24 * ranks)
-
-
-def agrees(
-    ranks: int,
-    links: list[tuple[int, int, int]],
-    collective: str,
-    question: tuple[int, int, int],
-    solvers: tuple[str, ...] = ("cpsat",),
-) -> None:
-    """Programs, counting and relaxation against everything tried; a plan passes the check."""
-    try:
-        instance = small_instance(ranks, links, collective)
-    except ValueError:  # not connected enough
-        return
-    if {c for _, _, c in links} == {2}:
-        links = [(u, v, 1) for u, v, _ in links]
-    steps, rounds, copies = question
-    unit = ranks if collective == "alltoall" else 1
-    asked = (steps, rounds, copies * unit)
-    expected = answer(ranks, links, oracle_chunks(instance, copies), steps, rounds)
-    for solver in solvers:
-        decider = Decider(instance, options(instance, solver))
-        decided = decider.decide(asked)
-        assert decided.answer == ("feasible" if expected else "infeasible"), (links, collective, asked, solver)
-        if decided.plan is not None:
-            schedule = schedule_of(instance, decider.lanes, decided.plan, {})
-            verdict = check_schedule(instance, schedule)
-            assert verdict.ok, verdict.faults
-            assert (verdict.facts["steps"], verdict.facts["rounds"], verdict.facts["chunks"]) == asked
-        elif decided.certificate is not None:
-            assert fault_of(instance, asked, decided.certificate) is None
-    if expected:  # no argument refutes what is possible
-        assert decider.refuter.refuted(asked) is None
-        loose = relaxed(instance, decider.lanes, steps, rounds)
-        assert loose is None or loose.most >= copies - 1e-6
-
-
-@pytest.mark.parametrize("collective", COLLECTIVES)
-def test_all_networks_of_two_and_three_ranks(collective: str) -> None:
-    """Every set of links between two or three ranks, one chunk and two."""
-    pairs = list(permutations(range(3), 2))
-    agrees(2, [(0, 1, 1), (1, 0, 2)], collective, (1, 2, 2))
-    agrees(2, [(0, 1, 1), (1, 0, 1)], collective, (2, 2, 2))
-    one_end = collective in ("broadcast", "gather", "scatter", "reduce")
-    wanted = [(2, 2, 1), (2, 3, 2 if one_end else 1), (1, 2, 1), (3, 3, 1) if collective == "allreduce" else (1, 1, 1)]
-    for bits in range(2 ** len(pairs)):
-        links = [(u, v, 1) for k, (u, v) in enumerate(pairs) if bits >> k & 1]
-        if len(links) >= 2:
-            solvers = ("cpsat", "highs") if bits % 8 == 3 else ("cpsat",)
-            agrees(3, links, collective, wanted[bits % len(wanted) if len(links) < 6 else 2], solvers)
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_random_networks_of_four_ranks(seed: int) -> None:
-    """A ring one way and a few links more."""
-    rng = random.Random(seed)
-    collective = COLLECTIVES[seed % len(COLLECTIVES)]
-    ring = [(u, (u + 1) % 4) for u in range(4)]
-    others = [pair for pair in permutations(range(4), 2) if pair not in ring]
-    crowded = collective in ("alltoall", "reduce_scatter", "allreduce")
-    pairs = ring + rng.sample(others, rng.randint(0, 1 if crowded else 3))
-    links = [(u, v, 1 if crowded else rng.choice((1, 1, 2))) for u, v in pairs]
-    steps = rng.choice((2, 2, 3)) if not crowded else 2
-    agrees(4, links, collective, (steps, steps + rng.choice((0, 0, 1)) * (not crowded), 1), ("cpsat", "highs"))
 
 
 def test_dgx1_allgather_of_sccls_documentation() -> None:
@@ -231,7 +146,10 @@ def test_ring_of_four_needs_no_copies() -> None:
     assert check_schedule(instance, outcome.solution).facts["steps"] == 2
 
 
-@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "alltoall", "gather", "scatter"])
+SLOW_FRONTS = [pytest.param(name, marks=pytest.mark.slow) for name in ("allgather", "reduce_scatter")]
+
+
+@pytest.mark.parametrize("collective", [*SLOW_FRONTS, "alltoall", "gather", "scatter"])
 def test_front_of_a_dgx1(collective: str) -> None:
     """The front ends at the least rounds a chunk, every corner is replayed, and every refutation certified or said."""
     instance = dgx1(collective)
@@ -287,8 +205,10 @@ def test_parallel_links_add_up() -> None:
 
 @pytest.fixture(scope="module")
 def planned() -> tuple[FabricInstance, Schedule]:
-    instance = dgx1("allgather")
-    return instance, solve(instance, options(instance, pareto=True)).solution
+    """The front of an allgather on a ring of five that is faster one way: (2, 2, 1), (3, 3, 2), (4, 4, 3)."""
+    links = [(u, (u + d) % 5, 20.0 if d == 1 else 10.0) for u in range(5) for d in (1, 4)]
+    instance = machine(5, links, collective="allgather", bytes=300)
+    return instance, solve(instance, options(instance, pareto=True, extra=2)).solution
 
 
 def damaged(schedule: Schedule, **changes: Any) -> Schedule:
@@ -297,8 +217,12 @@ def damaged(schedule: Schedule, **changes: Any) -> Schedule:
 
 def test_stored_plans_come_back(planned: tuple[FabricInstance, Schedule]) -> None:
     instance, schedule = planned
-    again = unpack(instance, pack(schedule))
-    assert check_schedule(instance, again).facts == check_schedule(instance, schedule).facts
+    verdict = check_schedule(instance, schedule)
+    assert len(verdict.facts["front"]) == 3
+    assert any("timed" in text for text in verdict.facts["refuted"])
+    assert not verdict.unverified
+    assert any("lengths" in text for text in verdict.facts["refuted"])
+    assert check_schedule(instance, unpack(instance, pack(schedule))).facts == verdict.facts
 
 
 def test_every_damage_of_a_plan_is_caught(planned: tuple[FabricInstance, Schedule]) -> None:
@@ -309,7 +233,7 @@ def test_every_damage_of_a_plan_is_caught(planned: tuple[FabricInstance, Schedul
         "a send fewer": {key: plan[key][1:] for key in ("step", "piece", "link")},
         "sent too early": {"step": np.where(np.arange(len(plan["step"])) == late, 0, plan["step"])},
         "all at once": {"step": np.zeros_like(plan["step"])},
-        "rounds fewer": {"rounds": np.ones_like(plan["rounds"])},
+        "more than links carry": {key: np.repeat(plan[key], 2) for key in ("step", "piece", "link")},
         "no rounds": {"rounds": plan["rounds"] * 0},
         "more chunks": {"chunks": int(schedule.plan["chunks"]) + 1},
         "another link": {"link": (plan["link"] + 1) % instance.machine.links},
@@ -322,7 +246,7 @@ def test_every_damage_of_a_plan_is_caught(planned: tuple[FabricInstance, Schedul
         "a front of more chunks": {"front_chunks": plan["front_chunks"] + 1},
         "a front of fewer sends": {"front_sends": plan["front_sends"] - 1},
         "a front without rounds": {"front_rounds": plan["front_rounds"][1:]},
-        "refuted what exists": {"refuted": np.array([[3, 7, 6, 3]]), "refuted_part": plan["refuted_part"][:1]},
+        "refuted what exists": {"refuted": np.array([[4, 4, 3, 3]]), "refuted_part": plan["refuted_part"][:1]},
         "refuted by nothing": {"refuted_part": plan["refuted_part"] * 0},
         "refuted by no argument": {"refuted": plan["refuted"] * [1, 1, 1, 9]},
         "refuted without prices": {"refuted_price": plan["refuted_price"][:-1]},
