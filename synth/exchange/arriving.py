@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synth import api
-from synth.errors import InputError
+from synth.errors import InputError, UnsupportedError
 from synth.exchange import msccl_xml, mscclpp
 from synth.exchange.checking import HEAD, is_plan
 from synth.family import defaults_for, family_names, get_family
@@ -45,8 +45,17 @@ def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance
             raise InputError(f"{', '.join(given)}: the instance says all; keys go with a machine", machine)
         return read_instance(Path(machine))
     family = next(name for name in family_names() if METHOD in get_family(name).methods)
-    collective = mscclpp.read(path).collective if is_plan(path) else msccl_xml.read(path).algorithm.collective
-    return make(get_family(family), {"machine": machine, "collective": collective, **given})
+    return make(get_family(family), {"machine": machine, "collective": collective_of(path), **given})
+
+
+def collective_of(path: Path) -> str:
+    """What a file's algorithm does. Raises :class:`InputError`."""
+    if not is_plan(path):
+        return msccl_xml.read(path).algorithm.collective
+    try:
+        return mscclpp.collective(mscclpp.read(path))
+    except UnsupportedError as error:
+        raise InputError(str(error), str(path)) from None
 
 
 def is_instance(path: Path) -> bool:

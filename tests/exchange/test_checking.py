@@ -102,3 +102,13 @@ def test_import(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "among 3 gpus, the instance asks" in said(
         "import", "allgather-ring.xml", "--machine", "dgx1", "bytes=8MB", code=2
     )
+
+
+def test_import_of_a_plan(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out as a plan and in again, the machine named or in an instance."""
+    monkeypatch.chdir(files)
+    said("make", "fabric", "machine=dgx1", "ranks=0,1,2", "collective=reduce_scatter", "bytes=3MB", "-o", "i.json")
+    said("solve", "i.json", "-m", "direct", "--results", "res")
+    said("export", next(files.glob("res/fabric/*/direct.json")), "--format", "mscclpp", "-o", "plan.json")
+    for words in (("--machine", "i.json"), ("--machine", "dgx1", "ranks=0,1,2", "bytes=3MB")):
+        assert "proven bound" in said("import", "plan.json", *words)

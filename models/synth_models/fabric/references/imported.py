@@ -8,7 +8,6 @@ Complexity: list scheduling of its messages. Guarantee: none; it is as good as i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from synth.errors import InputError
@@ -40,11 +39,4 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 def _moves(instance: FabricInstance, path: Path) -> Transfers:
     """What a plan moves; it is for parts of any size, and takes that of the instance."""
     root = None if instance.the_root is None else instance.members.index(instance.the_root)
-    found = mscclpp.transfers(mscclpp.read(path), instance.collective, root, 1)
-    part = part_bytes(instance)
-    units = found.part_bytes
-    if part < units:
-        raise InputError(f"parts of {part} bytes cannot be cut into the plan's {units} units", str(path))
-    begin = part * found.piece_offset // units
-    end = part * (found.piece_offset + found.piece_bytes) // units
-    return replace(found, part_bytes=part, piece_offset=begin, piece_bytes=end - begin)
+    return mscclpp.transfers(mscclpp.read(path), instance.collective, root, part_bytes(instance))
