@@ -53,13 +53,16 @@ PATH = {
     "step": ["algo", "gpu", "tb", "step"],
     "copy": ["algo", "gpu", "copy"],
 }
-UNREAD = {  # XML that is right, and that NCCL's reader, which all executors use, does not read
-    "a byte-order mark": rb"\A\xef\xbb\xbf",
-    "an XML declaration": rb"\A(?:\xef\xbb\xbf)?<\?xml",
-    "a tab between elements": rb">[ \r\n]*\t",
-    "a value in single quotes": rb"[a-z]='",
-    "attributes on several lines, or parted by tabs": rb'[a-zA-Z]="[^"<>]*"[ ]*[\r\n\t]\s*[a-zA-Z]+=',
-    "a space before an equals sign": rb'<[^<>]*[a-zA-Z]\s+="',
+UNREAD = {  # XML that is right, and that NCCL's reader, which all executors use, does not read: what to look for first
+    "a byte-order mark": ((b"\xef\xbb\xbf",), rb"\A\xef\xbb\xbf"),
+    "an XML declaration": ((b"<?xml",), rb"\A(?:\xef\xbb\xbf)?<\?xml"),
+    "a tab between elements": ((b"\t",), rb">[ \r\n]*\t"),
+    "a value in single quotes": ((b"='",), rb"[a-z]='"),
+    "attributes on several lines, or parted by tabs": (
+        (b'"\n', b'"\r', b'"\t', b" \n", b" \r", b" \t"),
+        rb'[a-zA-Z]="[^"<>]*"[ ]*[\r\n\t]\s*[a-zA-Z]+=',
+    ),
+    "a space before an equals sign": ((b" =", b"\n=", b"\r=", b"\t="), rb'<[^<>]*[a-zA-Z]\s+="'),
 }
 STEP = ("srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 
@@ -130,8 +133,9 @@ def _feed(stream: IO[bytes], reader: _Reader) -> bool:
                 reader.fault("", f"is larger than {MOST_BYTES // 2**20} MiB")
                 return False
             text.decode(piece)
-            for what, pattern in UNREAD.items():
-                if what not in reader.unread and re.search(pattern, before_it + piece):
+            seen = before_it + piece
+            for what, (marks, pattern) in UNREAD.items():
+                if what not in reader.unread and any(mark in seen for mark in marks) and re.search(pattern, seen):
                     reader.unread.append(what)
             before_it = b"\n" + piece[-200:]
             before = reader.events
