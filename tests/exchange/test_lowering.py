@@ -71,3 +71,31 @@ def test_no_dependence_says_what_others_say(seed: int) -> None:
         arrows.remove_edge(target, i)
         assert not nx.has_path(arrows, target, real)
         arrows.add_edge(target, i)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_ends_of_a_message_name_the_same_places(seed: int) -> None:
+    """A send's destination is where its receive puts it, a receive's source where its send takes it from, as
+    msccl-tools writes them; but for places that the rank itself has not, which a parser would refuse."""
+    t = random_transfers(seed)
+    a, _ = lower(t, Limits("none"), Wish(in_place=bool(seed // 8 % 2)))
+    ends: dict[tuple[int, int, int], list[list[int]]] = {}
+    for block in range(len(a.tb_rank)):
+        rank, send, recv, channel = (int(column[block]) for column in (a.tb_rank, a.tb_send, a.tb_recv, a.tb_channel))
+        for step in range(int(a.step_start[block]), int(a.step_start[block + 1])):
+            kind = KINDS[int(a.kind[step])]
+            if kind == "s":
+                ends.setdefault((rank, send, channel), [[], []])[0].append(step)
+            elif kind in ("r", "rrc"):
+                ends.setdefault((recv, rank, channel), [[], []])[1].append(step)
+    named = 0
+    for (src, dst, _), (sends, receives) in ends.items():
+        for s, r in zip(sends, receives, strict=True):
+            far = int(a.dst_buffer[r]), int(a.dst_offset[r])
+            if far[1] + a.count[s] <= a.buffer_chunks[src, far[0]]:
+                assert (int(a.dst_buffer[s]), int(a.dst_offset[s])) == far
+                named += 1
+            far = int(a.src_buffer[s]), int(a.src_offset[s])
+            if KINDS[int(a.kind[r])] == "r" and far[1] + a.count[s] <= a.buffer_chunks[dst, far[0]]:
+                assert (int(a.src_buffer[r]), int(a.src_offset[r])) == far
+    assert named or not ends or t.collective in ("gather", "scatter")
