@@ -149,9 +149,11 @@ def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Pa
             for one in paths:
                 one.unlink()
             raise InputError(faults)
-    lines = chakra.system_lines(transfers.collective, prefix.name)
+    system, workload, *_ = chakra.write_example(transfers, prefix)
+    lines = " ".join(chakra.system_lines(transfers.collective, prefix.name).split())
     return [
-        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; ASTRA-sim's system file: {' '.join(lines.split())}"
+        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; for ASTRA-sim {system.name} ({lines}) "
+        f"and a workload of this one collective, {workload.name} …"
     ]
 
 

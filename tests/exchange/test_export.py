@@ -101,7 +101,8 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
     assert set(rows[0]) == set(transfers_csv.COLUMNS)
     _, err = export(solved / "pull.json", "-f", "chakra", "-o", tmp_path / "trace")
     assert "all-gather-implementation-custom" in err
-    assert sorted(path.name for path in tmp_path.glob("trace*")) == [f"trace.{r}.et" for r in range(4)]
+    names = [name for r in range(4) for name in (f"trace.{r}.et", f"trace.workload.{r}.et")]
+    assert sorted(path.name for path in tmp_path.glob("trace*")) == sorted([*names, "trace.system.json"])
     export(solved / "pull.json", "-f", "mscclpp", "-o", tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["collective"] == "allgather"
 
