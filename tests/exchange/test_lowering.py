@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import networkx as nx
+import numpy as np
 import pytest
 from exchange.possession import Run, expected
 from exchange.random_transfers import random_transfers
@@ -25,25 +27,50 @@ def refused(call: Callable[[], Any], words: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", range(400))
+@pytest.mark.parametrize("seed", range(1000, 1500))
 def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective(seed: int) -> None:
-    t = random_transfers(seed)
-    copies, channels, fuse = 1 + seed // 16 % 2, 1 + seed // 32 % 2, bool(seed // 5 % 2)
-    wish = Wish(in_place=bool(seed // 8 % 2), instances=copies, channels=channels, fuse=fuse)
-    steps = [None, 8, 3][seed // 64 % 3]
-    limits = Limits("tiny", steps=steps, count=[None, 3, 1][seed % 3])
-    if steps == 3 and refused(lambda: lower(t, limits, wish), "tiny takes 3 steps"):
+    t, random = random_transfers(seed), Random(seed)
+    wish = Wish(
+        in_place=random.random() < 0.5,
+        instances=random.choice([1, 1, 2, 3]),
+        channels=random.choice([1, 2, 3]),
+        fuse=random.random() < 0.5,
+    )
+    limits = Limits("tiny", random.choice([None, 3, 8]), random.choice([None, 1, 2, 5]), random.choice([None, 32]))
+    if limits.steps == 3 and refused(lambda: lower(t, limits, wish), "tiny takes"):
         return
     a, notes = lower(t, limits, wish)
     assert all("left out" in note for note in notes)
-    assert validity.check(a).faults == ()
-    run = Run(a, Random(seed))
+    verdict = validity.check(a)
+    assert verdict.faults == ()
+    run = Run(a, random)
     run.run()
     assert expected(t, a.chunks) <= run.messages <= expected(t, a.chunks, needed=False)
-    if not fuse:
-        Run(a, Random(seed), together=True).run()  # and where a connection holds nothing
-    if steps:
-        assert max(a.step_start[1:] - a.step_start[:-1], default=0) <= steps
+    if not wish.fuse:
+        assert verdict.facts["sends_to_hold"] <= 1
+        Run(a, random, together=True).run()  # and where a connection holds nothing
+    assert max(np.diff(a.step_start), default=0) <= (limits.steps or a.steps)
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 7))
+def test_no_dependence_says_what_others_say(seed: int) -> None:
+    """Without any one of them the step that it leads to could start before the step that it waits for has ended."""
+    a, _ = lower(random_transfers(seed), Limits("any", steps=8), Wish(in_place=bool(seed % 2)))
+    block = np.repeat(np.arange(len(a.tb_rank)), np.diff(a.step_start))
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(range(a.steps))
+    arrows.add_edges_from((i - 1, i) for i in range(1, a.steps) if block[i] == block[i - 1])
+    first = np.searchsorted(a.tb_rank, a.tb_rank)
+    dependences = {
+        i: int(a.step_start[first[block[i]] + a.dep_tb[i]] + a.dep_step[i]) for i in range(a.steps) if a.dep_tb[i] >= 0
+    }
+    arrows.add_edges_from((target, i) for i, target in dependences.items())
+    assert set(dependences.values()) == set(np.flatnonzero(a.has_dependents).tolist())
+    for i, target in dependences.items():
+        real = next(k for k in range(i, a.steps) if KINDS[a.kind[k]] != "nop")
+        arrows.remove_edge(target, i)
+        assert not nx.has_path(arrows, target, real)
+        arrows.add_edge(target, i)
 
 
 @pytest.mark.parametrize("seed", range(60))
