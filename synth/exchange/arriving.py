@@ -1,8 +1,8 @@
 """An algorithm that came in, run on a machine of ours: a record like any method's, so that it can be compared.
 
 A family that can do it has a method ``imported`` with a parameter ``file``. Its schedule keeps every message and every
-wait of the thread blocks; routes and start times are found for it. The family's check replays it, the family's bound
-stands beside it.
+wait of the thread blocks (of a plan of MSCCL++ every message and what it carries); routes and start times are found for
+it. The family's check replays it, the family's bound stands beside it.
 """
 
 from __future__ import annotations

@@ -315,6 +315,6 @@ def test_a_million_transfers_take_less_than_two_gigabytes(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     moves, steps, kilobytes = map(int, done.stdout.split())
     assert moves == 999_936
-    assert steps > 2 * moves
+    assert steps > 1.9 * moves  # what goes on to nobody is joined
     assert kilobytes < 2_000_000
     assert len(re.findall("\n", (tmp_path / "million.csv").read_text())) == moves + 1
