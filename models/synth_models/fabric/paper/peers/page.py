@@ -1,0 +1,19 @@
+"""Every figure that the peers publish for a machine, beside ours: `synth reproduce peers`.
+
+Their numbers are facts from their repositories and papers, read from ``<data>/peers``; where that is not, their part is
+left out and the page says so. Ours are values of schedules that the check replays in continuous time, and bounds with
+certificates.
+"""
+
+from __future__ import annotations
+
+from synth.reproduction.collect import Reproduction
+from synth_models.fabric.paper.peers import teccl
+
+
+def reproduce(page: Reproduction) -> None:
+    """Everything that the page states, a record behind every number of ours."""
+    found = teccl.results(page)
+    if found is not None:
+        teccl.tables(page, found)
+        teccl.beyond_the_bound(page, found)

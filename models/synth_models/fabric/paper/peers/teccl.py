@@ -1,0 +1,256 @@
+"""TE-CCL: all 154 results that it ships, ours on the same machines under the same switch rules.
+
+Its sizes are decimal; a chunk is size / 16 on two NDv2 chassis, size / 32 on the others, and size / 16 for the DGX2
+runs that stopped early (the stored epochs tell: epoch = chunk / fastest link). Every GPU has one chunk (allgather), or
+one for every other GPU (alltoall); chunks that are no whole bytes are rounded up, against us.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth.quantities import percent, shown
+from synth.reproduction.collect import Reproduction
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.paper.peers.runs import Found, made, solved
+
+RESULTS = "peers/teccl-results.csv"
+SIZES = {f"{n}{unit}": n * factor for unit, factor in (("KB", 10**3), ("MB", 10**6), ("GB", 10**9))
+         for n in (1, 4, 16, 64, 256)}  # fmt: skip
+MACHINES = {("NDv2", 2): "teccl-ndv2-2", ("NDv2", 4): "teccl-ndv2-4", ("DGX2", 2): "teccl-dgx2-2"}
+TRUE = {"teccl-ndv2-2": "teccl-ndv2-2-16"}
+GPUS = {"teccl-ndv2-2": 15, "teccl-ndv2-2-16": 16, "teccl-ndv2-4": 32, "teccl-dgx2-2": 32}
+QUICK = ("64KB", "1GB")
+WORDS = {"Fast": "fast", "Slow": "slow", "Fast_Early_Stop": "fast, stopped early"}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One of its results; times in microseconds and (Gurobi's) seconds."""
+
+    machine: str
+    collective: str
+    mode: str
+    size: str
+    epoch_s: float
+    epochs: int
+    finish_us: float
+    gurobi_s: float
+
+    @property
+    def chunk(self) -> int:
+        """Bytes of a chunk, rounded up."""
+        shares = 16 if self.machine == "teccl-ndv2-2" or self._coarse else 32
+        return math.ceil(Fraction(SIZES[self.size], shares))
+
+    @property
+    def _coarse(self) -> bool:
+        return self.machine == "teccl-dgx2-2" and self.mode == "Fast_Early_Stop"
+
+    def bytes_on(self, machine: str) -> int:
+        """What a rank ends with (allgather) or sends (alltoall, its own part included), as instances count."""
+        return GPUS[machine] * self.chunk
+
+
+@dataclass
+class Row:
+    """One result and what we found: on the machine as they ran it, and on the true one where that is another."""
+
+    printed: Printed
+    ours: Found
+    true: Found | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Our seconds over theirs."""
+        return self.ours.value * 1e6 / self.printed.finish_us
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the printed time is less than anything can take on the machine."""
+        return self.printed.finish_us < self.ours.bound * 1e6
+
+
+@dataclass
+class Results:
+    """All rows, in the order of the file."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def find(self, machine: str, collective: str, size: str, mode: str | None = None) -> Row:
+        """The row of this mode, or (without one) the row with the least printed time."""
+        rows = [
+            row for row in self.rows
+            if (row.printed.machine, row.printed.collective, row.printed.size) == (machine, collective, size)
+            and mode in (None, row.printed.mode)
+        ]  # fmt: skip
+        return min(rows, key=lambda row: row.printed.finish_us)
+
+    @property
+    def cases(self) -> list[Row]:
+        """The best printed time of every machine, collective, size and chunk."""
+        best: dict[tuple[str, str, str, int], Row] = {}
+        for row in self.rows:
+            key = (row.printed.machine, row.printed.collective, row.printed.size, row.printed.chunk)
+            if key not in best or row.printed.finish_us < best[key].printed.finish_us:
+                best[key] = row
+        return list(best.values())
+
+
+def printed_results(path: Path) -> list[Printed]:
+    """The rows of the file. Raises ``OSError``, ``ValueError`` and ``KeyError`` on a file that is another."""
+    table = pd.read_csv(path)
+    return [
+        Printed(
+            MACHINES[str(row.topology), int(row.chassis)], str(row.collective).lower(), str(row.mode), str(row.size),
+            float(row.epoch_s), int(row.epochs), float(row.finish_us), float(row.solver_s),
+        )
+        for row in table.itertuples()
+    ]  # fmt: skip
+
+
+def instance_of(machine: str, collective: str, size: int) -> FabricInstance:
+    """The machine with the switch rules of TE-CCL: what enters a switch leaves it on arrival, on any of its links."""
+    return made(machine=machine, collective=collective, bytes=str(size))
+
+
+def results(page: Reproduction) -> Results | None:
+    """Every shipped result beside ours; None, and said so, where the file is not."""
+    path = page.data / RESULTS
+    if not path.is_file():
+        page.skip(f"TE-CCL's results: no {RESULTS} in the data")
+        return None
+    rows = [row for row in printed_results(path) if not page.quick or _quick(row)]
+    known: dict[tuple[str, str, int], Found] = {}
+
+    def found(machine: str, printed: Printed) -> Found:
+        size = printed.bytes_on(machine)
+        key = machine, printed.collective, size
+        if key not in known:
+            known[key] = solved(page, instance_of(machine, printed.collective, size), machine.removeprefix("teccl-"))
+        return known[key]
+
+    all_rows = Results()
+    for printed in rows:
+        true = TRUE.get(printed.machine)
+        all_rows.rows.append(Row(printed, found(printed.machine, printed), found(true, printed) if true else None))
+    page.say(f"TE-CCL: {len(all_rows.rows)} results, {len(known)} instances")
+    return all_rows
+
+
+def _quick(row: Printed) -> bool:
+    return row.machine == "teccl-ndv2-2" and row.size in QUICK
+
+
+def tables(page: Reproduction, found: Results) -> None:
+    """What the rows say: counted, by size, and one by one."""
+    _summary(page, found)
+    rows = [_cells(row) for row in found.rows]
+    page.table("TE-CCL: every shipped result", pd.DataFrame(rows), "teccl")
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    printed, ours = row.printed, row.ours
+    cells: dict[str, Any] = {
+        "machine": printed.machine.removeprefix("teccl-"),
+        "collective": printed.collective,
+        "size": printed.size,
+        "mode": WORDS.get(printed.mode, printed.mode),
+        "theirs [us]": round(printed.finish_us, 4),
+        "Gurobi [s]": round(printed.gurobi_s, 1),
+        "ours [us]": _us(ours.value),
+        "by": ours.by,
+        "all our methods [s]": round(ours.seconds, 1),
+        "ours / theirs": round(row.ratio, 4),
+        "bound [us]": _us(ours.bound),
+        "gap": percent(ours.gap),
+    }
+    true = row.true
+    cells["16 GPUs [us]"] = None if true is None else _us(true.value)
+    cells["bound of 16 [us]"] = None if true is None else _us(true.bound)
+    return cells
+
+
+def _us(seconds: float) -> float:
+    return float(f"{seconds * 1e6:.7g}")
+
+
+def _summary(page: Reproduction, found: Results) -> None:
+    """At most theirs, how far below, and where not, by machine and collective."""
+    rows = []
+    for (machine, collective), group in _grouped(found.rows).items():
+        ratios = sorted(row.ratio for row in group)
+        missed = [row for row in group if row.ratio > 1]
+        rows.append(
+            {
+                "machine": machine.removeprefix("teccl-"),
+                "collective": collective,
+                "results": len(group),
+                "ours at most theirs": len(group) - len(missed),
+                "theirs below the bound": sum(row.beyond for row in missed),
+                "others": sum(not row.beyond for row in missed),
+                "ours / theirs, least": round(ratios[0], 4),
+                "median": round(ratios[len(ratios) // 2], 4),
+                "largest": round(ratios[-1], 4),
+                "largest gap": percent(max(row.ours.gap for row in group)),
+                "Gurobi, all [s]": round(sum(row.printed.gurobi_s for row in group)),
+                "ours, all [s]": round(sum(row.ours.seconds for row in _distinct(group)), 1),
+            }
+        )
+    page.table("TE-CCL: ours against every shipped result, in continuous time", pd.DataFrame(rows), "teccl-summary")
+    within = sum(row.ratio <= 1 for row in found.rows)
+    beyond = [row for row in found.rows if row.beyond]
+    others = [row for row in found.rows if row.ratio > 1 and not row.beyond]
+    page.note(
+        f"TE-CCL: ours takes at most their time in {within} of {len(found.rows)} results. In {len(beyond)} their time is "
+        f"below the certified bound of the machine that they state, so that nothing can reach it"
+        + (f"; in {len(others)} others ours is longer: {'; '.join(map(_named, others))}." if others else ".")
+    )
+
+
+def _named(row: Row) -> str:
+    printed = row.printed
+    return (
+        f"{printed.machine}, {printed.collective} of {printed.size} ({WORDS.get(printed.mode, printed.mode)}): "
+        f"{row.ratio:.4f}"
+    )
+
+
+def _grouped(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.printed.machine, row.printed.collective), []).append(row)
+    return groups
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """One row an instance."""
+    return list({row.ours.instance.name: row for row in rows}.values())
+
+
+def beyond_the_bound(page: Reproduction, found: Results) -> None:
+    """The printed times that nothing can reach, and why: latencies that their epochs leave out."""
+    rows = [
+        {
+            "machine": row.printed.machine.removeprefix("teccl-"),
+            "collective": row.printed.collective,
+            "size": row.printed.size,
+            "mode": WORDS.get(row.printed.mode, row.printed.mode),
+            "epochs": row.printed.epochs,
+            "epoch": shown(row.printed.epoch_s, "s"),
+            "theirs [us]": row.printed.finish_us,
+            "bound [us]": _us(row.ours.bound),
+            "ours [us]": _us(row.ours.value),
+        }
+        for row in found.rows
+        if row.beyond
+    ]
+    if rows:
+        page.table("TE-CCL: printed times below the bound of the machine", pd.DataFrame(rows), "teccl-below-bound")
