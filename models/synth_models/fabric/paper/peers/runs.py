@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -82,7 +83,15 @@ def solved(
         if name in FAMILY.methods and knows(name, here.collective, here.switching.mode):
             for _, record in page.solve([here], [name], time_limit=time_limit, part=TABLES):
                 found.records[name] = record
-    for record in (found.records.get("bound"), found.best if kept else None):
-        if record is not None:
-            page.publish(record, part)
+    for quoted in (found.records.get("bound"), found.best if kept else None):
+        if quoted is not None:
+            page.publish(quoted, part)
     return found
+
+
+def positive(text: str) -> float:
+    """A positive, finite number. Raises ``ValueError`` for anything else."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError(f"{text!r} is not a positive number")
+    return value

@@ -7,6 +7,7 @@ one for every other GPU (alltoall); chunks that are no whole bytes are rounded u
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,11 @@ from typing import Any
 
 import pandas as pd
 
+from synth.errors import InputError
 from synth.quantities import percent, shown
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.paper.peers.runs import Found, made, solved
+from synth_models.fabric.paper.peers.runs import Found, made, positive, solved
 
 RESULTS = "peers/teccl-results.csv"
 SIZES = {f"{n}{unit}": n * factor for unit, factor in (("KB", 10**3), ("MB", 10**6), ("GB", 10**9))
@@ -105,15 +107,22 @@ class Results:
 
 
 def printed_results(path: Path) -> list[Printed]:
-    """The rows of the file. Raises ``OSError``, ``ValueError`` and ``KeyError`` on a file that is another."""
-    table = pd.read_csv(path)
-    return [
-        Printed(
-            MACHINES[str(row.topology), int(row.chassis)], str(row.collective).lower(), str(row.mode), str(row.size),
-            float(row.epoch_s), int(row.epochs), float(row.finish_us), float(row.solver_s),
-        )
-        for row in table.itertuples()
-    ]  # fmt: skip
+    """The rows of the file. Raises :class:`InputError` on a file that is another."""
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    found = []
+    for number, row in enumerate(rows, 2):
+        try:
+            printed = Printed(
+                MACHINES[row["topology"], int(row["chassis"])], row["collective"].lower(), row["mode"], row["size"],
+                positive(row["epoch_s"]), int(row["epochs"]), positive(row["finish_us"]), positive(row["solver_s"]),
+            )  # fmt: skip
+            if printed.size not in SIZES or printed.mode not in WORDS:
+                raise ValueError(f"size {printed.size!r}, mode {printed.mode!r}")
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"line {number} is no result of TE-CCL: {error}", str(path)) from None
+        found.append(printed)
+    return found
 
 
 def instance_of(machine: str, collective: str, size: int) -> FabricInstance:
@@ -209,8 +218,8 @@ def _summary(page: Reproduction, found: Results) -> None:
     beyond = [row for row in found.rows if row.beyond]
     others = [row for row in found.rows if row.ratio > 1 and not row.beyond]
     page.note(
-        f"TE-CCL: ours takes at most their time in {within} of {len(found.rows)} results. In {len(beyond)} their time is "
-        f"below the certified bound of the machine that they state, so that nothing can reach it"
+        f"TE-CCL: ours takes at most their time in {within} of {len(found.rows)} results. In {len(beyond)} their time "
+        f"is below the certified bound of the machine that they state, so that nothing can reach it"
         + (f"; in {len(others)} others ours is longer: {'; '.join(map(_named, others))}." if others else ".")
     )
 
