@@ -95,8 +95,17 @@ def _by_instance(rows: Any, what: str) -> Any:
 
 
 def natural(name: str) -> list[tuple[int, int | str]]:
-    """To sort names by as a person would: ring-8 before ring-16."""
-    return [(0, int(word)) if word.isdigit() else (1, word) for word in re.split(r"([0-9]+)", name) if word]
+    """To sort names by as a person would: ring-8 before ring-16, 8KiB before 1MiB."""
+    return [_comparable(word) for word in re.split(r"([0-9]+(?:[KMGT]i?B(?![A-Za-z]))?)", name) if word]
+
+
+def _comparable(word: str) -> tuple[int, int | str]:
+    digits = re.match(r"[0-9]+", word)
+    if digits is None:
+        return 1, word
+    unit = word[digits.end() :]
+    power = " KMGT".index(unit[0]) if unit else 0
+    return 0, int(digits[0]) * (1024 if "i" in unit else 1000) ** power
 
 
 def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:

@@ -11,6 +11,7 @@ import synth
 from synth import record as records
 from synth.study import figures, measures, sizes
 from synth.study.compare import compare
+from synth.study.figures import natural
 from synth.study.report import alarms
 from synth.study.table import COLUMNS, build, read_records
 
@@ -307,3 +308,8 @@ def test_the_best_method_per_size_by_hand(template, tmp_path):
     chart = figures.bandwidth(made)
     assert chart is not None
     assert figures.bandwidth(made[made["instance"] == "small"]) is None
+
+
+def test_names_are_sorted_as_a_person_would() -> None:
+    names = ["ring-16", "x-1MiB", "x-8KiB-r4", "ring-8", "x-64KB", "x-16Bits", "x-2GB"]
+    assert sorted(names, key=natural) == ["ring-8", "ring-16", "x-16Bits", "x-8KiB-r4", "x-64KB", "x-1MiB", "x-2GB"]

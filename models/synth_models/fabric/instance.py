@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
-from synth_models.fabric.parts.collective import COLLECTIVES, ROOTED, SHARED_OUT, Blocks, blocks_of
+from synth_models.fabric.parts.collective import COLLECTIVES, ROOTED, SHARED_OUT, Blocks, Collective, blocks_of
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.network_spec import FabricSpec, built, own_faults
 
@@ -57,17 +57,7 @@ class FabricInstance(Instance):
     family: Literal["fabric"] = "fabric"
     network: FabricSpec
     switching: Switching = Switching()
-    collective: Literal[
-        "allgather",
-        "reduce_scatter",
-        "allreduce",
-        "alltoall",
-        "broadcast",
-        "reduce",
-        "gather",
-        "scatter",
-        "demand",
-    ] = "allgather"
+    collective: Collective = "allgather"
     bytes: Annotated[int, Field(ge=1, le=MOST_BYTES), Unit("bytes")]
     root: Node | None = None
     ranks: Annotated[tuple[Node, ...], Field(min_length=1)] | None = None

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -17,12 +17,10 @@ from synth.making import Count, Flag, Listed, Positive, Size
 from synth.network.keys import NetworkKeys, links_of
 from synth.textfile import read_text
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import Collective
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
 
-Collective = Literal[
-    "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter", "demand"
-]
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 _SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
 _PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
@@ -313,6 +311,3 @@ def _guarded(read: Any) -> list[Fault]:
             for fault in error.faults
         ]
     return []
-
-
-assert set(get_args(Collective)) == set(get_args(FabricInstance.model_fields["collective"].annotation))

@@ -88,6 +88,14 @@ class Links:
         return start, order
 
     @cached_property
+    def lag(self) -> tuple[IntArray, IntArray]:
+        """Ticks from the moment at which something enters a link until it occupies it, and from the end of that until
+        it has come out, shape (links,) each: 0 and the latency, with time running backwards the other way round. It
+        matters where links of unlike latencies share a group, which is occupied at their beginnings."""
+        nothing = np.zeros_like(self.delay)
+        return (self.delay, nothing) if self.turned else (nothing, self.delay)
+
+    @cached_property
     def blocks(self) -> tuple[IntArray, IntArray, IntArray]:
         """Origin, goal and bytes of every block, as this direction of time has them."""
         blocks = self.instance.blocks

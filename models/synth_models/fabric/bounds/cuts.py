@@ -26,6 +26,7 @@ arrivals of `xtree` (bound 5).
 **Groups.** The links of a group carry one transfer at a time. Choose one crossing for every byte as above; the bytes
 chosen of one transfer are at most its size n, and it occupies the group for at least n / b of the link chosen, so the
 group counts as one link with the largest bandwidth, the earliest begin and the least way to go of its links in the cut.
+Backwards in time a link is occupied after its latency, not before it (:attr:`Links.lag`).
 
 **Search.** For a sink v and sources U at the best T so far, a minimum cut of the network with capacities
 ``b_e * max(0, T - h_e)`` tells whether any S proves more; if so, that S gives a larger T (Newton's method on the ratio,
@@ -127,7 +128,8 @@ def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolAr
     weight = np.zeros(rows, dtype=np.int64)
     np.maximum.at(weight, row, links.rate[crossing])
     at = [np.full(rows, FAR), np.full(rows, FAR)]
-    for least, values in zip(at, (begin, left + links.delay), strict=True):
+    before, behind = links.lag
+    for least, values in zip(at, (begin + before, left + behind), strict=True):
         np.minimum.at(least, row, values[crossing])
     done, rest = least_time(weight.tolist(), at[0] + at[1], Fraction(volume * links.ticks) / links.unit)
     seconds = (done + rest) / links.ticks

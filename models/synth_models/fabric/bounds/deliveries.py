@@ -225,10 +225,12 @@ def _strongest(problem: Any, look: Colours, more: Callable[[], bool], best: Prov
     members = np.zeros(links.nodes, dtype=bool)
     members[links.members] = True
     left = distances(links.reverse, links.delay, members, links.is_switch)[links.dst]
-    left = np.where(left < FAR, left + links.delay, FAR)
+    before, behind = links.lag
+    left = np.where(left < FAR, left + behind, FAR)
     begins = np.minimum(beginning, distances(links, links.delay, sorted(problem.sources))[links.src])
     each = counts_each(links)
-    resources = [resources_of(links, look, np.maximum(begins, t), left, each) for t in after]
+    opens = [np.where(begins < FAR, np.maximum(begins, t) + before, FAR) for t in after]
+    resources = [resources_of(links, look, at, left, each) for at in opens]
     for origin in origins:
         origin.open(after)
     times = np.array(problem.times, dtype=np.float64)[: 1 if problem.argument == "sums" else None]

@@ -141,10 +141,11 @@ def _capacity(fabric: Fabric, windows: Windows, origins: BoolArray) -> Capacity:
     """All windows together: each from its moment on, until what crosses can still come to a member over switches."""
     back = Fabric(fabric.instance, not fabric.turned)
     left = back.reach(fabric.mask(fabric.members), back.delay, True)[fabric.head]
-    left = np.where(left < NEVER, left + fabric.delay, NEVER)
+    if not fabric.turned:  # a link is occupied where it begins: before its latency, or after it with time turned round
+        left = np.where(left < NEVER, left + fabric.delay, NEVER)
     begin = fabric.reach(origins, fabric.delay)[fabric.tail]
     rows: list[tuple[Fraction, int]] = []
     for length, after in windows:
-        opens = np.where(begin < NEVER, np.maximum(begin, after), NEVER)
+        opens = np.where(begin < NEVER, np.maximum(begin, after) + (fabric.delay if fabric.turned else 0), NEVER)
         rows += capacity_of(fabric, length, opens, left, along_paths(fabric.instance))[0].rows
     return Capacity(fabric.ticks_per_s, rows)

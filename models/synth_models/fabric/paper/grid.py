@@ -80,9 +80,8 @@ def cells(
     machines: Iterable[Mapping[str, str]],
     collectives: Iterable[str],
     sizes: Iterable[int],
-    methods: Iterable[str] | None = None,
 ) -> Iterator[Cell]:
-    """Solve every instance by every default method that knows it (or by those named), a record each.
+    """Solve every instance by every default method that knows it, a record each.
 
     Bounds, and schedules of ours at the sizes of :data:`PUBLISHED`, are published with the page. The part ``tables``
     holds the rest: it stays where it was made, and the page's command makes it again.
@@ -97,11 +96,7 @@ def cells(
                 instance = page.keep(made, "ours")
                 assert isinstance(instance, FabricInstance)
                 cell = Cell(name_of(machine), collective, size, instance)
-                chosen = [
-                    name
-                    for name in methods or FAMILY.default_methods
-                    if knows(name, collective, instance.switching.mode)
-                ]
+                chosen = [name for name in FAMILY.default_methods if knows(name, collective, instance.switching.mode)]
                 for name in chosen:
                     part = "ours" if name == "bound" or (name in OURS and size in PUBLISHED) else "tables"
                     for _, record in page.solve([page.keep(made, part)], [name], time_limit=TIME_LIMIT, part=part):

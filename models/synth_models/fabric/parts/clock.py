@@ -34,20 +34,21 @@ def ticks_per_second(machine: Machine, seconds: float) -> int:
 
 
 def latencies(machine: Machine, ticks_per_s: int) -> IntArray:
-    """Latency of every link in ticks, rounded up, shape (links,)."""
-    return _by_value(machine.network.latency, lambda value: _ceil(exact(value) * ticks_per_s))
+    """Latency of every link in ticks, rounded up, shape (links,); at most :data:`ROOM`, as :func:`durations`."""
+    return _by_value(machine.network.latency, lambda value: min(_ceil(exact(value) * ticks_per_s), ROOM))
 
 
 def durations(machine: Machine, ticks_per_s: int, size: int) -> IntArray:
-    """Ticks for which ``size`` bytes occupy every link, rounded up, shape (links,)."""
-    return _by_value(machine.network.bandwidth, lambda value: _ceil(Fraction(size * ticks_per_s) / exact(value)))
+    """Ticks for which ``size`` bytes occupy every link, rounded up, shape (links,); :data:`ROOM` at most, which no
+    link that a schedule uses reaches if its clock was chosen for it."""
+    return _by_value(machine.network.bandwidth, lambda value: _taken(size, ticks_per_s, value))
 
 
 def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple[IntArray, IntArray]:
     """Ticks per distinct bandwidth and distinct size, shape (bandwidths, sizes), and the bandwidth's row of every
-    link, shape (links,); ``sizes`` are the distinct sizes in bytes."""
+    link, shape (links,); ``sizes`` are the distinct sizes in bytes. As :func:`durations`."""
     values, row = np.unique(machine.network.bandwidth, return_inverse=True)
-    ticks = [[_ceil(Fraction(int(n) * ticks_per_s) / exact(float(b))) for n in sizes] for b in values]
+    ticks = [[_taken(int(n), ticks_per_s, float(b)) for n in sizes] for b in values]
     return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
 
 
@@ -56,6 +57,10 @@ def _by_value(values: npt.NDArray[np.float64], ticks: object) -> IntArray:
     distinct, inverse = np.unique(values, return_inverse=True)
     found = np.array([ticks(float(value)) for value in distinct], dtype=np.int64)
     return found[inverse.reshape(-1)] if len(found) else np.zeros(0, dtype=np.int64)
+
+
+def _taken(size: int, ticks_per_s: int, bandwidth: float) -> int:
+    return min(_ceil(Fraction(size * ticks_per_s) / exact(bandwidth)), ROOM)
 
 
 def _ceil(value: Fraction) -> int:

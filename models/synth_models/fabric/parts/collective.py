@@ -22,23 +22,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 
-COLLECTIVES = (
-    "allgather",
-    "reduce_scatter",
-    "allreduce",
-    "alltoall",
-    "broadcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "demand",
-)
+Collective = Literal[
+    "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter", "demand"
+]
+COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 REDUCING = ("reduce_scatter", "allreduce", "reduce")
 SHARED_OUT = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")  # bytes are cut into N equal parts

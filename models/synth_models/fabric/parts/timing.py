@@ -276,6 +276,36 @@ def _earliest(
 
 
 @jit
+def _occupy(
+    i: int,
+    start: int,
+    route_start: IntArray,
+    link: IntArray,
+    group: IntArray,
+    links: int,
+    offset: IntArray,
+    duration: IntArray,
+    free: IntArray,
+) -> None:
+    """Note until when transfer i keeps its links and their groups busy."""
+    for k in range(route_start[i], route_start[i + 1]):
+        e = link[k]
+        busy = start + offset[k] + duration[k]
+        free[e] = max(free[e], busy)
+        if group[e] >= 0:
+            free[links + group[e]] = max(free[links + group[e]], busy)
+
+
+@jit
+def _where_it_reaches(i: int, node: int, route_start: IntArray, link: IntArray, dst: IntArray) -> int:
+    """The place in transfer i's route of the link that leads to the node, -1 if none does."""
+    for k in range(route_start[i], route_start[i + 1]):
+        if dst[link[k]] == node:
+            return k
+    return -1
+
+
+@jit
 def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priority: int) -> bool:
     """Whether resource ``at`` has to be looked at before its pending event; if so, it is noted. One event a resource
     is pending: one for every transfer that waits there would make n of them quadratic."""
@@ -349,24 +379,14 @@ def _list_schedule(
                     heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
                 continue
             start[i] = now
-            for k in range(route_start[i], route_start[i + 1]):
-                e = link[k]
-                busy = now + offset[k] + duration[k]
-                free[e] = max(free[e], busy)
-                if group[e] >= 0:
-                    free[links + group[e]] = max(free[links + group[e]], busy)
+            _occupy(i, now, route_start, link, group, links, offset, duration, free)
             for s in range(after_start[i], after_start[i + 1]):
                 j = after[s]
-                source = src[link[route_start[j]]]
-                found = np.int64(-1)
-                for k in range(route_start[i], route_start[i + 1]):
-                    if dst[link[k]] == source:
-                        found = now + arrival[k]
-                        break
-                if found < 0:
+                k = _where_it_reaches(i, src[link[route_start[j]]], route_start, link, dst)
+                if k < 0:
                     waits[j] = -count - 1  # the piece never comes to where j starts
                     continue
-                ready[j] = max(ready[j], found)
+                ready[j] = max(ready[j], now + arrival[k])
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
@@ -403,18 +423,11 @@ def _in_order(
             continue
         now, _ = _earliest(i, ready[i], route_start, link, group, links, offset, free)
         start[i] = now
-        for k in range(route_start[i], route_start[i + 1]):
-            e = link[k]
-            busy = now + offset[k] + duration[k]
-            free[e] = max(free[e], busy)
-            if group[e] >= 0:
-                free[links + group[e]] = max(free[links + group[e]], busy)
+        _occupy(i, now, route_start, link, group, links, offset, duration, free)
         for s in range(after_start[i], after_start[i + 1]):
             j = after[s]
-            source = src[link[route_start[j]]]
-            for k in range(route_start[i], route_start[i + 1]):
-                if dst[link[k]] == source:
-                    ready[j] = max(ready[j], now + arrival[k])
-                    waits[j] -= 1
-                    break
+            k = _where_it_reaches(i, src[link[route_start[j]]], route_start, link, dst)
+            if k >= 0:
+                ready[j] = max(ready[j], now + arrival[k])
+                waits[j] -= 1
     return start

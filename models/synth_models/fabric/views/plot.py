@@ -93,7 +93,7 @@ def _draw_chart(
         shown_hops = shown_hops[:0]
     block = schedule.piece_block[schedule.piece[hops.owner[shown_hops]]]
     origin = instance.blocks.origin[block]
-    label, whose, most = "rank whose data it is", origin, machine.nodes - 1
+    label, whose, most = "rank whose data it is", origin, max(instance.members)
     if len(instance.blocks) == 1:
         label, whose, most = "piece", schedule.piece[hops.owner[shown_hops]], len(schedule.piece_block) - 1
     elif np.any(instance.blocks.origin < 0):
