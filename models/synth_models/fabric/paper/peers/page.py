@@ -8,7 +8,7 @@ certificates.
 from __future__ import annotations
 
 from synth.reproduction.collect import Reproduction
-from synth_models.fabric.paper.peers import teccl
+from synth_models.fabric.paper.peers import direct_connect, errata, forestcoll, taccl, tacos, teccl
 
 
 def reproduce(page: Reproduction) -> None:
@@ -17,3 +17,14 @@ def reproduce(page: Reproduction) -> None:
     if found is not None:
         teccl.tables(page, found)
         teccl.beyond_the_bound(page, found)
+        teccl.figures(page, found)
+    taccls = taccl.results(page)
+    forestcoll.machines(page)
+    direct_connect.networks(page)
+    tacos.torus(page)
+    if found is not None:
+        errata.te_ccl(page, found)
+    if taccls:
+        errata.taccl(page, taccls)
+    errata.topologies(page)
+    tacos.causality(page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from synth.making import make
 from synth.record import Record
@@ -64,6 +65,11 @@ def made(**keys: str) -> FabricInstance:
     instance = make(FAMILY, keys)
     assert isinstance(instance, FabricInstance)
     return instance
+
+
+def changed(instance: FabricInstance, **fields: Any) -> FabricInstance:
+    """The instance with other fields, checked anew."""
+    return FabricInstance.model_validate(instance.model_dump(mode="json", exclude_none=True) | fields)
 
 
 def solved(
