@@ -1,10 +1,10 @@
 """TACOS: the 32x32 torus in steps, and what its rule does on links of unequal speed.
 
-The rule, as read in astra-sim/tacos @1811f1f (`Synthesizer::solve`): at every moment at which a transfer ends, each pair
-of a piece and a rank that misses it is looked at in random order and takes the quickest free link from a rank that has
-the piece. A piece may so be on its way to a rank twice. When a transfer ends whose piece has come another way, the link
-is said to have carried *another* piece instead, any that its sender has by now: also one that the sender did not have
-when the transfer began. The replay below counts those. Written from that description, not from the code.
+The rule, as read in astra-sim/tacos @1811f1f (`Synthesizer::solve`): at every moment at which a transfer ends, each
+pair of a piece and a rank that misses it is looked at in random order and takes the quickest free link from a rank that
+has the piece. A piece may so be on its way to a rank twice. When a transfer ends whose piece has come another way, the
+link is said to have carried *another* piece instead, any that its sender has by now: also one that the sender did not
+have when the transfer began. The replay below counts those. Written from that description, not from the code.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def causality(page: Reproduction) -> None:
     page.erratum(
         "TACOS, links of unequal speed",
         "times of schedules (8005 us in its test of a 5x5 mesh of 50 and 75 GiB/s, 0.5 us, 1 GiB).",
-        f"Some transfers carry a piece that the sender did not have when they began, so these are times of no schedule. "
-        f"Made causal, the greedy takes {causal * 1e6:.1f} us with as many pieces as suit it, ours "
+        f"Some transfers carry a piece that the sender did not have when they began, so these are times of no "
+        f"schedule. Made causal, the greedy takes {causal * 1e6:.1f} us with as many pieces as suit it, ours "
         f"{found.value * 1e6:.1f} us, nothing less than {found.bound * 1e6:.1f} us.",
         f"Its rule replayed {SEEDS} times on that mesh with a piece a rank: {min(times):.1f} to {max(times):.1f} us as "
-        f"it counts; {sum(broken)} of {total} transfers carry what was not there ({min(broken)} to {max(broken)} a run). "
-        f"The check refuses the first schedule: {faults or 'nothing'}.",
+        f"it counts; {sum(broken)} of {total} transfers carry what was not there ({min(broken)} to {max(broken)} a "
+        f"run). The check refuses the first schedule: {faults or 'nothing'}.",
     )
 
 
