@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from synth.family import Family, Method, Objective, Page, by_name, rooms
-from synth.options import Parameter, read_int
+from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
+_STEPS = (
+    Parameter("steps", read_int(1, 10_000), None, "steps S of SCCL's question", question=True),
+    Parameter("rounds", read_int(1, 2**20), None, "rounds R of SCCL's question", question=True),
+    Parameter(
+        "chunks", read_int(1, 2**20), None, "chunks C of SCCL's question: a block's, an alltoall's for all ranks",
+        question=True,
+    ),
+    Parameter("pareto", read_flag, False, "the front: fewest steps, then fewest rounds a chunk", question=True),
+    Parameter("extra", read_int(0, 64), 6, "the front's rounds beyond its steps, at most", question=True),
+    Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
+)
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
 
 
@@ -39,6 +50,8 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highs",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
+        Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
+               _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),

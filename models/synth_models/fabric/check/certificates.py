@@ -17,6 +17,7 @@ from typing import Any
 from synth import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
+from synth_models.fabric.check.counting import check_refutation
 from synth_models.fabric.instance import FabricInstance
 
 ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS}
@@ -28,7 +29,9 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
         stated = untrusted.number({"bound": bound}, "bound", 0.0)
         if not isinstance(certificate, Mapping):
             return ["the certificate is broken: it is no table"]
-        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing")
+        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing", "steps")
+        if argument == "steps":
+            return check_refutation(instance, stated, certificate)
         if argument == "nothing":
             return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
         needed, capacity = ARGUMENTS[argument](instance, certificate)

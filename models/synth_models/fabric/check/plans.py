@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from synth.family import Verdict
+from synth_models.fabric.check import steps
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 
-PLANS: dict[str, Callable[[FabricInstance, Schedule], Verdict]] = {}
+PLANS: dict[str, Callable[[FabricInstance, Schedule], Verdict]] = {"steps": steps.check_plan}
 """By ``kind``: the check of the plan, whose verdict has no value, its facts (what was counted) and its faults; raises
 ``ValueError`` on numbers that are no plan."""
 

@@ -1,0 +1,124 @@
+"""Chunks that go from rank to rank: alltoall, gather and scatter as whole flows over the steps.
+
+Chunks for one goal are interchangeable until they arrive, so they are counted, not named: a whole multicommodity flow
+in the network of ranks and steps, one commodity a goal. (SCCL names every chunk, and its users wait for days.) A flow
+comes apart into chunks again by letting any chunk for the goal take the lane.
+
+| paper | here | index | unit |
+|---|---|---|---|
+| c | commodity ``d``, ``supply[d][u]`` at rank u | goals; ranks | chunks |
+| snd, time | ``send[d, e, s]`` | chunks for d that cross lane e in step s | chunks |
+| r_s | ``rounds[s]`` | steps | rounds |
+| b(L) | ``capacity[e]`` | lanes | chunks a round |
+
+A scatter is a gather on the machine turned around, played backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from synth.solvers.rows import Row, ones
+from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.program import Program
+from synth_models.fabric.programs.steps.trees import Send
+
+
+@dataclass
+class Flows:
+    """The variables: ``send[d, e, s]`` and ``rounds[s]``. ``chunks[d][u]`` are the numbers of the chunks of u for d."""
+
+    lanes: Lanes
+    chunks: Mapping[int, Mapping[int, Sequence[int]]]
+    steps: int
+    total: int
+    program: Program = field(default_factory=Program)
+    send: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    rounds: list[int] = field(default_factory=list)
+
+    def sends(self, value: Sequence[int]) -> list[Send]:
+        """The flow of a point, taken apart into chunks."""
+        lanes, found = self.lanes, []
+        tails, heads = lanes.tail.tolist(), lanes.head.tolist()
+        amount = {key: value[x] for key, x in self.send.items() if value[x]}
+        for d, supply in self.chunks.items():
+            held = {u: list(numbers) for u, numbers in supply.items()}
+            for s in range(self.steps):
+                moving = []
+                for e in range(lanes.count):
+                    for _ in range(amount.get((d, e, s), 0)):
+                        moving.append((held[tails[e]].pop(0), e))
+                for chunk, e in moving:
+                    held.setdefault(heads[e], []).append(chunk)
+                    found.append((s, chunk, e))
+        return sorted(found)
+
+
+def build(lanes: Lanes, chunks: Mapping[int, Mapping[int, Sequence[int]]], steps: int, total: int) -> Flows:
+    """The program: can all chunks get to their goals in ``steps`` steps and ``total`` rounds? Calls no solver."""
+    flows = Flows(lanes, chunks, steps, total)
+    variables(flows)
+    flows.program.add(all_arrive(flows))
+    flows.program.add(sent_when_there(flows))
+    flows.program.add(lane_capacity(flows))
+    flows.program.add(all_rounds(flows))
+    return flows
+
+
+def variables(flows: Flows) -> None:
+    """No variable where nothing for the goal can be by then, from where it cannot be reached in time, and out of it."""
+    lanes, steps = flows.lanes, flows.steps
+    tails, heads = lanes.tail.tolist(), lanes.head.tolist()
+    longest = flows.total - steps + 1
+    flows.rounds = [flows.program.variable(longest, 1) for _ in range(steps)]
+    for d, supply in flows.chunks.items():
+        total = sum(map(len, supply.values()))
+        origins = [u for u, numbers in supply.items() if numbers]
+        for e in range(lanes.count):
+            first = min(int(lanes.hops[u, tails[e]]) for u in origins)
+            left = int(lanes.hops[heads[e], d])
+            if tails[e] == d:
+                continue
+            most = min(total, int(lanes.capacity[e]) * longest)
+            flows.send.update({(d, e, s): flows.program.variable(most) for s in range(first, steps - left)})
+
+
+def all_arrive(flows: Flows) -> Iterator[Row]:
+    """Everything for a goal enters it."""
+    for d, supply in flows.chunks.items():
+        got = [x for e in flows.lanes.into[d] for s in range(flows.steps) if (x := _of(flows, d, e, s)) is not None]
+        yield ones(got), "==", sum(map(len, supply.values()))
+
+
+def sent_when_there(flows: Flows) -> Iterator[Row]:
+    """Until the end of a step no more has left a rank than it had at first and got in earlier steps."""
+    lanes = flows.lanes
+    for d, supply in flows.chunks.items():
+        for u in range(lanes.nodes):
+            if u == d or not lanes.out_of[u]:
+                continue
+            for s in range(flows.steps):
+                if all(_of(flows, d, e, s) is None for e in lanes.out_of[u]):
+                    continue
+                out = [x for e in lanes.out_of[u] for t in range(s + 1) if (x := _of(flows, d, e, t)) is not None]
+                got = [x for e in lanes.into[u] for t in range(s) if (x := _of(flows, d, e, t)) is not None]
+                yield [*ones(out), *ones(got, -1)], "<=", len(supply.get(u, ()))
+
+
+def lane_capacity(flows: Flows) -> Iterator[Row]:
+    """In a step of r rounds a lane of capacity c carries at most c r chunks."""
+    carried: dict[tuple[int, int], list[int]] = {}
+    for (_, e, s), x in flows.send.items():
+        carried.setdefault((e, s), []).append(x)
+    for (e, s), row in carried.items():
+        yield [*ones(row), (-int(flows.lanes.capacity[e]), flows.rounds[s])], "<=", 0
+
+
+def all_rounds(flows: Flows) -> Iterator[Row]:
+    """The steps' rounds make up R."""
+    yield ones(flows.rounds), "==", flows.total
+
+
+def _of(flows: Flows, goal: int, lane: int, step: int) -> int | None:
+    return flows.send.get((goal, lane, step))

@@ -1,0 +1,97 @@
+"""The machine as SCCL sees it: pairs of ranks, and how many chunks a round goes from one to the other.
+
+Bandwidths become whole capacities: their ratio to the greatest number that divides them all (25 and 50 GB/s are 1 and
+2 chunks a round). Links from one rank to another add up to one lane; a plan is dealt out to the links at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.errors import UnsupportedError
+from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.parts.machine import Machine
+
+IntArray = npt.NDArray[np.int64]
+MOST_CAPACITY = 2**20  # chunks a round: more is no ratio that anybody schedules by
+FAR = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """``tail``, ``head``, ``capacity``: shape (lanes,). ``links``: the links of every lane with their capacities.
+    ``nodes``: numbers of ranks go up to this. ``unit``: bytes/s of capacity 1."""
+
+    nodes: int
+    tail: IntArray
+    head: IntArray
+    capacity: IntArray
+    links: tuple[tuple[tuple[int, int], ...], ...]
+    unit: Fraction
+
+    @property
+    def count(self) -> int:
+        """Number of lanes."""
+        return len(self.tail)
+
+    @cached_property
+    def into(self) -> list[list[int]]:
+        """Lanes by the rank that they enter."""
+        return [np.flatnonzero(self.head == v).tolist() for v in range(self.nodes)]
+
+    @cached_property
+    def out_of(self) -> list[list[int]]:
+        """Lanes by the rank that they leave."""
+        return [np.flatnonzero(self.tail == v).tolist() for v in range(self.nodes)]
+
+    @cached_property
+    def hops(self) -> IntArray:
+        """Fewest lanes from rank to rank, shape (nodes, nodes); :data:`FAR` where there is no way."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import shortest_path
+
+        graph = csr_array((np.ones(self.count), (self.tail, self.head)), shape=(self.nodes, self.nodes))
+        apart = shortest_path(graph, unweighted=True)
+        return np.where(np.isinf(apart), FAR, apart).astype(np.int64)
+
+    @cached_property
+    def two_way(self) -> bool:
+        """Whether there is as much room one way as the other between any two ranks."""
+        rows = {
+            (u, v): c for u, v, c in zip(self.tail.tolist(), self.head.tolist(), self.capacity.tolist(), strict=True)
+        }
+        return all(rows.get((v, u)) == c for (u, v), c in rows.items())
+
+    def turned(self) -> Lanes:
+        """Every lane from its end to its start; numbers stay."""
+        return Lanes(self.nodes, self.head, self.tail, self.capacity, self.links, self.unit)
+
+
+def lanes_of(machine: Machine) -> Lanes:
+    """The lanes of a machine. Raises :class:`UnsupportedError` for one with switches or groups, which SCCL's steps do
+    not know, and for bandwidths without a small common measure."""
+    net = machine.network
+    if np.any(machine.is_switch[net.src] | machine.is_switch[net.dst]):
+        raise UnsupportedError("steps are counted on links from rank to rank: this machine has switches")
+    if np.any(machine.group >= 0):
+        raise UnsupportedError("steps are counted on links that know nothing of each other: this machine has groups")
+    rates = [exact(float(value)) for value in net.bandwidth]
+    unit = Fraction(1)
+    if rates:
+        below = math.lcm(*(rate.denominator for rate in rates))
+        unit = Fraction(math.gcd(*(int(rate * below) for rate in rates)), below)
+    rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for e, (u, v) in enumerate(zip(net.src.tolist(), net.dst.tolist(), strict=True)):
+        rows.setdefault((u, v), []).append((e, int(rates[e] / unit)))
+    room = [sum(c for _, c in row) for row in rows.values()]
+    if max(room, default=0) > MOST_CAPACITY:
+        raise UnsupportedError(f"the bandwidths have no common measure: a link would carry {max(room)} chunks a round")
+    pairs = np.array(list(rows), dtype=np.int64).reshape(-1, 2)
+    links = tuple(tuple(row) for row in rows.values())
+    return Lanes(machine.nodes, pairs[:, 0], pairs[:, 1], np.array(room, dtype=np.int64), links, unit)

@@ -1,0 +1,173 @@
+"""Looking for a proof by counting that a question has no answer; the check's arithmetic decides whether it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from synth_models.fabric.check.counting import Question, chunks_of_a_block, fault_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.relaxing import Relaxed, relaxed
+
+FINEST = 2520  # prices of a linear program are rounded to multiples of this part of the largest
+MOST_TIMED = 100  # steps up to which the relaxation is asked
+MOST_SUBSETS = 12  # members up to which all cuts in two are tried for an allreduce
+
+Certificate = Mapping[str, Any]
+
+
+class Refuter:
+    """Arguments for one instance, the useful ones kept for the next question."""
+
+    def __init__(self, instance: FabricInstance, lanes: Lanes) -> None:
+        self.instance, self.lanes = instance, lanes
+        self.known: list[Certificate] = [{"argument": "hops"}]
+        self._relaxed: dict[tuple[int, int], Relaxed | None] = {}
+
+    def refuted(self, question: Question) -> Certificate | None:
+        """A certificate that the question has no answer, if one is found by counting."""
+        for certificate in self._candidates(question):
+            if fault_of(self.instance, question, certificate) is None:
+                timed = certificate["argument"] == "timed"  # good for its number of steps only
+                if not timed and not any(certificate is other for other in self.known):
+                    self.known.insert(0, certificate)
+                return certificate
+        return None
+
+    def _candidates(self, question: Question) -> Iterator[Certificate]:
+        yield from list(self.known)
+        if np.any((self.instance.blocks.goal == EVERYONE) | (self.instance.blocks.origin == EVERYONE)):
+            yield from self._partitions
+        if self.instance.collective != "allreduce":
+            yield from self._cuts(question)
+        if self._pairs:
+            yield from self._prices(question)
+        yield from self._timed(question)
+
+    def _timed(self, question: Question) -> Iterator[Certificate]:
+        """The relaxation's prices, if it says that fewer chunks fit."""
+        steps, rounds, chunks = question
+        if steps > MOST_TIMED or len(self.instance.blocks) == 0:
+            return
+        if (steps, rounds) not in self._relaxed:
+            self._relaxed[steps, rounds] = relaxed(self.instance, self.lanes, steps, rounds)
+        found = self._relaxed[steps, rounds]
+        if found is not None and found.most < chunks_of_a_block(self.instance, chunks):
+            yield from found.certificates(self.instance, self.lanes)
+
+    @cached_property
+    def _pairs(self) -> bool:
+        blocks = self.instance.blocks
+        return bool(np.all((blocks.goal != EVERYONE) & (blocks.origin != EVERYONE)))
+
+    @cached_property
+    def _partitions(self) -> list[Certificate]:
+        """Every member alone; for an allreduce also all cuts in two of a few members. Others go with the first."""
+        members, nodes = self.instance.members, self.lanes.nodes
+        alone = np.zeros(nodes, dtype=np.int64)
+        alone[list(members)] = np.arange(len(members))
+        found = [alone]
+        if self.instance.collective == "allreduce" and len(members) <= MOST_SUBSETS:
+            for bits in range(1, 2 ** (len(members) - 1)):
+                part = np.zeros(nodes, dtype=np.int64)
+                part[[v for k, v in enumerate(members[1:]) if bits >> k & 1]] = 1
+                found.append(part)
+        return [{"argument": "parts", "part": part} for part in found]
+
+    def _windows(self, question: Question, origins: list[int], goals: list[int]) -> np.ndarray[Any, Any]:
+        """Chunks that every lane carries in the steps between the origins' and the goals' distance."""
+        steps, rounds, _ = question
+        lanes = self.lanes
+        lost = lanes.hops[origins][:, lanes.tail].min(axis=0) + lanes.hops[lanes.head][:, goals].min(axis=1)
+        room = np.where(lost < steps, lanes.capacity * np.maximum(rounds - lost, 0), 0)
+        return room.astype(np.int64)
+
+    def _cuts(self, question: Question) -> Iterator[Certificate]:
+        """Least cuts: for every rank that wants something from all over (or has something for all over), between it
+        and the others, each with its share."""
+        copies = chunks_of_a_block(self.instance, question[2])
+        everyone = list(self.instance.members)
+        rows = list(zip(self.instance.blocks.origin.tolist(), self.instance.blocks.goal.tolist(), strict=True))
+        wants: dict[int, dict[int, int]] = {}
+        for origin, goal in rows:
+            if origin != EVERYONE:
+                for v in everyone if goal == EVERYONE else [goal]:
+                    wants.setdefault(v, {})[origin] = wants.setdefault(v, {}).get(origin, 0) + copies
+        has: dict[int, dict[int, int]] = {}
+        for origin, goal in rows:
+            if goal != EVERYONE:
+                for u in everyone if origin == EVERYONE else [origin]:
+                    has.setdefault(u, {})[goal] = has.setdefault(u, {}).get(goal, 0) + copies
+        for shares, away in ((wants, False), (has, True)):
+            for rank, share in shares.items():
+                amounts = {v: n for v, n in share.items() if v != rank}
+                if amounts:
+                    ends = (list(amounts), [rank]) if not away else ([rank], list(amounts))
+                    yield from self._cut(self._windows(question, *ends), amounts, rank, away)
+
+    def _cut(
+        self, room: np.ndarray[Any, Any], amounts: Mapping[int, int], rank: int, away: bool
+    ) -> Iterator[Certificate]:
+        """The least cut between a rank and the others, if less fits through it than has to pass."""
+        import networkx as nx
+
+        graph: Any = nx.DiGraph()
+        lanes = self.lanes
+        for u, v, c in zip(lanes.tail.tolist(), lanes.head.tolist(), room.tolist(), strict=True):
+            graph.add_edge(u, v, capacity=c)
+        outside = -1
+        for v, amount in amounts.items():
+            graph.add_edge(*((v, outside) if away else (outside, v)), capacity=amount)
+        graph.add_node(rank)
+        value, (inside, _) = nx.minimum_cut(graph, *((rank, outside) if away else (outside, rank)))
+        if value < sum(amounts.values()):
+            crossing = [
+                u in inside and v not in inside for u, v in zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True)
+            ]
+            yield {"argument": "paths", "length": self._by_link(np.array(crossing, dtype=np.int64))}
+
+    def _prices(self, question: Question) -> Iterator[Certificate]:
+        """The dual of the concurrent flow within the windows, in whole prices."""
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_array
+
+        lanes, blocks = self.lanes, self.instance.blocks
+        origins = sorted(set(blocks.origin.tolist()))
+        room = self._windows(question, origins, sorted(set(blocks.goal.tolist())))
+        nodes, count = lanes.nodes, lanes.count
+        # variables: price of every lane, then distance from every origin to every node; at room prices sum to 1
+        where = {u: count + k * nodes for k, u in enumerate(origins)}
+        rows, columns, values = [], [], []
+        number = 0
+        for u in origins:
+            for e in range(count):
+                for column, value in ((where[u] + int(lanes.head[e]), 1), (where[u] + int(lanes.tail[e]), -1), (e, -1)):
+                    rows.append(number)
+                    columns.append(column)
+                    values.append(value)
+                number += 1
+        size = count + len(origins) * nodes
+        gain = np.zeros(size)
+        for u, v in zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True):
+            gain[where[u] + v] -= 1
+        bounds: Any = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
+        paid = np.concatenate([np.maximum(room, 1e-3), np.zeros(size - count)])
+        matrix = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
+        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], [1.0], bounds=bounds, method="highs")
+        if found.status == 0:
+            price = found.x[:count]
+            for parts in (1, 2, 3, 4, 6, 12, FINEST):
+                whole = np.round(price / max(price.max(), 1e-300) * parts).astype(np.int64)
+                yield {"argument": "paths", "length": self._by_link(whole)}
+
+    def _by_link(self, of_lane: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Prices of lanes as prices of their links."""
+        length = np.zeros(self.instance.machine.links, dtype=np.int64)
+        for e, links in enumerate(self.lanes.links):
+            length[[link for link, _ in links]] = of_lane[e]
+        return length

@@ -1,0 +1,162 @@
+"""The program without its whole numbers: the most chunks that fit S steps and R rounds in parts, and the dual prices.
+
+A block's chunks may be cut as finely as one likes; a part of a chunk that is spread to all crosses a lane at most once
+for all goals (a flow to every goal, none above what the lane carries of the block). This is the linear relaxation of
+:mod:`synth_models.fabric.programs.steps.trees` and :mod:`synth_models.fabric.programs.steps.flows`; its dual prices
+lanes by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.programs.steps.lanes import FAR, Lanes
+
+LARGEST = 150_000  # variables: beyond, the linear program takes longer than what it saves
+FINENESS = (1, 2, 3, 4, 6, 12, 60, 2520, 10**6)  # prices are rounded to these parts of the largest
+
+Way = tuple[int, int, int]
+"""Block, origin, goal."""
+
+
+def ways_of(instance: FabricInstance) -> list[Way]:
+    """Who has to get something of whom, block after block."""
+    everyone = list(instance.members)
+    blocks = instance.blocks
+    return [
+        (b, u, v)
+        for b, (origin, goal) in enumerate(zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True))
+        for u in (everyone if origin == EVERYONE else [origin])
+        for v in (everyone if goal == EVERYONE else [goal])
+        if u != v
+    ]
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """``most`` chunks a block (a float, for orientation); ``prices`` by way, lane and step, shape (ways, lanes, steps),
+    or with one row for all ways where blocks go from rank to rank."""
+
+    most: float
+    prices: np.ndarray[Any, Any]
+
+    def certificates(self, instance: FabricInstance, lanes: Lanes) -> Iterator[Mapping[str, Any]]:
+        """The prices in whole numbers, coarse ones first; whether they prove anything is for the check to say."""
+        top = float(self.prices.max(initial=0.0))
+        ways = len(ways_of(instance))
+        if top <= 0:
+            return
+        of_link = np.zeros(instance.machine.links, dtype=np.int64)
+        for e, links in enumerate(lanes.links):
+            of_link[[link for link, _ in links]] = e
+        which = np.arange(ways) if len(self.prices) == ways else np.zeros(ways, dtype=np.int64)
+        for parts in FINENESS:
+            whole = np.round(self.prices / top * parts).astype(np.int64)
+            yield {"argument": "timed", "price": whole[:, of_link, :], "of": which.astype(np.int64)}
+
+
+def relaxed(instance: FabricInstance, lanes: Lanes, steps: int, rounds: int) -> Relaxed | None:
+    """The relaxation's optimum; None where it is too large, not solved, or says nothing (allreduce)."""
+    ways = ways_of(instance)
+    shared = bool(np.any((instance.blocks.origin == EVERYONE) | (instance.blocks.goal == EVERYONE)))
+    if instance.collective == "allreduce" or len(ways) * lanes.count * steps > LARGEST:
+        return None
+    return _Relaxation(lanes, ways, steps, rounds, shared).solved()
+
+
+class _Relaxation:
+    """One linear program. Columns: the chunks, the rounds of every step, flows, and what lanes carry of every block."""
+
+    def __init__(self, lanes: Lanes, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
+        self.lanes, self.ways, self.steps, self.rounds, self.shared = lanes, ways, steps, rounds, shared
+        self.tail, self.head = lanes.tail.tolist(), lanes.head.tolist()
+        self.flow: dict[tuple[int, int, int], int] = {}
+        self.count = 1 + steps
+        for w, (_, u, v) in enumerate(ways):
+            for e in range(lanes.count):
+                first, left = int(lanes.hops[u, self.tail[e]]), int(lanes.hops[self.head[e], v])
+                if first < FAR and left < FAR and self.head[e] != u and self.tail[e] != v:
+                    for s in range(first, steps - left):
+                        self.flow[w, e, s] = self.column()
+        self.carried: dict[tuple[int, int, int], int] = {}
+        if shared:
+            for w, e, s in self.flow:
+                if (ways[w][0], e, s) not in self.carried:
+                    self.carried[ways[w][0], e, s] = self.column()
+
+    def column(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def solved(self) -> Relaxed | None:
+        from scipy.optimize import linprog
+
+        limits = list(self.limits())
+        shares = list(self.shares()) if self.shared else []
+        capacity = self.capacity_rows()
+        upper = [row for row, _ in capacity] + [row for row, _ in shares] + limits
+        equal = [*self.arrivals(), {1 + s: 1.0 for s in range(self.steps)}]
+        goal = np.zeros(self.count)
+        goal[0] = -1
+        bounds = [(0, None)] + [(1, None)] * self.steps + [(0, None)] * (self.count - 1 - self.steps)
+        right = np.zeros(len(equal))
+        right[-1] = self.rounds
+        found: Any = linprog(
+            goal, self.matrix(upper), np.zeros(len(upper)), self.matrix(equal), right, bounds=bounds, method="highs"
+        )
+        if found.status != 0:
+            return None
+        dual = -found.ineqlin.marginals
+        keys = [key for _, key in (shares if self.shared else capacity)]
+        first = len(capacity) if self.shared else 0
+        prices = np.zeros((len(self.ways) if self.shared else 1, self.lanes.count, self.steps))
+        for k, (w, e, s) in enumerate(keys):
+            prices[w, e, s] = max(0.0, dual[first + k])
+        return Relaxed(-float(found.fun), prices)
+
+    def capacity_rows(self) -> list[tuple[dict[int, float], tuple[int, int, int]]]:
+        """What lanes carry in a step is at most capacity times rounds."""
+        load: dict[tuple[int, int], dict[int, float]] = {}
+        for (_, e, s), x in (self.carried if self.shared else self.flow).items():
+            load.setdefault((e, s), {})[x] = 1.0
+        return [(row | {1 + s: -float(self.lanes.capacity[e])}, (0, e, s)) for (e, s), row in load.items()]
+
+    def shares(self) -> Iterator[tuple[dict[int, float], tuple[int, int, int]]]:
+        """A flow to a goal is no more than what the lane carries of its block."""
+        for (w, e, s), x in self.flow.items():
+            yield {x: 1.0, self.carried[self.ways[w][0], e, s]: -1.0}, (w, e, s)
+
+    def limits(self) -> Iterator[dict[int, float]]:
+        """No more leaves a rank than came there in earlier steps."""
+        for w, (_, origin, goal) in enumerate(self.ways):
+            for u in range(self.lanes.nodes):
+                if u == goal:
+                    continue
+                for s in range(self.steps):
+                    row = {x: 1.0 for e in self.lanes.out_of[u] for t in range(s + 1) if (x := self._of(w, e, t))}
+                    if row:
+                        row |= {x: -1.0 for e in self.lanes.into[u] for t in range(s) if (x := self._of(w, e, t))}
+                        yield row | ({0: -1.0} if u == origin else {})
+
+    def arrivals(self) -> Iterator[dict[int, float]]:
+        """All chunks come to every goal."""
+        for w, (_, _, goal) in enumerate(self.ways):
+            row = {x: 1.0 for e in self.lanes.into[goal] for s in range(self.steps) if (x := self._of(w, e, s))}
+            yield row | {0: -1.0}
+
+    def _of(self, way: int, lane: int, step: int) -> int | None:
+        return self.flow.get((way, lane, step))
+
+    def matrix(self, rows: Sequence[Mapping[int, float]]) -> Any:
+        from scipy.sparse import csr_array
+
+        start = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        columns = np.fromiter((x for row in rows for x in row), dtype=np.int64, count=int(start[-1]))
+        values = np.fromiter((a for row in rows for a in row.values()), dtype=float, count=int(start[-1]))
+        return csr_array((values, columns, start), shape=(len(rows), self.count))

@@ -1,0 +1,163 @@
+"""Allreduce as one program: sums that grow in place, and complete ones that are copied, in the same steps.
+
+SCCL composes its allreduce of a reduce-scatter and an allgather; asked for it directly, its tool only ever adds (a
+contribution comes to a rank once, and goes on with all that the rank has added to it), which no ring of five or more
+ranks can do in any number of steps. Here a rank holds one sum a chunk; in a step it may send it along a lane either to
+be added there (the two must have no contribution in common) or, if it is complete, as a copy in place of what is there.
+Trees to a root and back are a part of this, and so is recursive doubling.
+
+| symbol | here | index | unit |
+|---|---|---|---|
+| H | ``held[i, v, u, s]`` | 1 if rank v's sum of chunk i has u's contribution after s steps | – |
+| A | ``add[i, e, s]`` | 1 if chunk i crosses lane e in step s to be added | – |
+| K | ``copy[i, e, s]`` | 1 if it crosses as a complete sum | – |
+| P | ``bring[i, e, u, s]`` | 1 if u's contribution crosses with A: the product of A and H | – |
+| r_s | ``rounds[s]`` | steps | rounds |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from synth.solvers.rows import Row, ones
+from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.program import Program
+
+SumSend = tuple[int, int, int, bool]
+"""Step, chunk, lane, whether it adds."""
+
+
+@dataclass
+class Sums:
+    """The variables, by the indices of the table above."""
+
+    lanes: Lanes
+    members: Sequence[int]
+    chunks: int
+    steps: int
+    total: int
+    copies: bool = True
+    program: Program = field(default_factory=Program)
+    held: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    add: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    copy: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    bring: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    rounds: list[int] = field(default_factory=list)
+
+    def sends(self, value: Sequence[int]) -> list[SumSend]:
+        """What a point says is sent, without additions of nothing."""
+        brought = {(i, e, s) for (i, e, _, s), x in self.bring.items() if value[x]}
+        adding = [(s, i, e, True) for (i, e, s), x in self.add.items() if value[x] and (i, e, s) in brought]
+        return sorted(adding + [(s, i, e, False) for (i, e, s), x in self.copy.items() if value[x]])
+
+
+def build(lanes: Lanes, members: Sequence[int], chunks: int, steps: int, total: int, copies: bool = True) -> Sums:
+    """The program: can the sums of ``chunks`` chunks be everywhere after ``steps`` steps and ``total`` rounds?
+    Without ``copies`` sums are only ever added, as msccl-tools' direct encoding has it. Calls no solver."""
+    sums = Sums(lanes, members, chunks, steps, total, copies)
+    variables(sums)
+    for equation in (complete_at_last, carried_along, grows_by_what_comes, never_twice, only_complete_copies,
+                     lane_capacity, all_rounds):  # fmt: skip
+        sums.program.add(equation(sums))
+    return sums
+
+
+def variables(sums: Sums) -> None:
+    """What a rank holds at first is fixed; nothing comes from farther than the steps so far."""
+    lanes, program, steps = sums.lanes, sums.program, sums.steps
+    tails = lanes.tail.tolist()
+    ranks = [v for v in range(lanes.nodes) if v in set(sums.members) or lanes.into[v]]
+    sums.rounds = [program.variable(sums.total - steps + 1, 1) for _ in range(steps)]
+    for i in range(sums.chunks):
+        for s in range(steps + 1):
+            for v in ranks:
+                for u in sums.members:
+                    own = int(u == v)
+                    most = 0 if s < lanes.hops[u, v] else 1
+                    sums.held[i, v, u, s] = program.variable(own if s == 0 else most, own)
+        for s in range(steps):
+            for e in range(lanes.count):
+                sums.add[i, e, s] = program.variable()
+                if sums.copies:
+                    sums.copy[i, e, s] = program.variable(int(s > 0))
+                for u in sums.members:
+                    if s >= lanes.hops[u, tails[e]]:
+                        sums.bring[i, e, u, s] = program.variable()
+
+
+def complete_at_last(sums: Sums) -> Iterator[Row]:
+    """(1) Every member holds every contribution in the end."""
+    for i in range(sums.chunks):
+        for v in sums.members:
+            yield ones(sums.held[i, v, u, sums.steps] for u in sums.members), "==", len(sums.members)
+
+
+def carried_along(sums: Sums) -> Iterator[Row]:
+    """(2) P = A H: a sum that is sent to be added goes with all its contributions as of the step's beginning."""
+    tails = sums.lanes.tail.tolist()
+    for (i, e, u, s), x in sums.bring.items():
+        there, sent = sums.held[i, tails[e], u, s], sums.add[i, e, s]
+        yield [(1, x), (-1, there)], "<=", 0
+        yield [(1, x), (-1, sent)], "<=", 0
+        yield [(1, there), (1, sent), (-1, x)], "<=", 1
+
+
+def grows_by_what_comes(sums: Sums) -> Iterator[Row]:
+    """(3) A rank holds after a step what it held before and what came, and no more."""
+    for (i, v, u, s), x in sums.held.items():
+        if s == 0:
+            continue
+        before = sums.held[i, v, u, s - 1]
+        came = _arriving(sums, i, v, u, s - 1)
+        yield [(1, x), (-1, before), *ones(came, -1)], "<=", 0
+        yield [(1, before), (-1, x)], "<=", 0
+        for y in came:
+            yield [(1, y), (-1, x)], "<=", 0
+
+
+def never_twice(sums: Sums) -> Iterator[Row]:
+    """(4) No contribution is added that is there already or comes twice; a copy comes alone."""
+    for (i, v, u, s), x in sums.held.items():
+        if s < sums.steps:
+            coming = [y for e in sums.lanes.into[v] if (y := sums.bring.get((i, e, u, s))) is not None]
+            if coming:
+                yield [(1, x), *ones(coming)], "<=", 1
+    if sums.copies:
+        for i in range(sums.chunks):
+            for s in range(sums.steps):
+                for lanes in sums.lanes.into:
+                    copied = [sums.copy[i, e, s] for e in lanes]
+                    if copied:
+                        yield ones(copied), "<=", 1
+                    for e in lanes:
+                        yield [(1, sums.add[i, e, s]), *ones(copied)], "<=", 1
+
+
+def only_complete_copies(sums: Sums) -> Iterator[Row]:
+    """(5) What is copied is complete at the step's beginning."""
+    tails = sums.lanes.tail.tolist()
+    for (i, e, s), x in sums.copy.items():
+        for u in sums.members:
+            yield [(1, x), (-1, sums.held[i, tails[e], u, s])], "<=", 0
+
+
+def lane_capacity(sums: Sums) -> Iterator[Row]:
+    """(6) In a step of r rounds a lane of capacity c carries at most c r chunks."""
+    for e in range(sums.lanes.count):
+        for s in range(sums.steps):
+            row = [sums.add[i, e, s] for i in range(sums.chunks)]
+            row += [sums.copy[i, e, s] for i in range(sums.chunks) if sums.copies]
+            yield [*ones(row), (-int(sums.lanes.capacity[e]), sums.rounds[s])], "<=", 0
+
+
+def all_rounds(sums: Sums) -> Iterator[Row]:
+    """(7) The steps' rounds make up R."""
+    yield ones(sums.rounds), "==", sums.total
+
+
+def _arriving(sums: Sums, chunk: int, rank: int, contributor: int, step: int) -> list[int]:
+    """The variables that bring a contribution to a rank in a step."""
+    into = sums.lanes.into[rank]
+    added = [y for e in into if (y := sums.bring.get((chunk, e, contributor, step))) is not None]
+    return added + [sums.copy[chunk, e, step] for e in into if sums.copies]

@@ -1,0 +1,154 @@
+"""Chunks that are spread from one rank to all: SCCL's program, its equations one function each.
+
+Cai et al., PPoPP 2021, section 3.3, for allgather and broadcast, and by reversal for reduce-scatter and reduce. SCCL
+asks an SMT solver with a time of arrival ``time(c, n)`` and a flag ``snd(n, c, n')``; here both are one 0/1 variable a
+chunk, lane and step, so that SAT-based and linear solvers take the same rows.
+
+| paper | here | index | unit |
+|---|---|---|---|
+| c | ``i`` | chunks, each with its origin | – |
+| n, n' | ``tail``, ``head`` of lane ``e`` | ranks | – |
+| snd, time | ``send[i, e, s]`` | 1 if chunk i crosses lane e in step s | – |
+| r_s | ``rounds[s]`` | steps | rounds |
+| b(L) | ``capacity[e]`` | lanes; links from one rank to another add up | chunks a round |
+| S, R | ``steps``, ``total`` | – | steps, rounds |
+
+Deviations: lanes that a chunk cannot reach in time have no variable; ``root`` lets the program choose a chunk's origin
+(an allreduce's pieces have none of their own). A symmetry is broken by :func:`order_chunks`, which can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from synth.solvers.rows import Row, ones
+from synth_models.fabric.programs.steps.lanes import FAR, Lanes
+from synth_models.fabric.programs.steps.program import Program
+
+Send = tuple[int, int, int]
+"""Step, chunk, lane."""
+
+
+@dataclass
+class Trees:
+    """The variables: ``send[i, e, s]``, ``root[i, v]`` (only for chunks of free origin), ``rounds[s]``."""
+
+    lanes: Lanes
+    origin: Sequence[int | None]
+    members: Sequence[int]
+    steps: int
+    total: int
+    program: Program = field(default_factory=Program)
+    send: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    root: dict[tuple[int, int], int] = field(default_factory=dict)
+    rounds: list[int] = field(default_factory=list)
+
+    def sends(self, value: Sequence[int]) -> list[Send]:
+        """What a point says is sent, without what brings a chunk to a rank that neither wants it nor sends it on."""
+        found = sorted((s, i, e) for (i, e, s), x in self.send.items() if value[x])
+        return useful(self.lanes, self.members, found)
+
+
+def build(
+    lanes: Lanes, origin: Sequence[int | None], members: Sequence[int], steps: int, total: int, ordered: bool = True
+) -> Trees:
+    """The program: can every chunk i get from ``origin[i]`` (None: from any member) to all members in ``steps`` steps
+    and ``total`` rounds? Calls no solver."""
+    trees = Trees(lanes, origin, members, steps, total)
+    variables(trees)
+    program = trees.program
+    program.add(received_once(trees))
+    program.add(sent_when_there(trees))
+    program.add(lane_capacity(trees))
+    program.add(all_rounds(trees))
+    if ordered:
+        program.add(order_chunks(trees))
+    return trees
+
+
+def variables(trees: Trees) -> None:
+    """No variable where a chunk cannot be in time, where it would go home, and at last for who does not want it."""
+    lanes, members = trees.lanes, set(trees.members)
+    trees.rounds = [trees.program.variable(trees.total - trees.steps + 1, 1) for _ in range(trees.steps)]
+    tails, heads = lanes.tail.tolist(), lanes.head.tolist()
+    for i, origin in enumerate(trees.origin):
+        if origin is None:
+            trees.root.update({(i, v): trees.program.variable() for v in trees.members})
+        for e in range(lanes.count):
+            first = 0 if origin is None else int(lanes.hops[origin, tails[e]])
+            if heads[e] == origin or first >= FAR:
+                continue
+            last = trees.steps if heads[e] in members else trees.steps - 1
+            trees.send.update({(i, e, s): trees.program.variable() for s in range(first, last)})
+
+
+def received_once(trees: Trees) -> Iterator[Row]:
+    """(C1, C2) Every member gets every chunk, and nobody gets it twice."""
+    lanes, members = trees.lanes, set(trees.members)
+    for i, origin in enumerate(trees.origin):
+        if origin is None:
+            yield ones(trees.root[i, v] for v in trees.members), "==", 1
+        for v in range(lanes.nodes):
+            if v == origin or not lanes.into[v]:
+                if v != origin and v in members and origin is not None:
+                    yield [], "==", 1
+                continue
+            got = [x for e in lanes.into[v] for s in range(trees.steps) if (x := trees.send.get((i, e, s))) is not None]
+            if (i, v) in trees.root:
+                got.append(trees.root[i, v])
+            yield ones(got), "==" if v in members else "<=", 1
+
+
+def sent_when_there(trees: Trees) -> Iterator[Row]:
+    """(C3) A chunk crosses a lane only in a later step than that in which it came to the lane's start."""
+    lanes, tails = trees.lanes, trees.lanes.tail.tolist()
+    for (i, e, s), x in trees.send.items():
+        u = tails[e]
+        if u == trees.origin[i]:
+            continue
+        before = [y for f in lanes.into[u] for t in range(s) if (y := trees.send.get((i, f, t))) is not None]
+        if (i, u) in trees.root:
+            before.append(trees.root[i, u])
+        yield [(1, x), *ones(before, -1)], "<=", 0
+
+
+def lane_capacity(trees: Trees) -> Iterator[Row]:
+    """(C5) In a step of r rounds a lane of capacity c carries at most c r chunks."""
+    carried: dict[tuple[int, int], list[int]] = {}
+    for (_, e, s), x in trees.send.items():
+        carried.setdefault((e, s), []).append(x)
+    for (e, s), row in carried.items():
+        yield [*ones(row), (-int(trees.lanes.capacity[e]), trees.rounds[s])], "<=", 0
+
+
+def all_rounds(trees: Trees) -> Iterator[Row]:
+    """(C6) The steps' rounds make up R."""
+    yield ones(trees.rounds), "==", trees.total
+
+
+def order_chunks(trees: Trees) -> Iterator[Row]:
+    """Symmetry: the chunks of one origin can be swapped, so let them leave it over lanes of descending code."""
+    lanes = trees.lanes
+    for i in range(1, len(trees.origin)):
+        origin = trees.origin[i]
+        if origin is None or trees.origin[i - 1] != origin:
+            continue
+        row: list[tuple[float, int]] = []
+        for place, e in enumerate(lanes.out_of[origin][:16]):
+            for s in range(trees.steps):
+                if (i, e, s) in trees.send and (i - 1, e, s) in trees.send:
+                    row += [(2**place, trees.send[i, e, s]), (-(2**place), trees.send[i - 1, e, s])]
+        yield row, "<=", 0
+
+
+def useful(lanes: Lanes, members: Sequence[int], sends: Sequence[Send]) -> list[Send]:
+    """Sends in order of steps, without those to a rank that is no member and sends the chunk on to nobody."""
+    tails, heads, wanted = lanes.tail.tolist(), lanes.head.tolist(), set(members)
+    needed: set[tuple[int, int]] = set()
+    kept = []
+    for s, i, e in reversed(sends):
+        if heads[e] in wanted or (i, heads[e]) in needed:
+            kept.append((s, i, e))
+            needed.add((i, tails[e]))
+    return kept[::-1]
