@@ -19,6 +19,18 @@ _STEPS = (
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
+_EPOCHS = (
+    Parameter(
+        "tau", str, "fast", "length of an epoch: fast or slow (a chunk on the fastest or slowest link), or seconds"
+    ),
+    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into"),
+    Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
+    Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),
+    Parameter("start", read_flag, True, "begin with a plan by list scheduling"),
+    Parameter("fold", read_flag, True, "fold the program by the instance's symmetries"),
+    Parameter("cuts", read_flag, True, "add rows for the last departures from cuts"),
+    Parameter("symmetry", read_flag, True, "order the chunks of a block, which are interchangeable"),
+)
 
 
 def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
@@ -52,6 +64,8 @@ FAMILY = Family(
                _HERE + "programs.flow.method:solve", ("highs",), (_CHUNKS,)),
         Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
                _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
+        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
+               _HERE + "programs.epochs.method:solve", ("highs", "scip", "gurobi"), _EPOCHS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),

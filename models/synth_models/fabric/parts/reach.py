@@ -12,6 +12,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bound": COLLECTIVES,
     "forest": _TREES,
     "flow": _PAIRS,
+    "epochs": (*_FROM_ONE_TO_ALL, *_REVERSED, *_PAIRS),
     "pull": COLLECTIVES,
     "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),

@@ -1,0 +1,45 @@
+"""What a plan claims, as it is stored beside a schedule and checked by :mod:`synth_models.fabric.check.epochs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth_models.fabric.programs.epochs.counting import Counted
+from synth_models.fabric.programs.epochs.grid import Grid
+from synth_models.fabric.programs.epochs.insertion import Streams
+from synth_models.fabric.programs.epochs.sends import Sends
+
+
+def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, proven: int) -> dict[str, Any]:
+    """The plan as plain values and flat arrays. ``counted`` epochs are proven by the ``cut`` (empty: by distances) and
+    what belongs to it (:class:`synth_models.fabric.programs.epochs.counting.Counted`); where a solver has proven more,
+    ``refuted`` is what it says to be infeasible."""
+    told: dict[str, Any] = {
+        "kind": "epochs",
+        "rule": grid.rule,
+        "tau_over": grid.tau.numerator,
+        "tau_under": grid.tau.denominator,
+        "chunks": grid.chunks,
+        "epochs": epochs,
+        "counted": min(least.epochs, epochs),
+        "last": least.last,
+    }
+    for key in ("cut", "origins", "around", "goals"):
+        told[key] = np.array(getattr(least, key), dtype=np.int64)
+    if proven > least.epochs:
+        told["refuted"] = proven - 1
+    if isinstance(plan, Sends):
+        return told | {"chunk": plan.chunk, "link": plan.link, "epoch": plan.epoch}
+    return told | _by_origin(grid, plan)
+
+
+def _by_origin(grid: Grid, streams: Streams) -> dict[str, Any]:
+    """Streams added up by origin, link and epoch."""
+    origin = np.repeat(grid.instance.blocks.origin[streams.block], np.diff(streams.start))
+    amount = np.repeat(streams.amount, np.diff(streams.start))
+    rows, place = np.unique(np.stack([origin, streams.link, streams.epoch]), axis=1, return_inverse=True)
+    total = np.zeros(rows.shape[1], dtype=np.int64)
+    np.add.at(total, place.reshape(-1), amount)
+    return {"unit": streams.unit, "origin": rows[0], "link": rows[1], "epoch": rows[2], "amount": total}

@@ -1,0 +1,295 @@
+"""The program for data that is copied: TE-CCL's MILP (Liu et al., SIGCOMM 2024, section 3.1) for K epochs.
+
+Reproduced: sends in epochs, possession that grows, capacity over windows, switches without buffers that copy.
+Deviations: the question is feasibility, horizon by horizon (theirs rewards early arrivals and searches the number of
+epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once.
+
+| paper | here | index set | unit |
+|---|---|---|---|
+| F[s,i,j,k,c] | ``sent[c, e, k]`` | chunk (with its origin), link, epoch | 0 or 1 |
+| B[s,n,k,c] | ``held[c, v, k]`` | chunk, node that keeps it, epoch at whose beginning | 0 … 1 |
+| delta, kappa | ``grid.lag``, ``grid.window`` | link | epochs |
+| T tau | ``grid.quota`` | link | chunks a window |
+| K | ``horizon`` | – | epochs |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.solvers.mathprog import building
+from synth.solvers.rows import Row, Term, add_rows, ones
+from synth_models.fabric.programs.epochs.folding import Folding
+from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.sends import Sends
+
+IntArray = npt.NDArray[np.int64]
+Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class CopiedProgram:
+    """The Pyomo model, and its variables by chunk, link (node) and epoch, images sharing one."""
+
+    grid: Grid
+    horizon: int
+    folding: Folding
+    model: Any
+    sent: dict[Key, Any]
+    held: dict[Key, Any]
+
+    def x(self, chunk: int, link: int, epoch: int) -> Any:
+        """The variable of a send, None where no plan can use it."""
+        links = self.grid.instance.machine.links
+        return self.sent.get((*divmod(int(self.folding.item_link[chunk, link]), links), epoch))
+
+    def h(self, chunk: int, node: int, epoch: int) -> Any:
+        """The variable of a possession, None where it is impossible."""
+        nodes = self.grid.instance.machine.nodes
+        return self.held.get((*divmod(int(self.folding.item_node[chunk, node]), nodes), epoch))
+
+    def first(self, rows: IntArray) -> Iterator[tuple[int, int]]:
+        """The pairs that stand for all their images."""
+        own = np.arange(rows.size).reshape(rows.shape)
+        yield from zip(*(part.tolist() for part in np.nonzero(rows == own)), strict=True)
+
+    def sends(self) -> Sends:
+        """The solver's point as sends."""
+        grid, links = self.grid, self.grid.instance.machine.links
+        rep = self.folding.item_link
+        on = defaultdict(list)
+        for (c, e, k), variable in self.sent.items():
+            if variable.value is not None and variable.value > 0.5:
+                on[c * links + e].append(k)
+        rows = [(c, e, k) for c in range(len(grid.origin)) for e in range(links) for k in on.get(int(rep[c, e]), ())]
+        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        return Sends(table[:, 0], table[:, 1], table[:, 2])
+
+
+def size(grid: Grid, horizon: int) -> int:
+    """Send variables of the program before it is folded."""
+    first, last = _spans(grid, horizon)
+    return int(np.maximum(last - first + 1, 0).sum())
+
+
+def build(
+    grid: Grid, horizon: int, folding: Folding, cut: tuple[int, ...] = (), ordered: bool = False
+) -> CopiedProgram:
+    """The program for ``horizon`` epochs; with the rows of ``cut`` and of ``ordered`` chunks where they are given."""
+    import pyomo.environ as pyo
+
+    with building():
+        model = pyo.ConcreteModel()
+        sent, held = _indices(grid, horizon, folding)
+        model.sent = pyo.Var(range(len(sent)), domain=pyo.Binary)
+        model.held = pyo.Var(range(len(held)), bounds=(0, 1))
+        program = CopiedProgram(
+            grid, horizon, folding, model,
+            {key: model.sent[i] for i, key in enumerate(sent)}, {key: model.held[i] for i, key in enumerate(held)},
+        )  # fmt: skip
+        add_rows(model, "sends_what_it_holds", sends_what_it_holds(program))
+        add_rows(model, "possession_grows", possession_grows(program))
+        add_rows(model, "switches_pass_on", switches_pass_on(program))
+        add_rows(model, "link_capacity", link_capacity(program))
+        add_rows(model, "groups_take_turns", groups_take_turns(program))
+        add_rows(model, "all_arrive", all_arrive(program))
+        if cut:
+            add_rows(model, "leaves_in_time", leaves_in_time(program, cut))
+        if ordered and grid.chunks > 1 and len(folding) == 1:
+            add_rows(model, "chunks_in_order", chunks_in_order(program))
+        model.feasible = pyo.Objective(expr=0.0)
+    return program
+
+
+def sends_what_it_holds(program: CopiedProgram) -> list[Row]:
+    """A node that keeps data sends what it holds at the epoch's beginning (paper: F <= B plus what has arrived)."""
+    grid, src = program.grid, program.grid.src.tolist()
+    rows: list[Row] = []
+    for (c, e, k), x in program.sent.items():
+        if grid.holds[src[e]] and src[e] != grid.origin[c]:
+            h = program.h(c, src[e], k)
+            rows.append(([(1.0, x), (-1.0, h)] if h is not None else [(1.0, x)], "<=", 0.0))
+    return rows
+
+
+def possession_grows(program: CopiedProgram) -> list[Row]:
+    """What a node holds is what it held, and what has arrived since (paper: the buffers' equation); so it gets every
+    chunk once."""
+    into = _into(program.grid)
+    rows: list[Row] = []
+    for (c, v, k), h in program.held.items():
+        terms: list[Term] = [(1.0, h)]
+        before = program.h(c, v, k - 1)
+        if before is not None:
+            terms.append((-1.0, before))
+        terms += _arrivals(program, c, k, into[v])
+        rows.append((terms, "==", 0.0))
+    return rows
+
+
+def switches_pass_on(program: CopiedProgram) -> list[Row]:
+    """A switch without buffer sends what comes in that epoch; with copies on every link, else on one."""
+    grid, into = program.grid, _into(program.grid)
+    src = grid.src.tolist()
+    rows: list[Row] = []
+    shared: dict[Key, list[Term]] = defaultdict(list)
+    for (c, e, k), x in program.sent.items():
+        if grid.holds[src[e]]:
+            continue
+        if grid.copies:
+            rows.append(([(1.0, x), *_arrivals(program, c, k, into[src[e]])], "<=", 0.0))
+        else:
+            shared[c, src[e], k] = []
+    for c, v, k in shared:
+        out = [program.x(c, e, k) for e in np.flatnonzero(grid.src == v).tolist()]
+        terms = ones(x for x in out if x is not None)
+        rows.append(([*terms, *_arrivals(program, c, k, into[v])], "<=", 0.0))
+    return rows
+
+
+def link_capacity(program: CopiedProgram) -> list[Row]:
+    """Over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
+    grid, by_time = program.grid, _by_link(program)
+    rows: list[Row] = []
+    for e in np.flatnonzero(program.folding.one_link == np.arange(len(grid.src))).tolist():
+        for start in range(program.horizon):
+            terms = [x for k in range(start, start + int(grid.window[e])) for x in by_time.get((e, k), ())]
+            if len(terms) > grid.quota[e]:
+                rows.append((_added(ones(terms)), "<=", float(grid.quota[e])))
+    return rows
+
+
+def groups_take_turns(program: CopiedProgram) -> list[Row]:
+    """Over the longest window of a group's links, they are busy for no more than it."""
+    grid, by_time = program.grid, _by_link(program)
+    group = grid.instance.machine.group
+    rows: list[Row] = []
+    for g, span in enumerate(grid.group_window.tolist()):
+        for start in range(program.horizon):
+            terms = [
+                (1.0 / float(grid.capacity[e]), x)
+                for e in np.flatnonzero(group == g).tolist()
+                for k in range(start, start + span)
+                for x in by_time.get((e, k), ())
+            ]
+            if terms:
+                rows.append((_added(terms), "<=", float(span)))
+    return rows
+
+
+def all_arrive(program: CopiedProgram) -> list[Row]:
+    """In the end everything is where it is wanted."""
+    rows: list[Row] = []
+    for c, v in program.first(program.folding.item_node):
+        if program.grid.wanted[c, v] and v != program.grid.origin[c]:
+            h = program.h(c, v, program.horizon)
+            rows.append(([(1.0, h)], "==", 1.0) if h is not None else ([], "==", 1.0))
+    return rows
+
+
+def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> list[Row]:
+    """Every chunk that must leave ``cut`` does so early enough for the member outside that is furthest (ours; counting
+    over these rows and the links' windows is the bound of :mod:`synth_models.fabric.programs.epochs.counting`)."""
+    grid = program.grid
+    inside = np.isin(np.arange(grid.instance.machine.nodes), cut)
+    out = np.flatnonzero(inside[grid.src] & ~inside[grid.dst])
+    rows: list[Row] = []
+    for c in np.flatnonzero(inside[grid.origin]).tolist():
+        outside = np.flatnonzero(grid.wanted[c] & ~inside)
+        if not len(outside) or not len(out):
+            continue
+        left = (grid.lag[out, None] + grid.distance[grid.dst[out]][:, outside]).min(axis=0)
+        last = program.horizon - int(left.max())
+        terms = [program.x(c, e, k) for e in out.tolist() for k in range(last + 1)]
+        rows.append((_added(ones(x for x in terms if x is not None)), ">=", 1.0))
+    return rows
+
+
+def chunks_in_order(program: CopiedProgram) -> list[Row]:
+    """Chunks of a block are interchangeable: the next leaves its origin no sooner than the one before."""
+    grid = program.grid
+    rows: list[Row] = []
+    for c in range(len(grid.origin) - 1):
+        if (c + 1) % grid.chunks == 0:
+            continue
+        out = np.flatnonzero(grid.src == grid.origin[c]).tolist()
+        so_far: list[Term] = []
+        for k in range(program.horizon):
+            so_far += [(-1.0, x) for e in out if (x := program.x(c, e, k)) is not None]
+            for e in out:
+                x = program.x(c + 1, e, k)
+                if x is not None:
+                    rows.append(([(1.0, x), *so_far], "<=", 0.0))
+    return rows
+
+
+def _spans(grid: Grid, horizon: int) -> tuple[IntArray, IntArray]:
+    """First and last epoch in which a send can be of use, shape (chunks, links)."""
+    near = np.stack([grid.distance[:, row].min(axis=1) for row in grid.wanted])  # to who wants the chunk
+    first = grid.distance[grid.origin][:, grid.src]
+    last = horizon - grid.lag[None, :] - near[:, grid.dst]
+    last = np.where(grid.dst[None, :] == grid.origin[:, None], -FAR, last)
+    return first, last
+
+
+def _indices(
+    grid: Grid, horizon: int, folding: Folding
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    first, last = _spans(grid, horizon)
+    links, nodes = grid.instance.machine.links, grid.instance.machine.nodes
+    sent = [
+        (c, e, k)
+        for c in range(len(grid.origin))
+        for e in range(links)
+        if folding.item_link[c, e] == c * links + e
+        for k in range(int(first[c, e]), int(last[c, e]) + 1)
+    ]
+    near = grid.distance[grid.origin]
+    held = [
+        (c, v, k)
+        for c in range(len(grid.origin))
+        for v in range(nodes)
+        if grid.holds[v] and v != grid.origin[c] and folding.item_node[c, v] == c * nodes + v
+        for k in range(int(near[c, v]), horizon + 1)
+    ]
+    return sent, held
+
+
+def _into(grid: Grid) -> list[list[int]]:
+    return [np.flatnonzero(grid.dst == v).tolist() for v in range(grid.instance.machine.nodes)]
+
+
+def _arrivals(program: CopiedProgram, chunk: int, epoch: int, links: list[int]) -> list[Term]:
+    """Minus what arrives at a node in this epoch over these links; images that arrive together are one term."""
+    lag = program.grid.lag
+    found = (program.x(chunk, e, epoch - int(lag[e])) for e in links)
+    return _added([(-1.0, x) for x in found if x is not None])
+
+
+def _by_link(program: CopiedProgram) -> dict[tuple[int, int], list[Any]]:
+    """Variables of all chunks by link and epoch."""
+    links = program.grid.instance.machine.links
+    times: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+    for (c, e, k), x in program.sent.items():
+        times[c * links + e].append((k, x))
+    found: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    for c in range(len(program.grid.origin)):
+        for e in range(links):
+            for k, x in times.get(int(program.folding.item_link[c, e]), ()):
+                found[e, k].append(x)
+    return found
+
+
+def _added(terms: list[Term]) -> list[Term]:
+    """Terms of one variable (several images in one row) added up."""
+    total: dict[int, list[Any]] = {}
+    for factor, variable in terms:
+        entry = total.setdefault(id(variable), [0.0, variable])
+        entry[0] += factor
+    return [(factor, variable) for factor, variable in total.values()]

@@ -1,0 +1,141 @@
+"""``epochs``: the fewest epochs of a fixed length (TE-CCL), and the schedule in seconds made of them."""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.quantities import SECONDS, shown
+from synth.solvers.catalogue import require
+from synth.solvers.horizon import Proven, fewest
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.parts.mirrored import turned
+from synth_models.fabric.programs.epochs.claims import claims
+from synth_models.fabric.programs.epochs.counting import Counted, counted
+from synth_models.fabric.programs.epochs.deciding import Decider
+from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
+from synth_models.fabric.programs.epochs.insertion import Streams
+from synth_models.fabric.programs.epochs.sends import Sends
+from synth_models.fabric.programs.epochs.timetable import schedule_of
+from synth_models.fabric.solution import Schedule
+
+BOUND_SHARE = 0.2  # of the time limit goes into the bound in seconds
+Plan = Sends | Streams
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Schedule made of a plan of the fewest epochs, with the plan beside it.
+
+    Solutions: :class:`synth_models.fabric.solution.Schedule` with a plan of kind ``epochs``
+    (:mod:`synth_models.fabric.check.epochs`). The bound is one of seconds; what is proven of epochs is in the plan.
+    Raises :class:`synth.errors.SizeLimitError` where the program is too large and nothing else finds a plan.
+    """
+    if instance.collective == "allreduce":
+        words = "epochs has no program for allreduce: take reduce_scatter and allgather one after the other"
+        return Outcome("unsupported", message=words)
+    if not len(instance.blocks):
+        return Outcome("unsupported", message="nothing has to move, so there are no epochs to count")
+    begun = time.monotonic()
+    backwards = bool(np.any(instance.blocks.origin == EVERYONE))
+    there = _backwards(instance) if backwards else instance
+    chunks = options.method["chunks"]
+    grid = grid_of(there, epoch_seconds(there, options.method["tau"], chunks), chunks)
+    least = counted(grid)
+    decider = Decider(grid, least, options)
+    by = require(options.solver or "highs").title
+    found = fewest(
+        decider.decide,
+        Proven(least.epochs, least.words) if options.method["counting"] else Proven(0, "nothing"),
+        _quiet(options),
+        by=by,
+        unit="epochs",
+        size=decider.epochs,
+        incumbent=decider.start if options.method["horizon"] is None else None,
+        origin=decider.origin,
+        horizon=options.method["horizon"],
+        most=decider.most,
+        seek=True,
+    )
+    return _outcome(instance, decider, found, least, options, time.monotonic() - begun)
+
+
+def _backwards(instance: FabricInstance) -> FabricInstance:
+    """The spreading that the reduction is when played backwards; no switch adds, so none may copy there."""
+    there = copy(turned(instance))
+    there.__dict__["switching"] = instance.switching.model_copy(update={"copies": False, "multicast": False})
+    return there
+
+
+def _quiet(options: RunOptions) -> RunOptions:
+    """The same options for the search, whose epochs are no values of the objective."""
+    return replace(options, progress=type(options.progress)())
+
+
+def _outcome(
+    instance: FabricInstance, decider: Decider, found: Outcome, least: Counted, options: RunOptions, spent: float
+) -> Outcome:
+    """The search's outcome with a schedule in seconds, a bound in seconds, and the epochs in words."""
+    grid, proven = decider.grid, int(found.bound or 0)
+    words = f"epochs of {shown(float(grid.tau), SECONDS)}"
+    quick = replace(options, time_limit_s=None if options.time_limit_s is None else BOUND_SHARE * options.time_limit_s)
+    bound = strongest(instance, quick.started_now())
+    outcome = Outcome(
+        "finished" if found.termination == "optimal" else found.termination,
+        None,
+        float_below(bound.seconds),
+        str(bound),
+        bound.certificate(),
+        found.message,
+        found.build_s,
+        max(found.solve_s, spent - found.build_s),
+    )
+    if found.solution is None:
+        outcome.message = f"{words}: {found.message or found.bound_proof or 'no plan found'}"
+        return outcome
+    made = schedule_of(instance, grid, found.solution, options)
+    if made is None:
+        outcome.termination, outcome.message = "size_limit", f"{words}: the plan has too many transfers to be timed"
+        return outcome
+    epochs = decider.epochs(found.solution)
+    outcome.solution = replace(made[0], plan=claims(grid, found.solution, epochs, least, proven))
+    outcome.message = f"{epochs} {words}, {_proof(epochs, proven, found)}; {_told(instance, made, epochs * grid.tau)}"
+    if found.message:
+        outcome.message += f" ({found.message})"
+    return outcome
+
+
+def _proof(epochs: int, proven: int, found: Outcome) -> str:
+    if proven >= epochs:
+        return f"the fewest ({found.bound_proof})"
+    return f"at least {proven} ({found.bound_proof})"
+
+
+def _told(instance: FabricInstance, made: tuple[Schedule, int], planned: Fraction) -> str:
+    took = seconds(instance, made[0])
+    pieces = f"{made[1]} piece{'s' if made[1] > 1 else ''} a chunk"
+    if took <= planned:
+        return f"{shown(float(took), SECONDS)} with {pieces}"
+    more = float(took / planned - 1)
+    return (
+        f"{shown(float(took), SECONDS)} with {pieces}, {100 * more:.2g} % more than the epochs' "
+        f"{shown(float(planned), SECONDS)}, which leave out latencies and what crossing a switch takes"
+    )
+
+
+def options_of(**values: Any) -> dict[str, Any]:
+    """The method's parameters with their defaults, some replaced: for callers without the command."""
+    return {
+        "tau": "fast", "chunks": 1, "horizon": None, "counting": True, "start": True, "fold": True, "cuts": True,
+        "symmetry": True, **values,
+    }  # fmt: skip

@@ -1,0 +1,214 @@
+"""From a plan in epochs to a schedule in seconds: the plan's transfers, in the plan's order, as early as they can.
+
+The plan says who sends what over which way after whom; every chunk is cut into pieces, and list scheduling
+(:mod:`synth_models.fabric.parts.timing`) starts each as soon as links and data allow, so that nothing waits for the end
+of an epoch. Epochs leave out what a piece takes to cross a switch, latencies below a tenth of an epoch, and the size of
+the last share: where an optimal plan leaves no room for these, a schedule of whole chunks may take longer than its
+epochs, and more pieces bring it near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import best_number, cut, seconds
+from synth_models.fabric.parts.mirrored import mirrored
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.programs.epochs.grid import Grid
+from synth_models.fabric.programs.epochs.insertion import Streams
+from synth_models.fabric.programs.epochs.sends import Sends
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+MOST_TRANSFERS = 300_000
+MOST_PIECES = 256  # of a chunk
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Transfers of whole chunks or streams. Per move: ``item`` (chunk or stream), its ``route``, the moves that it
+    waits for, the epoch of its start and for how many epochs it is on the way. Per item: its block and its bytes."""
+
+    item: list[int]
+    route: list[list[int]]
+    before: list[list[int]]
+    epoch: list[int]
+    length: list[int]
+    block: list[int]
+    bytes: list[int]
+
+
+def schedule_of(
+    instance: FabricInstance, grid: Grid, plan: Sends | Streams, options: RunOptions
+) -> tuple[Schedule, int] | None:
+    """The quickest schedule over the numbers of pieces tried, and that number; ``instance`` is the one to be solved,
+    the grid's may be its reversal. None for a plan of too many transfers."""
+    moves = moves_of_sends(grid, plan) if isinstance(plan, Sends) else moves_of_streams(grid, plan)
+    most = min(MOST_PIECES, max(moves.bytes, default=1))
+
+    def make(pieces: int) -> Schedule | None:
+        if len(moves.item) * pieces > MOST_TRANSFERS and pieces > 1:
+            return None
+        return _quicker(instance, grid.instance, moves, pieces)
+
+    found = best_number(instance, options, make, most)
+    return None if found is None else (found[1], found[0])
+
+
+def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
+    """The moves that bring every chunk first to whoever needs it; sends that nobody needs are left out."""
+    feeders = _feeders(grid, sends)
+    needed = _needed(grid, sends, feeders)
+    lag, src = grid.lag.tolist(), grid.src.tolist()
+    routes: dict[tuple[int, int, int, int], list[int]] = {}  # by epoch, chunk and first link; where copies: an out-tree
+    ways: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+    for (c, v), (e, k) in sorted(needed.items(), key=lambda item: item[1][1]):
+        way = _way(grid, feeders, c, e, k)
+        key = (way[0][1], c, way[0][0], -1 if grid.copies else e)
+        route = routes.setdefault(key, [])
+        route += [link for link, _ in way if link not in route]
+        ways[c, v] = key
+    keys = sorted(routes)
+    number = {key: i for i, key in enumerate(keys)}
+    sizes = [size for total in grid.instance.blocks.bytes.tolist() for size in _shares(total, grid.chunks)]
+    return Moves(
+        [c for _, c, _, _ in keys],
+        [routes[key] for key in keys],
+        [[number[ways[c, src[first]]]] if (c, src[first]) in ways else [] for _, c, first, _ in keys],
+        [epoch for epoch, _, _, _ in keys],
+        [max(lag[e] for e in routes[key]) for key in keys],
+        [c // grid.chunks for c in range(len(grid.origin))],
+        sizes,
+    )
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    return [total * (j + 1) // parts - total * j // parts for j in range(parts)]
+
+
+def _feeders(grid: Grid, sends: Sends) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Link and epoch of a send that brings a chunk to a switch, by chunk, switch and epoch of arrival."""
+    ends = sends.epoch + grid.lag[sends.link]
+    at = np.flatnonzero(~grid.holds[grid.dst[sends.link]])
+    keys = zip(sends.chunk[at].tolist(), grid.dst[sends.link[at]].tolist(), ends[at].tolist(), strict=True)
+    values = zip(sends.link[at].tolist(), sends.epoch[at].tolist(), strict=True)
+    found: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for key, value in zip(keys, values, strict=True):
+        found.setdefault(key, value)
+    return found
+
+
+def _way(
+    grid: Grid, feeders: dict[tuple[int, int, int], tuple[int, int]], chunk: int, link: int, epoch: int
+) -> list[tuple[int, int]]:
+    """Links and epochs from the last node that kept the chunk over ``link``."""
+    way = [(link, epoch)]
+    while not grid.holds[grid.src[way[0][0]]]:
+        way.insert(0, feeders[chunk, int(grid.src[way[0][0]]), way[0][1]])
+    return way
+
+
+def _needed(
+    grid: Grid, sends: Sends, feeders: dict[tuple[int, int, int], tuple[int, int]]
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """By chunk and node that keeps it: link and epoch of the send that first brings it, where it is needed."""
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    dst, src = grid.dst.tolist(), grid.src.tolist()
+    for i in np.argsort(sends.epoch + grid.lag[sends.link], kind="stable").tolist():
+        c, e = int(sends.chunk[i]), int(sends.link[i])
+        if grid.holds[dst[e]] and dst[e] != grid.origin[c]:
+            first.setdefault((c, dst[e]), (e, int(sends.epoch[i])))
+    stack = [(int(c), int(v)) for c, v in zip(*np.nonzero(grid.wanted), strict=True) if v != grid.origin[c]]
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    while stack:
+        c, v = stack.pop()
+        if (c, v) in found:
+            continue
+        found[c, v] = first[c, v]
+        u = src[_way(grid, feeders, c, *first[c, v])[0][0]]
+        if u != grid.origin[c]:
+            stack.append((c, u))
+    return found
+
+
+def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
+    """Every stream cut at the nodes that keep it; its bytes are the block's, dealt out by shares."""
+    lag = grid.lag.tolist()
+    dst, holds = grid.dst.tolist(), grid.holds.tolist()
+    sizes = _bytes(grid, streams)
+    rows: list[tuple[int, int, int, list[int], int, int]] = []
+    for i in range(len(streams)):
+        route: list[int] = []
+        hop = 0
+        for j in range(int(streams.start[i]), int(streams.start[i + 1])):
+            e, k = int(streams.link[j]), int(streams.epoch[j])
+            if not route:
+                began = k
+            route.append(e)
+            if holds[dst[e]]:
+                rows.append((began, i, hop, route, k + lag[e] - began, 0))
+                route, hop = [], hop + 1
+    rows = [row for row in rows if sizes[row[1]]]
+    rows.sort(key=lambda row: (row[0], row[1], row[2]))
+    number = {(row[1], row[2]): at for at, row in enumerate(rows)}
+    before = [[number[row[1], row[2] - 1]] if row[2] else [] for row in rows]
+    return Moves(
+        [row[1] for row in rows], [row[3] for row in rows], before, [row[0] for row in rows], [row[4] for row in rows],
+        streams.block.tolist(), sizes,
+    )  # fmt: skip
+
+
+def _bytes(grid: Grid, streams: Streams) -> list[int]:
+    """Whole bytes of every stream: a block's bytes at the ends of its shares, rounded down, one after the other."""
+    blocks = grid.instance.blocks
+    demand = [0] * len(blocks)
+    for b, amount in zip(streams.block.tolist(), streams.amount.tolist(), strict=True):
+        demand[b] += amount
+    done = [0] * len(blocks)
+    found = []
+    for b, amount in zip(streams.block.tolist(), streams.amount.tolist(), strict=True):
+        size = int(blocks.bytes[b])
+        before, done[b] = done[b], done[b] + amount
+        found.append(size * done[b] // demand[b] - size * before // demand[b])
+    return found
+
+
+def _quicker(instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int) -> Schedule | None:
+    """List scheduling and the plan's own order on every link: the better schedule."""
+    transfers = _transfers(moves, pieces)
+    best: Schedule | None = None
+    for in_order in (False, True):
+        made = timed(there, transfers, in_order=in_order)
+        if there is not instance:
+            made = timed(instance, mirrored(there, transfers, made), in_order=False)
+        if best is None or seconds(instance, made) < seconds(instance, best):
+            best = made
+    return best
+
+
+def _transfers(moves: Moves, pieces: int) -> Transfers:
+    """Every item cut into at most ``pieces``; a piece's turn comes where it would within the item's epochs."""
+    cuts = [cut(size, pieces) for size in moves.bytes]
+    first = np.concatenate([[0], np.cumsum([len(row) for row in cuts])]).astype(np.int64).tolist()
+    rows = [
+        (epoch + length * j / pieces, i, j)
+        for i, (item, epoch, length) in enumerate(zip(moves.item, moves.epoch, moves.length, strict=True))
+        for j in range(len(cuts[item]))
+    ]
+    number = {(i, j): at for at, (_, i, j) in enumerate(rows)}
+    order = np.argsort(np.array([turn for turn, _, _ in rows]), kind="stable")
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.arange(len(rows))
+    return Transfers.of(
+        [block for block, row in zip(moves.block, cuts, strict=True) for _ in row],
+        [size for row in cuts for size in row],
+        [first[moves.item[i]] + j for _, i, j in rows],
+        [moves.route[i] for _, i, _ in rows],
+        [[number[w, j] for w in moves.before[i]] for _, i, j in rows],
+        place,
+    )

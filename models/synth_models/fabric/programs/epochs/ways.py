@@ -1,0 +1,66 @@
+"""Ways from one node that keeps data to another, over switches that do not, as flat rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_models.fabric.programs.epochs.grid import Grid
+
+IntArray = npt.NDArray[np.int64]
+MOST_WAYS = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """``link[start[r]:start[r + 1]]``: the links of way r, which is at its link i ``offset`` epochs after its start
+    and at its end after ``lag[r]``; ``src``, ``dst``, ``lag``: shape (ways,). In order of the last links:
+    those that end with link e are ``by_last[e]:by_last[e + 1]``."""
+
+    src: IntArray
+    dst: IntArray
+    lag: IntArray
+    start: IntArray
+    link: IntArray
+    offset: IntArray
+    by_last: IntArray
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+def ways_of(grid: Grid) -> Ways | None:
+    """All ways that pass no switch twice; None if they are too many."""
+    src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
+    out: list[list[int]] = [[] for _ in holds]
+    for e, u in enumerate(src):
+        out[u].append(e)
+    found: list[list[int]] = []
+    for u, keeps in enumerate(holds):
+        stack = [[e] for e in out[u]] if keeps else []
+        while stack:
+            way = stack.pop()
+            head = dst[way[-1]]
+            if holds[head]:
+                if head != u:
+                    found.append(way)
+                    if len(found) > MOST_WAYS:
+                        return None
+                continue
+            passed = {dst[e] for e in way}
+            stack += [[*way, e] for e in out[head] if dst[e] not in passed]
+    found.sort(key=lambda way: (way[-1], len(way), way))
+    lag = grid.lag.tolist()
+    offsets = [[sum(lag[e] for e in way[:i]) for i in range(len(way))] for way in found]
+    last = np.array([way[-1] for way in found], dtype=np.int64)
+    return Ways(
+        np.array([src[way[0]] for way in found], dtype=np.int64),
+        np.array([dst[way[-1]] for way in found], dtype=np.int64),
+        np.array([sum(lag[e] for e in way) for way in found], dtype=np.int64),
+        np.concatenate([[0], np.cumsum([len(way) for way in found])]).astype(np.int64),
+        np.array([e for way in found for e in way], dtype=np.int64),
+        np.array([o for row in offsets for o in row], dtype=np.int64),
+        np.searchsorted(last, np.arange(len(src) + 1)).astype(np.int64),
+    )
