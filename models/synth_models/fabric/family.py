@@ -18,6 +18,7 @@ _STEPS = (
     Parameter("extra", read_int(0, 64), 6, "the front's rounds beyond its steps, at most", question=True),
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
+_PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
 _EPOCHS = (
     Parameter(
@@ -66,6 +67,8 @@ FAMILY = Family(
                _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
         Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
                _HERE + "programs.epochs.method:solve", ("highs", "scip", "gurobi"), _EPOCHS),
+        Method("continuous", "program", "exact in continuous time for given pieces, then large-neighbourhood search (ours)",
+               _HERE + "programs.continuous.method:solve", ("cpsat",), (_PIECES,)),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),

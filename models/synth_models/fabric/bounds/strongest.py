@@ -3,7 +3,7 @@
 Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
 (:mod:`synth_models.fabric.bounds.gossip`), and direct and relayed deliveries of short messages
-(:mod:`synth_models.fabric.bounds.deliveries`): each is tried where it says something, every one starts from what the
+(:mod:`synth_models.fabric.bounds.deliveries`), flows over time (:mod:`synth_models.fabric.bounds.moments`): each is tried where it says something, every one starts from what the
 ones before have proven, and the best is handed over with its certificate, which the check verifies with code of its
 own.
 """
@@ -21,6 +21,7 @@ from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
+from synth_models.fabric.bounds.moments import strongest_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import REDUCING
@@ -67,6 +68,7 @@ def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sea
         found.append(lambda more, best: strongest_gossip(links, look, more, best))
     if pays_its_way(links) and links.delay.any():
         found.append(lambda more, best: strongest_deliveries(links, look, more, best))
+        found.append(lambda more, best: strongest_moments(links, more, best))
     return found
 
 

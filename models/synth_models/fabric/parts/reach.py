@@ -13,6 +13,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "forest": _TREES,
     "flow": _PAIRS,
     "epochs": (*_FROM_ONE_TO_ALL, *_REVERSED, *_PAIRS),
+    "continuous": COLLECTIVES,
     "pull": COLLECTIVES,
     "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),

@@ -1,0 +1,1 @@
+"""``continuous``: an exact model in continuous time, and large-neighbourhood search with it."""

@@ -1,0 +1,80 @@
+"""The best schedule in hand, the bound that would settle it, and what the solver has proven on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.parts.exact import float_above, float_below
+from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.programs.flow import method as flow
+from synth_models.fabric.programs.forest import method as forest
+from synth_models.fabric.references import bfb, pull
+from synth_models.fabric.solution import Schedule
+
+STARTS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
+    "pull": pull.solve,  # which has tried the references of today
+    "forest": forest.solve,
+    "flow": flow.solve,
+    "bfb": bfb.solve,
+}
+
+
+@dataclass
+class InHand:
+    """``proven``: the certified bound. ``told``: where the best schedule comes from. ``cuttings``: by pieces a block,
+    what the solver says: no schedule of so many even pieces a block takes less seconds."""
+
+    instance: FabricInstance
+    options: RunOptions
+    proven: Proven
+    best: Schedule | None = None
+    time: Fraction | None = None
+    told: str = ""
+    cuttings: dict[int, Fraction] = field(default_factory=dict)
+
+    def offer(self, schedule: Schedule | None, told: str) -> bool:
+        """Keep it if it is the quickest."""
+        if schedule is None:
+            return False
+        took = seconds(self.instance, schedule)
+        if self.time is not None and took >= self.time:
+            return False
+        self.best, self.time, self.told = schedule, took, told
+        self.options.progress.note(float_above(took), float_below(self.proven.seconds))
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can be quicker by more than the gap that the user allows."""
+        return self.time is not None and self.time - self.proven.seconds <= Fraction(self.gap) * self.time
+
+    @property
+    def gap(self) -> float:
+        """What the user allows."""
+        return self.options.relative_gap
+
+    def over(self) -> bool:
+        """Whether to stop."""
+        return self.settled or self.options.out_of_time()
+
+
+def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
+    """The schedules of the other methods; ``share()`` gives each its part of the time."""
+    for name, method in STARTS.items():
+        if hand.settled or (hand.best is not None and hand.options.out_of_time()):
+            return
+        if not knows(name, hand.instance.collective, hand.instance.switching.mode):
+            continue
+        try:
+            found = method(hand.instance, share())
+        except UnsupportedError:
+            continue
+        hand.offer(found.solution, f"the schedule of {name}")

@@ -1,0 +1,139 @@
+"""``continuous``: exact for a way to cut, then a search for better ones from the best schedule in hand.
+
+1. The bound (:mod:`synth_models.fabric.bounds`), and the schedules of ``pull``, ``forest`` and others; whoever reaches
+   the bound is optimal.
+2. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
+   none of that cutting is quicker than what is in hand.
+3. Large-neighbourhood search on the best schedule (:mod:`.neighbourhood`), its pieces' sizes adjusted in turn
+   (:mod:`.sizes`), until the bound is reached, nothing more is found, or the time is over.
+
+What the solver proves holds for schedules of so many even pieces a block and for no others: uneven or finer pieces may
+be quicker. So it is said in the message and carried as the schedule's plan, never as a bound; the bound of the record
+is the certified one, and a schedule is called optimal where it reaches that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth.progress import Progress
+from synth.quantities import SECONDS, shown
+from synth.solvers import cpsat
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import cut, hurried
+from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.programs.continuous.cutting import MOST_MOVES, moves, quickest
+from synth_models.fabric.programs.continuous.inhand import InHand, start
+from synth_models.fabric.programs.continuous.neighbourhood import search
+from synth_models.fabric.programs.continuous.problem import Problem
+from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.solution import Schedule
+
+BOUND, START, EACH = 0.15, 0.25, 0.1  # of the time that is left: for the bound, a start, a cutting's program or search
+WORSE = Fraction(3, 2)  # than what is in hand a cutting may be at first
+NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
+UNLIMITED_S = 600.0
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``continuous``. Option ``chunks``: the one number of pieces a block to be settled exactly."""
+    began = time.monotonic()
+    if not len(instance.blocks):
+        return Outcome("finished", _empty(), message="nothing to move")
+    proven = strongest(instance, _share(options, BOUND))
+    hand = InHand(instance, options, proven)
+    start(hand, lambda: _share(options, START))
+    chunks = options.method.get("chunks")
+    ways = Ways(instance)
+    if not hand.over():
+        search(hand, ways)
+    for number in NUMBERS if chunks is None else (int(chunks),):
+        if hand.over() or not _one_cutting(hand, ways, number, EACH if chunks is None else 0.8):
+            break
+    assert hand.best is not None
+    return Outcome(
+        "optimal" if hand.settled else "finished",
+        _with_claims(hand),
+        bound=float_below(proven.seconds),
+        bound_proof=str(proven),
+        certificate=proven.certificate(),
+        message=cpsat.with_caveat(_words(hand, ways), options),
+        solve_s=time.monotonic() - began,
+    )
+
+
+def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
+    """Settle, or try to, blocks of so many pieces, and go on from the best schedule of them; False if they are too
+    many."""
+    instance, options = hand.instance, hand.options
+    sizes = [cut(int(n), number) for n in instance.blocks.bytes]
+    block = [b for b, row in enumerate(sizes) for _ in row]
+    problem = Problem.of(instance, ways, block, [n for row in sizes for n in row])
+    if moves(problem) > MOST_MOVES:
+        return False
+    assert hand.time is not None
+    known = -(-hand.proven.seconds * problem.ticks // 1)
+    horizon = int(hand.time * problem.ticks * WORSE)
+    answer = quickest(problem, horizon, int(known), _share(options, share))
+    if answer.least is not None and problem.exact and ways.complete and not problem.sums:
+        hand.cuttings[number] = Fraction(answer.least, problem.ticks)
+    if answer.rows is None:
+        return True
+    told = f"the program's, of {number} pieces a block"
+    hand.offer(problem.schedule(answer.rows), told)
+    if hand.over():
+        return True
+    own = InHand(instance, _share(options, share), hand.proven)
+    own.offer(problem.schedule(answer.rows), told)
+    search(own, ways)
+    hand.offer(own.best, f"{own.told}, of {number} pieces a block at first")
+    return True
+
+
+def _with_claims(hand: InHand) -> Schedule:
+    """The schedule with what is claimed of cuttings, if anything."""
+    assert hand.best is not None
+    if not hand.cuttings:
+        return hand.best
+    plan: dict[str, Any] = {
+        "kind": "cutting",
+        "pieces": np.array(list(hand.cuttings), dtype=np.int64),
+        "least_s": np.array([float_below(value) for value in hand.cuttings.values()]),
+    }
+    return replace(hand.best, plan=plan)
+
+
+def _words(hand: InHand, ways: Ways) -> str:
+    assert hand.time is not None
+    words = [f"{hand.told}: {shown(float(hand.time), SECONDS)}"]
+    if hand.settled:
+        words.append("it reaches the bound")
+    for number, least in hand.cuttings.items():
+        pieces = f"{number} even piece{'s' if number > 1 else ''} a block"
+        if least >= hand.time:
+            words.append(f"proven optimal among schedules of {pieces} (the solver's word)")
+        else:
+            words.append(f"no schedule of {pieces} takes less than {shown(float(least), SECONDS)} (the solver's word)")
+    if not ways.complete:
+        words.append("not all routes were looked at")
+    return "; ".join(words) + hurried(hand.options)
+
+
+def _share(options: RunOptions, part: float) -> RunOptions:
+    """The options with this part of the time that is left, and progress of their own."""
+    left = options.remaining()
+    limit = (UNLIMITED_S if left is None else max(left, 1e-3)) * part
+    return replace(options, time_limit_s=limit, progress=Progress(), method={}, solver=None).started_now()
+
+
+def _empty() -> Schedule:
+    none = np.zeros(0, dtype=np.int64)
+    return Schedule(1, none, none, none, none, np.zeros(0, dtype=bool), np.zeros(1, dtype=np.int64), none)

@@ -1,0 +1,227 @@
+"""The program of ``continuous`` (ours): which ways pieces take, and when, so that the last arrival is soonest.
+
+Optional intervals as in Laborie and others (IBM ILOG CP Optimizer for scheduling, Constraints 2018), solved by CP-SAT.
+
+| symbol | name | set | unit |
+|---|---|---|---|
+| p, w | ``piece``, ``way`` | pieces; ways from a node that can hold pieces (:mod:`.ways`) | |
+| x_pw | ``Move.there`` | piece p is sent over way w (once) | 0, 1 |
+| s_pw | ``Move.starts`` | start of the transfer (of every hop where hops may wait) | unit of time |
+| a_pv | ``ready[p, v]`` | when p is wholly at v (sums: when v has all it adds) | unit |
+| T | ``makespan`` | last arrival | unit |
+
+Spreading: every node that wants a piece receives it exactly once, others at most once (1); it leaves no node before it
+is there (2). Summing up: every member but the goal sends exactly once (3), after what it adds has come (4): an in-tree,
+which is no restriction, as a second sending would count the sender's contribution twice. Links and groups take turns
+(5). Allreduce is in :mod:`.sums`. A piece received twice, or sent over the same way twice, never helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synth_models.fabric.programs.continuous.problem import Problem, Row, resources
+from synth_models.fabric.programs.continuous.ways import Timing, Way
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A piece over a way, if it is ``there`` (a Boolean variable)."""
+
+    piece: int
+    number: int
+    way: Way
+    timing: Timing
+    there: Any
+    starts: tuple[Any, ...]
+    adds: bool
+
+    def arrival(self, leaf: int) -> Any:
+        """When it is at a leaf, as an expression."""
+        return self.starts[-1] + self.timing.arrival[leaf]
+
+
+class Program:
+    """The model of a problem within ``horizon`` units.
+
+    ``least``: a proven bound in units. ``allowed``: the ways that some pieces may take (default: all). ``twins``:
+    whether pieces of a block that are alike are put in order, which cuts off mirror images only.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        horizon: int,
+        least: int = 0,
+        allowed: Mapping[int, Sequence[tuple[int, bool]]] | None = None,
+        twins: bool = True,
+    ) -> None:
+        from ortools.sat.python import cp_model
+
+        self.problem, self.horizon = problem, horizon
+        self.model = cp_model.CpModel()
+        self.moves: list[Move] = []
+        self.into: dict[tuple[int, int], list[tuple[Move, int]]] = {}
+        self.out: dict[tuple[int, int], list[Move]] = {}
+        self.ready: dict[tuple[int, int], Any] = {}
+        self.makespan = self.model.new_int_var(min(least, horizon), horizon, "")
+        self.possible = least <= horizon
+        for piece in range(len(problem.size)):
+            self._moves_of(piece, None if allowed is None else allowed.get(piece))
+        self.links_take_turns()
+        for piece, (origin, goal) in enumerate(zip(problem.origin, problem.goal, strict=True)):
+            if origin >= 0:
+                self.spread(piece, origin, goal)
+            elif goal >= 0:
+                self.sum_up(piece, goal)
+        if problem.sums:
+            from synth_models.fabric.programs.continuous.sums import add_sums
+
+            add_sums(self)
+        if twins:
+            self.alike_in_order()
+        self.model.minimize(self.makespan)
+
+    # variables
+
+    def _moves_of(self, piece: int, allowed: Sequence[tuple[int, bool]] | None) -> None:
+        kinds = (True, False) if self.problem.sums else (self.problem.origin[piece] < 0,)
+        chosen = allowed if allowed is not None else [(w, k) for w in range(len(self.problem.ways.all)) for k in kinds]
+        for number, adds in chosen:
+            self._move(piece, number, adds)
+
+    def _move(self, piece: int, number: int, adds: bool) -> None:
+        problem = self.problem
+        way, found = problem.ways.all[number], problem.timing(number, piece)
+        away = problem.distance[problem.kind[piece]]
+        origin, goal = problem.origin[piece], problem.goal[piece]
+        first = away[origin][way.source] if origin >= 0 else 0
+        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
+        latest = self.horizon - min(found.arrival) - left
+        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
+        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
+        if useless or splits or latest < first:
+            return
+        model = self.model
+        there = model.new_bool_var("")
+        starts = tuple(model.new_int_var(first, latest, "") for _ in range(way.legs))
+        move = Move(piece, number, way, found, there, starts, adds)
+        for k in range(1, way.legs):
+            took = found.duration[k - 1] + problem.latency_units[way.links[k - 1]]
+            model.add(starts[k] >= starts[k - 1] + took)
+        self.moves.append(move)
+        self.out.setdefault((piece, way.source), []).append(move)
+        for leaf, (v, _) in enumerate(way.leaves):
+            self.into.setdefault((piece, v), []).append((move, leaf))
+
+    def when(self, piece: int, node: int) -> Any:
+        """The variable a_pv."""
+        if (piece, node) not in self.ready:
+            self.ready[piece, node] = self.model.new_int_var(0, self.horizon, "")
+        return self.ready[piece, node]
+
+    # constraints
+
+    def links_take_turns(self) -> None:
+        """(5)"""
+        group = self.problem.instance.machine.group.tolist()
+        busy: dict[int, list[Any]] = {}
+        for move in self.moves:
+            for r, leg, begin, end in resources(self.problem.ways, group, move.way, move.timing):
+                interval = self.model.new_optional_fixed_size_interval_var(
+                    move.starts[leg] + begin, end - begin, move.there, ""
+                )
+                busy.setdefault(r, []).append(interval)
+        for intervals in busy.values():
+            if len(intervals) > 1:
+                self.model.add_no_overlap(intervals)
+
+    def spread(self, piece: int, origin: int, goal: int) -> None:
+        """(1) and (2), and what counts for the makespan."""
+        model, wanted = self.model, self.wanting(goal)
+        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | set(wanted)
+        for v in sorted(nodes - {origin}):
+            coming, going = self.into.get((piece, v), []), self.out.get((piece, v), [])
+            count = sum(move.there for move, _ in coming)
+            if v in wanted:
+                if not coming:
+                    self.possible = False
+                    return
+                model.add(count == 1)
+                model.add(self.makespan >= self.when(piece, v))
+            else:
+                model.add(count <= 1)
+                for move in going:
+                    model.add(move.there <= count)
+                if coming:
+                    model.add(count <= sum(move.there for move in going))
+            for move, leaf in coming:
+                model.add(self.when(piece, v) >= move.arrival(leaf)).only_enforce_if(move.there)
+            for move in going:
+                model.add(move.starts[0] >= self.when(piece, v)).only_enforce_if(move.there)
+
+    def sum_up(self, piece: int, goal: int) -> None:
+        """(3) and (4)."""
+        model, members = self.model, set(self.problem.instance.members)
+        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | members
+        for v in sorted(nodes):
+            coming, going = self.into.get((piece, v), []), self.out.get((piece, v), [])
+            count = sum(move.there for move in going)
+            if v == goal:
+                model.add(self.makespan >= self.when(piece, v))
+            elif v in members:
+                if not going:
+                    self.possible = False
+                    return
+                model.add(count == 1)
+            else:
+                model.add(count <= 1)
+                model.add(count <= sum(move.there for move, _ in coming))
+                for move, _ in coming:
+                    model.add(move.there <= count)
+            for move, leaf in coming:
+                model.add(self.when(piece, v) >= move.arrival(leaf)).only_enforce_if(move.there)
+            for move in going:
+                model.add(move.starts[0] >= self.when(piece, v)).only_enforce_if(move.there)
+
+    def alike_in_order(self) -> None:
+        """Pieces of one block and one size can be exchanged: they come to one node in the order of their numbers (sums
+        for one goal: they leave one member so)."""
+        problem = self.problem
+        last: dict[tuple[int, int], int] = {}
+        for piece in range(len(problem.size)):
+            before = last.get((problem.block[piece], problem.size[piece]))
+            last[problem.block[piece], problem.size[piece]] = piece
+            if before is None:
+                continue
+            wanted = [v for v in self.wanting(problem.goal[piece]) if v != problem.origin[piece]]
+            if wanted:
+                self.model.add(self.when(before, wanted[-1]) <= self.when(piece, wanted[-1]))
+
+    def wanting(self, goal: int) -> list[int]:
+        """Who wants a block with this goal."""
+        return list(self.problem.instance.members) if goal < 0 else [goal]
+
+    # points
+
+    def hint(self, rows: Sequence[Row]) -> None:
+        """Begin with this schedule."""
+        unit = self.problem.unit
+        known = {(row.piece, row.way, row.adds): row for row in rows}
+        for move in self.moves:
+            row = known.get((move.piece, move.number, move.adds))
+            self.model.add_hint(move.there, row is not None)
+            if row is not None:
+                for variable, start in zip(move.starts, row.starts, strict=True):
+                    self.model.add_hint(variable, min(max(start // unit, 0), self.horizon))
+
+    def rows(self, solver: Any) -> list[Row]:
+        """The transfers of a solved model, starts in ticks."""
+        unit = self.problem.unit
+        return [
+            Row(move.piece, move.number, tuple(solver.value(s) * unit for s in move.starts), move.adds)
+            for move in self.moves
+            if solver.value(move.there)
+        ]

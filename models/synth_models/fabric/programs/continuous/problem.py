@@ -1,0 +1,241 @@
+"""An instance cut into given pieces, in whole units of time, and schedules as choices of ways and starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import clock
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.programs.continuous.ways import Timing, Way, Ways, timing
+from synth_models.fabric.solution import Schedule
+
+FINER = 16  # units that what two transfers of an allreduce are apart takes at most, as a part of the coarsest unit
+MOST_UNITS = 2**40
+UNITS = 2**30  # of the longest schedule, where the coarsest exact unit leaves more than MOST_UNITS
+
+
+@dataclass(frozen=True)
+class Row:
+    """One transfer: piece, number of the way, start of every leg in ticks, and whether it adds."""
+
+    piece: int
+    way: int
+    starts: tuple[int, ...]
+    adds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """``block`` and ``size`` (bytes) of every piece; ``unit`` ticks are one unit of the model's time.
+
+    The unit is the greatest common divisor of all latencies and durations: push every transfer of a best schedule to
+    the left as its order allows, and every start is a sum of such times. In an allreduce a rank may have to start just
+    before something arrives that is not to go with it: the unit is a sixteenth of that, so that a proof there leaves out
+    schedules that are quicker by less than that. ``exact`` is False where the unit had to be coarser: durations are then
+    rounded up.
+    """
+
+    instance: FabricInstance
+    ways: Ways
+    block: tuple[int, ...]
+    size: tuple[int, ...]
+    ticks: int
+    unit: int
+    exact: bool
+
+    @classmethod
+    def of(cls, instance: FabricInstance, ways: Ways, block: Sequence[int], size: Sequence[int]) -> Problem:
+        """With the clock that suits it."""
+        ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, size))
+        sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
+        ticks *= FINER if sums else 1
+        times = [*clock.latencies(instance.machine, ticks).tolist()]
+        for n in set(size):
+            times += clock.durations(instance.machine, ticks, n).tolist()
+        unit = max(1, math.gcd(*times) // (FINER if sums else 1))
+        longest = int(_most_seconds(instance, size) * ticks)
+        exact = longest // unit <= MOST_UNITS
+        return cls(
+            instance, ways, tuple(map(int, block)), tuple(map(int, size)), ticks,
+            unit if exact else -(-longest // UNITS), exact,
+        )  # fmt: skip
+
+    @cached_property
+    def origin(self) -> list[int]:
+        """Of every piece, -1 where every member contributes."""
+        return self.instance.blocks.origin[list(self.block)].tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def goal(self) -> list[int]:
+        """Of every piece, -1 where every member wants it."""
+        return self.instance.blocks.goal[list(self.block)].tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def sums(self) -> bool:
+        """Whether everybody contributes and everybody wants it (allreduce)."""
+        return any(o < 0 and g < 0 for o, g in zip(self.origin, self.goal, strict=True))
+
+    @cached_property
+    def kind(self) -> list[int]:
+        """Number of the distinct size of every piece."""
+        at = {n: k for k, n in enumerate(sorted(set(self.size)))}
+        return [at[n] for n in self.size]
+
+    @cached_property
+    def _latency(self) -> list[int]:
+        found: list[int] = clock.latencies(self.instance.machine, self.ticks).tolist()
+        return found
+
+    @cached_property
+    def latency_units(self) -> list[int]:
+        """Of every link, in units rounded up."""
+        return [-(-n // self.unit) for n in self._latency]
+
+    @cached_property
+    def _durations(self) -> list[list[int]]:
+        machine = self.instance.machine
+        return [clock.durations(machine, self.ticks, n).tolist() for n in sorted(set(self.size))]
+
+    @cached_property
+    def _known(self) -> dict[Any, Timing]:
+        return {}
+
+    def timing(self, way: int, piece: int, in_units: bool = True) -> Timing:
+        """Of a piece on a way, in units rounded up or in ticks."""
+        key = way, self.kind[piece], in_units
+        if key not in self._known:
+            unit = self.unit if in_units else 1
+            took = [-(-n // unit) for n in self._durations[self.kind[piece]]]
+            late = self.latency_units if in_units else self._latency
+            self._known[key] = timing(self.ways.all[way], took, late, self.ways.hop_by_hop)
+        return self._known[key]
+
+    @cached_property
+    def distance(self) -> list[list[list[int]]]:
+        """Least units from node to node over whatever nodes, per distinct size; :data:`MOST_UNITS` where there is no way."""
+        found = []
+        for kind in range(len(set(self.size))):
+            piece = self.kind.index(kind)
+            n = self.instance.machine.nodes
+            away = np.full((n, n), MOST_UNITS, dtype=np.int64)
+            np.fill_diagonal(away, 0)
+            for number, way in enumerate(self.ways.all):
+                for (v, _), took in zip(way.leaves, self._whole(number, piece), strict=True):
+                    away[way.source, v] = min(away[way.source, v], took)
+            for w in range(n):
+                away = np.minimum(away, away[:, w : w + 1] + away[w : w + 1, :])
+            found.append(np.minimum(away, MOST_UNITS).tolist())
+        return found
+
+    def _whole(self, way: int, piece: int) -> Sequence[int]:
+        """Units from the start of the way to every leaf."""
+        found, one = self.timing(way, piece), self.ways.all[way]
+        if not one.waits:
+            return found.arrival
+        return [sum(found.duration) + sum(self.latency_units[e] for e in one.links)]
+
+    # schedules
+
+    def schedule(self, rows: Sequence[Row]) -> Schedule:
+        """The transfers as a schedule; hop by hop where switches store."""
+        start: list[int] = []
+        piece: list[int] = []
+        adds: list[bool] = []
+        routes: list[tuple[int, ...]] = []
+        for row in sorted(rows, key=lambda r: (r.starts[0], r.piece, r.way)):
+            way = self.ways.all[row.way]
+            if not self.ways.hop_by_hop:
+                start.append(row.starts[0])
+                piece.append(row.piece)
+                adds.append(row.adds)
+                routes.append(way.links)
+                continue
+            offset = self.timing(row.way, row.piece, False).offset
+            for k, e in enumerate(way.links):
+                start.append(row.starts[k] if way.waits else row.starts[0] + offset[k])
+                piece.append(row.piece)
+                adds.append(row.adds)
+                routes.append((e,))
+        lengths = [len(route) for route in routes]
+        return Schedule(
+            self.ticks,
+            np.array(self.block, dtype=np.int64),
+            np.array(self.size, dtype=np.int64),
+            np.array(start, dtype=np.int64),
+            np.array(piece, dtype=np.int64),
+            np.array(adds, dtype=bool),
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            np.array([e for route in routes for e in route], dtype=np.int64),
+        )
+
+    def rows(self, schedule: Schedule) -> list[Row]:
+        """The inverse, for schedules whose hops stand together as ours do; start times as near as the clock allows.
+        Raises ``ValueError`` for others."""
+        scale = self.ticks / schedule.ticks_per_s
+        starts = [round(s * scale) if scale != 1 else s for s in schedule.start.tolist()]
+        begin = schedule.route_start.tolist()
+        links = schedule.link.tolist()
+        found: list[Row] = []
+        i = 0
+        while i < len(starts):
+            route, times = links[begin[i] : begin[i + 1]], [starts[i]]
+            first = i
+            if self.ways.hop_by_hop and not self.ways.by_link:
+                while self.ways.is_switch[self.ways.dst[route[-1]]]:
+                    i += 1
+                    if i == len(starts) or schedule.piece[i] != schedule.piece[first]:
+                        raise ValueError("hops do not stand together")
+                    route += links[begin[i] : begin[i + 1]]
+                    times.append(starts[i])
+            way = self.ways.number(route)
+            legs = tuple(times) if self.ways.all[way].waits else (times[0],)
+            found.append(Row(int(schedule.piece[first]), way, legs, bool(schedule.adds[first])))
+            i += 1
+        return found
+
+    def completion(self, rows: Sequence[Row]) -> int:
+        """Ticks until the last has arrived."""
+        last = 0
+        for row in rows:
+            found, way = self.timing(row.way, row.piece, False), self.ways.all[row.way]
+            at = row.starts[-1] if way.waits else row.starts[0]
+            last = max(last, at + max(found.arrival))
+        return last
+
+
+def resources(ways: Ways, group: Sequence[int], way: Way, found: Timing) -> list[tuple[int, int, int, int]]:
+    """What a way occupies: rows (resource, leg, from, until) in units from the leg's start. Resources are links, and
+    behind them groups; a group that a way has twice at once is occupied once, for as long as either is."""
+    spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for k, e in enumerate(way.links):
+        leg = k if way.waits else 0
+        span = found.offset[k], found.offset[k] + found.duration[k]
+        for r in [e] if group[e] < 0 else [e, len(ways.src) + group[e]]:
+            spans.setdefault((r, leg), []).append(span)
+    rows = []
+    for (r, leg), several in spans.items():
+        several.sort()
+        merged = [several[0]]
+        for a, b in several[1:]:
+            if a < merged[-1][1]:
+                merged[-1] = merged[-1][0], max(b, merged[-1][1])
+            else:
+                merged.append((a, b))
+        rows += [(r, leg, a, b) for a, b in merged]
+    return rows
+
+
+def _most_seconds(instance: FabricInstance, size: Sequence[int]) -> float:
+    """More than any schedule of ours with these pieces takes."""
+    net = instance.machine.network
+    if not net.links or not len(size):
+        return 1e-6
+    each = float(max(size)) / float(net.bandwidth.min()) + float(net.latency.max(initial=0.0))
+    return 4.0 * each * len(size) * len(instance.members) * 2 + 1e-6
