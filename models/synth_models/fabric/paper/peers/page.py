@@ -8,17 +8,19 @@ certificates.
 from __future__ import annotations
 
 from synth.reproduction.collect import Reproduction
-from synth_models.fabric.paper.peers import direct_connect, errata, forestcoll, taccl, tacos, teccl
+from synth_models.fabric.paper.peers import direct_connect, epochs, errata, forestcoll, sccl, taccl, tacos, teccl
 
 
 def reproduce(page: Reproduction) -> None:
     """Everything that the page states, a record behind every number of ours."""
     found = teccl.results(page)
     if found is not None:
+        epochs.counted(page, found)
         teccl.tables(page, found)
         teccl.beyond_the_bound(page, found)
         teccl.figures(page, found)
     taccls = taccl.results(page)
+    sccl.table(page)
     forestcoll.machines(page)
     direct_connect.networks(page)
     tacos.torus(page)
