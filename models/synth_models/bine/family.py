@@ -10,6 +10,12 @@ _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: ha
 _WAYS = "blocks that are no neighbours: permute them before, send the pieces, or exchange them in one more round"
 _BLOCKS = Parameter("blocks", read_choice("permute", "pieces", "exchange"), "permute", _WAYS)
 _RESTARTS = Parameter("restarts", read_int(1), 4, "starting points of the local search")
+_BETWEEN = Parameter(
+    "between",
+    read_choice("bine", "recursive", "ring"),
+    "bine",
+    "algorithm among the nodes' ranks of equal local number",
+)
 _ROUNDS = Parameter("rounds", read_int(1), None, "rounds of the tree, at most the problem's", question=True)
 
 
@@ -26,7 +32,7 @@ FAMILY = Family(
     published=("bine",),
     default_methods=(
         *("bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket"),
-        *("bine", "bine_torus", "placement_greedy", "placement", "tree_ilp"),
+        *("bine", "bine_torus", "hierarchical", "placement_greedy", "placement", "tree_ilp"),
     ),
     methods=by_name(
         Method(
@@ -45,6 +51,13 @@ FAMILY = Family(
         _published("bucket", "rings along the dimensions of a torus"),
         _published("bine", "Bine trees and butterflies (the paper's)", _ORDER, _BLOCKS),
         _published("bine_torus", "Bine on a torus, one collective per direction"),
+        Method(
+            "hierarchical",
+            "reference",
+            "reduce-scatter inside nodes, Bine among equal local numbers, allgather inside (the paper's 6.2)",
+            _HERE + "references.hierarchical:solve",
+            parameters=(_BETWEEN,),
+        ),
         Method(
             "placement_greedy",
             "reference",

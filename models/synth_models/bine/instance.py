@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ MAX_RANKS = 65_536
 _RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
 MAX_BYTES = 1e18  # of a vector
 MAX_LINKS = 10**9  # between two groups, or of one to the core
+MAX_COST = 1000  # of a byte on one level
+INSIDE_NODE, INSIDE_GROUP, BETWEEN_GROUPS = range(3)
 TREES = ("broadcast", "reduce", "scatter", "gather")
 Collective = Literal["broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"]
 
@@ -39,18 +42,30 @@ def parse_runs(text: str) -> tuple[list[str], list[int]]:
 
 
 class Job(Part):
-    """One job: ``allocation`` is its ranks' groups in rank order, run-length coded, ``GROUPxCOUNT GROUPxCOUNT …``."""
+    """One job: ``allocation`` is its ranks' groups in rank order, run-length coded, ``GROUPxCOUNT GROUPxCOUNT …``;
+    ``nodes`` their nodes likewise, each within one group (default: every rank has a node of its own)."""
 
     name: Annotated[str, Field(min_length=1)]
     allocation: Annotated[str, Field(min_length=1)]
+    nodes: Annotated[str, Field(min_length=1)] | None = None
 
     @cached_property
     def groups(self) -> npt.NDArray[np.int32]:
         """Group of every rank, shape (p,), groups numbered by first appearance."""
-        labels, counts = parse_runs(self.allocation)
-        number: dict[str, int] = {}
-        runs = [number.setdefault(label, len(number)) for label in labels]
-        return np.repeat(np.array(runs, dtype=np.int32), counts)
+        return _numbered(self.allocation)
+
+    @cached_property
+    def node_of(self) -> npt.NDArray[np.int32]:
+        """Node of every rank, shape (p,), nodes numbered by first appearance."""
+        return np.arange(len(self.groups), dtype=np.int32) if self.nodes is None else _numbered(self.nodes)
+
+
+def _numbered(runs: str) -> npt.NDArray[np.int32]:
+    """The number of every rank's label, by first appearance."""
+    labels, counts = parse_runs(runs)
+    number: dict[str, int] = {}
+    numbers = [number.setdefault(label, len(number)) for label in labels]
+    return np.repeat(np.array(numbers, dtype=np.int32), counts)
 
 
 class Dragonfly(Part):
@@ -78,6 +93,9 @@ class FatTree(Part):
 Fabric = Annotated[Dragonfly | FatTree, Field(discriminator="kind")]
 
 
+Cost = Annotated[int, Field(ge=0, le=MAX_COST)]
+
+
 class BineInstance(Instance):
     """One traffic-minimisation problem.
 
@@ -93,6 +111,9 @@ class BineInstance(Instance):
 
     ``vector = "small"`` moves whole vectors in broadcast, reduce and allreduce; ``"large"`` cuts them into p blocks.
     Jobs of a torus have no groups: every link of the torus counts as global.
+
+    ``costs``: what a byte of a message counts inside a node, between two nodes of a group, between two groups. Only the
+    last counts unless they are given; the objective is then the weighted sum.
     """
 
     family: Literal["bine"] = "bine"
@@ -105,6 +126,7 @@ class BineInstance(Instance):
     root: Annotated[int, Field(ge=0)] = 0
     rounds: Annotated[int, Field(ge=1)] | None = None
     fabric: Fabric | None = None
+    costs: tuple[Cost, Cost, Cost] | None = None
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -128,8 +150,9 @@ class BineInstance(Instance):
                 faults.append(Fault(f"jobs[{i}].allocation", str(error), text, True))
                 continue
             faults += _size_faults(f"jobs[{i}].allocation", size, text)
+            faults += _node_faults(f"jobs[{i}].nodes", text, job.get("nodes"))
             sizes.append(size)
-        faults += _pair_faults(raw)
+        faults += _pair_faults(raw) + _cost_faults(raw)
         return faults + _choice_faults(raw, [size for size in sizes if size >= 2])
 
     @cached_property
@@ -138,6 +161,34 @@ class BineInstance(Instance):
         if self.torus is not None:
             return [np.arange(prod(self.torus), dtype=np.int32)]
         return [job.groups for job in self.jobs]
+
+    @cached_property
+    def nodes(self) -> list[npt.NDArray[np.int32]]:
+        """Node of every rank of every job; where none are given every rank has its own."""
+        if self.torus is not None:
+            return self.allocations
+        return [job.node_of for job in self.jobs]
+
+    @property
+    def level_costs(self) -> tuple[int, int, int]:
+        """``costs``, or that only bytes between groups count."""
+        return self.costs or (0, 0, 1)
+
+    def partitions(self, job: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
+        """Partitions of a job's ranks, coarsest first, with weights > 0: a byte of a message between two ranks counts
+        the weights of those in which they lie apart."""
+        if self.torus is not None:
+            return [(1, self.allocations[0])]
+        inside, near, far = self.level_costs
+        ranks = np.arange(len(self.allocations[job]), dtype=np.int32)
+        found = [(far - near, self.allocations[job]), (near - inside, self.nodes[job]), (inside, ranks)]
+        return [(weight, part) for weight, part in found if weight]
+
+    def level(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """0 for messages inside a node, 1 between nodes of a group, 2 between groups."""
+        nodes, groups = self.nodes[job], self.allocations[job]
+        apart: npt.NDArray[np.int64] = (nodes[src] != nodes[dst]).astype(np.int64) + (groups[src] != groups[dst])
+        return apart
 
     @property
     def job_names(self) -> list[str]:
@@ -168,11 +219,10 @@ class BineInstance(Instance):
         return float(total * Fraction(self.bytes) / shares)
 
     def crossings(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Global links that messages from ``src`` to ``dst`` cross: 0 or 1 by groups, hops on a torus."""
+        """What a byte from ``src`` to ``dst`` counts: by default 1 between groups, else 0; hops on a torus."""
         if self.torus is None:
-            groups = self.allocations[job]
-            differ: npt.NDArray[np.int64] = (groups[src] != groups[dst]).astype(np.int64)
-            return differ
+            cost: npt.NDArray[np.int64] = np.array(self.level_costs, dtype=np.int64)[self.level(job, src, dst)]
+            return cost
         hops = np.zeros(len(src), dtype=np.int64)
         for side, a, b in zip(
             self.torus, np.unravel_index(src, self.torus), np.unravel_index(dst, self.torus), strict=True
@@ -187,6 +237,47 @@ def _size_faults(path: str, size: int, value: Any) -> list[Fault]:
         return [Fault(path, "a collective needs at least 2 ranks", value, True)]
     if size > MAX_RANKS:
         return [Fault(path, f"makes {size} ranks, at most {MAX_RANKS} are supported", value, True)]
+    return []
+
+
+def _node_faults(path: str, allocation: str, nodes: Any) -> list[Fault]:
+    """Faults of a job's nodes against its groups."""
+    if not isinstance(nodes, str):
+        return []
+    try:
+        labels, counts = parse_runs(nodes)
+    except ValueError as error:
+        return [Fault(path, str(error), nodes, True)]
+    groups, ranks = parse_runs(allocation), sum(parse_runs(allocation)[1])
+    if sum(counts) != ranks:
+        return [Fault(path, f"name {sum(counts)} ranks, the allocation {ranks}")]
+    group_of: dict[str, str] = {}
+    ends = iter(accumulate(groups[1]))
+    group, end = iter(groups[0]), 0
+    here, at, torn = "", 0, []
+    for label, count in zip(labels, counts, strict=True):
+        first, last = at, at + count
+        while at < last:
+            if at >= end:
+                here, end = next(group), next(ends)
+            if group_of.setdefault(label, here) != here:
+                torn.append(label)
+            at = min(last, end)
+        assert at - first == count
+    if not torn:
+        return []
+    more = f" and {len(set(torn)) - 1} more" if len(set(torn)) > 1 else ""
+    return [Fault(path, f"node {torn[0]}{more} lies in several groups")]
+
+
+def _cost_faults(raw: dict[str, Any]) -> list[Fault]:
+    costs = raw.get("costs")
+    if not isinstance(costs, (list, tuple)) or len(costs) != 3 or not all(type(value) is int for value in costs):
+        return []  # pydantic's to report
+    if raw.get("torus"):
+        return [Fault("costs", "are of nodes and groups, a torus has none", list(costs), True)]
+    if list(costs) != sorted(costs) or costs[2] < 1:
+        return [Fault("costs", "must not fall from node to group to global, the last >= 1", list(costs), True)]
     return []
 
 
@@ -275,6 +366,7 @@ def suited(instance: BineInstance, method: str) -> bool:
         "bruck": free and (instance.collective == "allgather" or alltoall),
         "sparbit": free and instance.collective == "allgather",
         "bucket": torus is not None and halves,
+        "hierarchical": free and halves and any(job.nodes is not None for job in instance.jobs),
         "bine_torus": torus is not None and halves and all(s & (s - 1) == 0 for s in torus),
         "placement_greedy": butterfly,
         "placement": butterfly,

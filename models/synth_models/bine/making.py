@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -20,10 +20,11 @@ from synth.errors import Fault, InputError
 from synth.making import Count, Keys, Listed, Positive, Sides
 from synth.options import read_int
 from synth.textfile import decode
-from synth_models.bine.instance import TREES, BineInstance, Collective, parse_runs
+from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, Collective, parse_runs
 
 _SOURCES = ("groups", "hosts", "jobs", "torus")
 _OWN = ("collective", "vector", "problem", "bytes", "root", "rounds")
+_TASKS = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
 class BineKeys(Keys):
@@ -38,14 +39,30 @@ class BineKeys(Keys):
         "hosts=HOSTLIST nodes=MAP.csv collective=gather",
         "jobs=TRACE.csv.gz only=powers collective=broadcast bytes=1",
         "torus=8x8x8 collective=allreduce vector=large",
+        "groups=4,4,8 ranks_per_node=4 rank_order=round_robin collective=allreduce vector=large",
     )
-    groups: Listed | None = Field(None, description="ranks per group in order, such as 8,8,16")
+    groups: Listed | None = Field(
+        None, description="ranks per group in order, such as 8,8,16 (with ranks_per_node: nodes per group)"
+    )
     hosts: Path | None = Field(None, description="file with a host list; needs nodes")
     jobs: Path | None = Field(None, description="file with a trace of jobs, gzipped or not")
     torus: Sides | None = Field(None, description="sides, such as 8x8x8: every node its own group")
     nodes: Path | None = Field(None, description="CSV table host,group for hosts")
     order: Literal["file", "name"] | None = Field(
         None, description="ranks of hosts in the file's order (default), or by name, h2 before h10"
+    )
+    ranks_per_node: Count | None = Field(
+        None, description="ranks on every node; groups, hosts and jobs then count nodes (default: a node a rank)"
+    )
+    tasks_per_node: str | None = Field(
+        None,
+        description="of hosts, as in SLURM_TASKS_PER_NODE: 4(x16),2; a host list may also say host[1-3]*4",
+    )
+    rank_order: Literal["block", "round_robin"] | None = Field(
+        None, description="ranks fill one node after the other (block, default), or go round all nodes"
+    )
+    costs: Listed | None = Field(
+        None, description="what a byte counts inside a node, a group, between groups, such as 0,1,4 (default 0,0,1)"
     )
     only: str | None = Field(
         None, description="jobs to keep: powers (2^k ranks in several groups), or names with commas"
@@ -78,6 +95,14 @@ class BineKeys(Keys):
                 ]
         if "order" in values and "hosts" not in values:
             faults.append(Fault("order", "is for hosts", values["order"], True))
+        if "tasks_per_node" in values and "hosts" not in values:
+            faults.append(Fault("tasks_per_node", "is for hosts", values["tasks_per_node"], True))
+        several = [key for key in ("ranks_per_node", "tasks_per_node") if key in values]
+        if len(several) > 1:
+            faults.append(Fault("ranks_per_node", "stands beside tasks_per_node: give one"))
+        if "torus" in values:
+            own = ("ranks_per_node", "rank_order", "costs")
+            faults += [Fault(key, "has no meaning on a torus", values[key], True) for key in own if key in values]
         if "uplinks" in values and "links_per_pair" in values:
             faults.append(Fault("uplinks", "a fabric is a fat-tree or a dragonfly, not both"))
         return faults
@@ -89,6 +114,8 @@ def make(keys: BineKeys) -> BineInstance:
     [source] = [key for key in _SOURCES if key in values]
     label, raw = _allocation(source, values)
     raw |= {key: values[key] for key in _OWN if key in values}
+    if keys.costs is not None:
+        raw["costs"] = _costs(keys.costs)
     if keys.uplinks is not None:
         raw["fabric"] = {"kind": "fat_tree", "uplinks": keys.uplinks}
     if keys.links_per_pair is not None:
@@ -98,12 +125,80 @@ def make(keys: BineKeys) -> BineInstance:
         tree = raw["collective"] in TREES and raw.get("vector") != "large" and "torus" not in raw
         raw["problem"] = "tree" if tree else "any"
     words = [label, raw["collective"].replace("_", "")] + ([raw["vector"]] if "vector" in raw else [])
+    words += [f"g{keys.ranks_per_node}"] if keys.ranks_per_node is not None else []
+    words += ["roundrobin"] if keys.rank_order == "round_robin" else []
+    words += ["costs", keys.costs.replace(",", "-")] if keys.costs is not None else []
     words += ["butterfly"] if raw["problem"] == "butterfly" else []
     return keys.instance("bine", BineInstance, "-".join(words), **raw)
 
 
+def _costs(text: str) -> list[int]:
+    try:
+        found = [read_int(0)(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError([Fault("costs", f"give three numbers like 0,1,4: {error}", text, True)]) from None
+    if len(found) != 3:
+        raise InputError([Fault("costs", "give three numbers like 0,1,4", text, True)])
+    return found
+
+
 def _allocation(source: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A label for the default name, and ``jobs`` or ``torus``. Raises :class:`InputError`."""
+    label, raw = _nodes(source, values)
+    counts = raw.pop("counts", None)
+    each = values.get("ranks_per_node")
+    if each is None and counts is None:
+        if values.get("rank_order") == "round_robin":
+            raise InputError([Fault("rank_order", "round_robin needs ranks_per_node, tasks_per_node or host*count")])
+        return label, raw
+    if each is not None and not isinstance(each, int):
+        return label, raw  # reported where it stands
+    for job in raw.get("jobs", []):
+        groups = _spread(job["allocation"])
+        if each is not None and counts is not None:
+            raise InputError([Fault("ranks_per_node", "stands beside counts in the host list: give one")])
+        many = counts or [each or 1] * len(groups)
+        order = ranks_on_nodes(many, values.get("rank_order") or "block")
+        job["allocation"] = to_runs([groups[node] for node in order])
+        job["nodes"] = to_runs([f"n{node}" for node in order])
+    return label, raw
+
+
+def _spread(runs: str) -> list[str]:
+    """The group of every node."""
+    labels, counts = parse_runs(runs)
+    if sum(counts) > MAX_RANKS:
+        raise InputError([Fault("", f"makes {sum(counts)} nodes, at most {MAX_RANKS} are supported")])
+    return [label for label, count in zip(labels, counts, strict=True) for _ in range(count)]
+
+
+def ranks_on_nodes(counts: Sequence[int], order: str) -> list[int]:
+    """The node of every rank: ``block`` fills one node after the other; ``round_robin`` goes round the nodes that have
+    room left (Slurm's block and cyclic distribution). Raises :class:`InputError` for more than 65,536 ranks."""
+    if sum(counts) > MAX_RANKS:
+        raise InputError([Fault("", f"makes {sum(counts)} ranks, at most {MAX_RANKS} are supported")])
+    if order == "block":
+        return [node for node, count in enumerate(counts) for _ in range(count)]
+    return [node for turn in range(max(counts)) for node, count in enumerate(counts) if turn < count]
+
+
+def tasks(text: str, hosts: int) -> list[int]:
+    """Ranks on each of so many hosts, from ``4(x16),2``. Raises ``ValueError``."""
+    found: list[int] = []
+    for word in text.split(","):
+        match = _TASKS.fullmatch(word.strip())
+        if match is None or int(match[1]) < 1 or int(match[2] or 1) < 1:
+            raise ValueError(f"{word.strip()!r} is not COUNT or COUNT(xHOSTS)")
+        if len(found) + int(match[2] or 1) > hosts:
+            raise ValueError(f"names more than the {hosts} hosts of the list")
+        found += [int(match[1])] * int(match[2] or 1)
+    if len(found) != hosts:
+        raise ValueError(f"names {len(found)} hosts, the list {hosts}")
+    return found
+
+
+def _nodes(source: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The same for nodes: the groups of nodes in order; ``counts`` where a host list says how many ranks each has."""
     match source:
         case "groups" | "torus":
             text, separator, read = values[source], ("," if source == "groups" else "x"), read_int(1)
@@ -120,8 +215,17 @@ def _allocation(source: str, values: Mapping[str, Any]) -> tuple[str, dict[str, 
         case "hosts":
             if "nodes" not in values:
                 raise InputError([Fault("nodes", "is missing: hosts need a host,group table")])
-            hosts = read_hosts(values["hosts"], read_node_map(values["nodes"]), values.get("order", "file"))
-            return values["hosts"].stem, {"jobs": [{"name": values["hosts"].stem, "allocation": hosts}]}
+            table = read_node_map(values["nodes"])
+            hosts = hosts_of(values["hosts"], table)
+            if "tasks_per_node" in values:
+                hosts = _with_tasks(hosts, values["tasks_per_node"])
+            if values.get("order") == "name":
+                hosts.sort(key=lambda host: by_name(host[0]))
+            allocation = to_runs([table[host] for host, _ in hosts])
+            raw: dict[str, Any] = {"jobs": [{"name": values["hosts"].stem, "allocation": allocation}]}
+            if any(count is not None for _, count in hosts):
+                raw["counts"] = [count or 1 for _, count in hosts]
+            return values["hosts"].stem, raw
         case _:
             return _trace(values["jobs"], values.get("only"))
 
@@ -221,27 +325,54 @@ def read_hosts(path: Path, table: dict[str, str], order: str = "file") -> str:
 
     Faults: lines that are no host list, hosts named twice, hosts that the table does not know.
     """
-    hosts: list[str] = []
+    hosts = [host for host, _ in hosts_of(path, table)]
+    return to_runs([table[host] for host in (sorted(hosts, key=by_name) if order == "name" else hosts)])
+
+
+def hosts_of(path: Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
+    """Hosts of a host list file in its order, with the ranks that ``host[1-3]*4`` gives each, else None. Faults as
+    :func:`read_hosts`."""
+    hosts: list[tuple[str, int | None]] = []
     seen: dict[str, int] = {}
     faults = []
     for number, line in lines_of(path):
         try:
-            named = expand_hosts(line)
+            named = counted_hosts(line)
         except ValueError as error:
             faults.append(Fault(f"line {number}", str(error)))
             continue
-        for host in named:
+        for host, count in named:
             if host in seen:
                 faults.append(Fault(f"line {number}", f"host {host} stands twice (first on line {seen[host]})"))
             elif host not in table:
                 faults.append(Fault(f"line {number}", f"host {host} has no group in the table"))
             seen.setdefault(host, number)
-            hosts.append(host)
+            hosts.append((host, count))
     if not hosts and not faults:
         faults.append(Fault("", "names no hosts"))
     if faults:
         raise InputError(faults, str(path))
-    return to_runs([table[host] for host in (sorted(hosts, key=by_name) if order == "name" else hosts)])
+    return hosts
+
+
+def counted_hosts(text: str) -> list[tuple[str, int | None]]:
+    """Hosts of a list such as ``a7,node[01-16]*4`` with the ranks named for each. Raises ``ValueError``."""
+    found: list[tuple[str, int | None]] = []
+    for word in _split_outside_brackets(text):
+        name, star, count = word.partition("*")
+        if star and not (count.isascii() and count.isdecimal() and 1 <= int(count) <= MAX_RANKS):
+            raise ValueError(f"{word!r}: the ranks of a host must be a number in 1..{MAX_RANKS}")
+        found += [(host, int(count) if star else None) for host in expand_hosts(name)]
+    return found
+
+
+def _with_tasks(hosts: list[tuple[str, int | None]], text: str) -> list[tuple[str, int | None]]:
+    if any(count is not None for _, count in hosts):
+        raise InputError([Fault("tasks_per_node", "stands beside counts in the host list: give one")])
+    try:
+        return [(host, count) for (host, _), count in zip(hosts, tasks(text, len(hosts)), strict=True)]
+    except ValueError as error:
+        raise InputError([Fault("tasks_per_node", str(error), text, True)]) from None
 
 
 def read_trace(path: Path) -> list[tuple[str, str]]:

@@ -6,8 +6,6 @@ passes on a subtree of at most that many ranks). Butterflies on a power of two: 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from synth_models.bine.instance import TREES, BineInstance
@@ -22,28 +20,26 @@ def baseline_bytes(instance: BineInstance) -> tuple[str, float] | None:
     if tree and instance.blocks(2) != 1 and instance.collective in ("broadcast", "reduce"):
         return None
     total = 0.0
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         ranks = len(groups)
         if tree:
-            total += _tree(instance, groups)
+            total += _tree(instance, job, ranks)
         elif ranks & (ranks - 1):
             return None
         else:
-            total += _butterfly(instance, groups)
+            total += _butterfly(instance, job, ranks)
     return ("binomial_halving" if tree else "recursive"), total
 
 
-def _tree(instance: BineInstance, groups: Any) -> float:
-    ranks = len(groups)
+def _tree(instance: BineInstance, job: int, ranks: int) -> float:
     r = np.arange(1, ranks)
     low = r & -r
-    crossed = groups[(r + instance.root) % ranks] != groups[(r - low + instance.root) % ranks]
+    crossed = instance.crossings(job, (r + instance.root) % ranks, (r - low + instance.root) % ranks)
     blocks = np.minimum(low, ranks - r) if instance.collective in ("scatter", "gather") else 1
     return float(np.sum(crossed * blocks)) * instance.block_bytes(ranks)
 
 
-def _butterfly(instance: BineInstance, groups: Any) -> float:
-    ranks = len(groups)
+def _butterfly(instance: BineInstance, job: int, ranks: int) -> float:
     r = np.arange(ranks)
     total = 0.0
     for s in range(ranks.bit_length() - 1):
@@ -54,5 +50,5 @@ def _butterfly(instance: BineInstance, groups: Any) -> float:
                 share = 1.0 if instance.vector == "small" else 2 / 2 ** (s + 1)
             case _:
                 share = 1 / 2 ** (s + 1)
-        total += share * int(np.sum(groups[r] != groups[r ^ (1 << s)]))
+        total += share * int(instance.crossings(job, r, r ^ (1 << s)).sum())
     return total * instance.bytes

@@ -29,30 +29,37 @@ def check_bound(instance: BineInstance, bound: float, certificate: Mapping[str, 
 
 
 def receive(instance: BineInstance) -> float:
-    """Bytes that must enter groups, over all jobs; exact, rounded once."""
+    """Bytes that must enter groups (and nodes, where costs say so), over all jobs; exact, rounded once."""
     total = Fraction(0)  # vectors of ``bytes`` each
-    for groups in instance.allocations:
-        sizes, ranks = np.bincount(groups), len(groups)
-        match instance.collective:
-            case "scatter" | "gather":
-                total += Fraction(ranks - int(sizes[groups[instance.root]]), ranks)
-            case "alltoall":
-                total += Fraction(exact_dot(sizes, ranks - sizes), ranks)
-            case "allreduce":
-                total += 2 * (len(sizes) - 1)
-            case _:
-                total += len(sizes) - 1
+    for job in range(len(instance.allocations)):
+        for weight, part in instance.partitions(job):
+            total += weight * _received(instance, part)
     return float(total * Fraction(instance.bytes))
+
+
+def _received(instance: BineInstance, part: Any) -> Fraction:
+    """Vectors that must enter the parts of a partition of one job's ranks."""
+    sizes, ranks = np.bincount(part), len(part)
+    match instance.collective:
+        case "scatter" | "gather":
+            return Fraction(ranks - int(sizes[part[instance.root]]), ranks)
+        case "alltoall":
+            return Fraction(exact_dot(sizes, ranks - sizes), ranks)
+        case "allreduce":
+            return Fraction(2 * (len(sizes) - 1))
+    return Fraction(len(sizes) - 1)
 
 
 def isoperimetric(instance: BineInstance) -> float:
     """Bytes that every hypercube butterfly sends between groups of these sizes, over all jobs; exact, rounded once."""
     rows = []
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         ranks = len(groups)
         weights = np.array(dimension_weights(instance, ranks))
         held = internal_weights(weights, ranks)
-        rows.append((ranks, int(weights.sum()) * ranks - 2 * int(held[np.bincount(groups)].sum())))
+        for weight, part in instance.partitions(job):
+            inside = 2 * int(held[np.bincount(part)].sum())
+            rows.append((ranks, weight * (int(weights.sum()) * ranks - inside)))
     return instance.bytes_of(rows)
 
 

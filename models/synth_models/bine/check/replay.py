@@ -22,7 +22,7 @@ from synth.untrusted import exact_dot, exact_sum
 from synth_models.bine.check.baseline import baseline_bytes
 from synth_models.bine.check.links import link_loads
 from synth_models.bine.check.rules import problem_faults
-from synth_models.bine.instance import BineInstance
+from synth_models.bine.instance import BETWEEN_GROUPS, BineInstance
 from synth_models.bine.solution import MAX_ROUNDS, Ints, Messages
 
 REDUCTIONS = ("reduce", "reduce_scatter", "allreduce")
@@ -40,8 +40,10 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
     """Replay every job; the value is the sum over jobs of bytes on global links.
 
     Facts: ``messages``, ``pieces`` (contiguous runs of blocks sent), ``rounds`` (most of any job), ``total_bytes``,
-    ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart)
-    and, where there are several jobs, ``global_bytes_by_job``; ``reduction_percent`` is against the named ``baseline``.
+    ``global_messages``, ``worst_group_pair_bytes`` and ``worst_link_bytes`` (most of any job, each direction apart);
+    where there are several jobs, ``global_bytes_by_job`` (as the objective counts); where nodes are given,
+    ``node_bytes``, ``group_bytes`` and ``global_bytes``, sent inside nodes, inside groups and between groups;
+    ``reduction_percent`` is against the named ``baseline``.
     """
     allocations = instance.allocations
     faults = _shape_faults(instance, messages)
@@ -51,6 +53,7 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
     facts |= {"rounds": 0, "global_messages": 0, "worst_group_pair_bytes": 0.0, "worst_link_bytes": 0.0}
     sent: list[tuple[int, int]] = []  # ranks of a job, blocks in all its messages; and in those that cross, by link
     crossing: list[tuple[int, int]] = []
+    by_level: tuple[list[tuple[int, int]], ...] = ([], [], [])
     for j, groups in enumerate(allocations):
         rows = messages.rows_of(j)
         step, src, dst, count = (c[rows] for c in (messages.round, messages.src, messages.dst, messages.count))
@@ -62,10 +65,15 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
         key = (step * len(groups) + src) * len(groups) + dst
         distinct, at = np.unique(key, return_index=True)
         facts["messages"] += len(distinct)
-        facts["global_messages"] += int(np.sum(crossed[at] > 0))
+        level = None if instance.torus is not None else instance.level(j, src, dst)
+        far = crossed > 0 if level is None else level == BETWEEN_GROUPS
+        facts["global_messages"] += int(np.sum(far[at]))
         facts["rounds"] = max(facts["rounds"], int(step.max(initial=-1)) + 1)
         sent.append((len(groups), exact_sum(count)))
         crossing.append((len(groups), exact_dot(count, crossed)))
+        if level is not None:
+            for k, rows_of_level in enumerate(by_level):
+                rows_of_level.append((len(groups), exact_sum(count[level == k])))
         loads = link_loads(instance, j, src, dst, count * unit)
         if math.isinf(loads["worst_link_bytes"]):
             faults.append(f"{where}no route over the fabric's pairs joins two groups that exchange messages")
@@ -76,6 +84,9 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
             break
     total = instance.bytes_of(crossing, messages.shares)
     facts["total_bytes"] = instance.bytes_of(sent, messages.shares)
+    if any(job.nodes is not None for job in instance.jobs) or instance.costs is not None:
+        names = ("node_bytes", "group_bytes", "global_bytes")
+        facts |= {name: instance.bytes_of(rows, messages.shares) for name, rows in zip(names, by_level, strict=True)}
     if 1 < len(crossing) <= 100:
         facts["global_bytes_by_job"] = [instance.bytes_of([row], messages.shares) for row in crossing]
     base = baseline_bytes(instance)

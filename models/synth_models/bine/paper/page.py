@@ -13,7 +13,7 @@ from synth import record as records
 from synth.family import defaults_for
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
-from synth_models.bine.paper import tables
+from synth_models.bine.paper import several_ranks, tables
 from synth_models.bine.paper.traffic import global_traffic
 from synth_models.bine.parts.butterfly import partners
 
@@ -32,6 +32,7 @@ def reproduce(page: Reproduction) -> None:
         _figure_5(page, trace)
         _tables(page, trace)
         _other_ranks(page, trace)
+        _several_ranks(page, trace)
         _trees(page, trace)
         _placements(page, trace)
     else:
@@ -155,6 +156,19 @@ def _other_ranks(page: Reproduction, trace: tables.Trace) -> None:
         f"Bine appear up to {worst.saved:.1f} % better (p = {worst.ranks:.0f}), {(broken.saved > 100 / 3 + 0.1).sum()} "
         "job(s) above the 33.3 % bound. Their 57 % itself is not reproduced: how they count is not stated.",
     )
+
+
+def _several_ranks(page: Reproduction, trace: tables.Trace) -> None:
+    """Section 6: ranks a node."""
+    if page.quick:
+        page.skip("several ranks a node on the trace (--quick)")
+        return
+    table = several_ranks.traffic_by_ranks([trace.allocations[j] for j in np.flatnonzero(trace.powers)])
+    title = (
+        "Several ranks a node (sections 6.1, 6.2): mean bytes between groups per byte of the vector on the trace's "
+        "power-of-two jobs, by ranks a node (rr: ranks go round the nodes)"
+    )
+    page.table(title, table.round(3), file="ranks-a-node")
 
 
 def _trees(page: Reproduction, trace: tables.Trace) -> None:

@@ -20,6 +20,7 @@ from synth_models.bine.instance import BineInstance, Job
 from synth_models.bine.making import read_trace
 from synth_models.bine.paper.traffic import global_traffic
 from synth_models.bine.parts.trees import on_tree
+from synth_models.bine.parts.units import units_of
 from synth_models.bine.parts.weights import dimension_weights, isoperimetric_bytes
 from synth_models.bine.programs.placement import method as placement
 from synth_models.bine.programs.tree import method as tree_ilp
@@ -183,14 +184,15 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
         instance = _alone(trace.jobs[j], collective="allreduce", vector="large", problem="butterfly")
         if key not in known:
             weights = dimension_weights(instance, len(groups))
-            placed = greedy.best_placement(groups, np.array(weights), 0, 8)
+            units, count = units_of(instance, 0), greedy.least_cut(instance, 0, weights)
+            placed = greedy.best_placement(units, np.array(weights), count, 0, 8)
             verdict = check_messages(instance, greedy.on_positions(instance, [placed]))
             if not verdict.ok or verdict.value is None:
                 raise RuntimeError(f"job {trace.jobs[j].name}: the placement fails its check: {verdict.faults}")
             best: float | None = None
             proven = False
             if len(groups) <= exact:
-                _, value, least = placement.place(groups, weights, RunOptions(60.0, solver="cpsat"))
+                _, value, least = placement.place(units, weights, count, RunOptions(60.0, solver="cpsat"))
                 best, proven = 2 * value / len(groups), least >= value
             known[key] = isoperimetric_bytes(instance), verdict.value, best, proven
         least_value, greedy_value, best, proven = known[key]

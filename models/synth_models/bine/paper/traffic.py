@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth_models.bine.references import hierarchical
 from synth_models.bine.references.published import pattern
 from synth_models.bine.solution import Ints
 
@@ -22,7 +23,8 @@ Floats = npt.NDArray[np.float64]
 def pair_volumes(
     method: str, collective: str, vector: str, ranks: int, root: int = 0, own: tuple[tuple[str, Any], ...] = ()
 ) -> tuple[Ints, Ints, Ints, float]:
-    """Sources, destinations and blocks of all messages (or pairs), and the vector's number of blocks.
+    """Sources, destinations and blocks of all messages (or pairs), and the vector's number of blocks. ``hierarchical``
+    takes the ``nodes`` of all ranks.
 
     A ring's rounds all use the same p pairs, so it takes no more room than a tree. Raises :class:`UnsupportedError`.
     """
@@ -33,7 +35,10 @@ def pair_volumes(
     if method == "ring" and collective == "alltoall":
         src, dst = np.divmod(np.flatnonzero(~np.eye(ranks, dtype=bool).ravel()), ranks)
         return src, dst, np.ones(len(src), dtype=np.int64), float(ranks)
-    steps = pattern(method, collective, vector, ranks, root, None, dict(own))
+    if method == "hierarchical":
+        steps = hierarchical.pattern(np.array(dict(own)["nodes"]), collective)
+    else:
+        steps = pattern(method, collective, vector, ranks, root, None, dict(own))
     blocks = float(ranks if collective == "alltoall" else len(steps.layout))
     if len(steps) <= 4 * ranks * ranks.bit_length():
         return steps.src, steps.dst, steps.count, blocks

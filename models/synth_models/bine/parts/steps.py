@@ -15,7 +15,7 @@ class Rows:
     def __init__(self) -> None:
         self.parts: list[tuple[Any, ...]] = []
 
-    def add(self, step: Any, src: Any, dst: Any, first: Any, count: Any, adds: bool = False) -> None:
+    def add(self, step: Any, src: Any, dst: Any, first: Any, count: Any, adds: Any = False) -> None:
         """Append one row per entry of the longest argument."""
         columns = np.broadcast_arrays(*(np.asarray(c, dtype=np.int64) for c in (step, src, dst, first, count)))
         self.parts.append((*(np.atleast_1d(c) for c in columns), np.full(max(1, columns[0].size), adds)))

@@ -37,11 +37,18 @@ def most_inside(weights: Any, most: int) -> Ints:
 
 def receive_bytes(instance: BineInstance) -> float:
     """The receive bound of ``bounds/counting.py``: bytes wanted in a group and not there at the beginning."""
-    return instance.bytes_of((len(groups), receive_blocks(instance, groups)) for groups in instance.allocations)
+    return instance.bytes_of(
+        (len(groups), receive_cost(instance, job)) for job, groups in enumerate(instance.allocations)
+    )
+
+
+def receive_cost(instance: BineInstance, job: int) -> int:
+    """The same of one job in blocks, each level's count times its weight."""
+    return sum(weight * receive_blocks(instance, part) for weight, part in instance.partitions(job))
 
 
 def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]]) -> int:
-    """The same in blocks of one job."""
+    """Blocks that must enter the parts of a partition of one job's ranks."""
     ranks, count = len(groups), int(groups.max()) + 1
     if instance.collective in ("scatter", "gather"):
         return int(np.sum(groups != groups[instance.root]))
@@ -53,8 +60,9 @@ def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]])
 def isoperimetric_bytes(instance: BineInstance) -> float:
     """The isoperimetric bound of ``bounds/counting.py``."""
     rows = []
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         ranks = len(groups)
         f = most_inside(dimension_weights(instance, ranks), ranks)
-        rows.append((ranks, 2 * int(f[ranks] - f[np.bincount(groups)].sum())))
+        for weight, part in instance.partitions(job):
+            rows.append((ranks, weight * 2 * int(f[ranks] - f[np.bincount(part)].sum())))
     return instance.bytes_of(rows)

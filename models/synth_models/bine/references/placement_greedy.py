@@ -1,6 +1,7 @@
 """Method ``placement_greedy`` (reference, ours): which rank takes which position of a hypercube butterfly.
 
-Only groups matter, so a placement is a group for every position (bit 0 is the heaviest dimension). Starts: groups cut
+Only units matter (groups; nodes where bytes between them count), so a placement is a unit for every position (bit 0 is
+the heaviest dimension). Starts: groups cut
 into aligned powers of two by falling size; groups one after the other in rank order, by falling or rising size; then
 shuffled. From each, swaps of two aligned subcubes of 2^j positions, large ones first, while one helps (first
 improvement, in order), O(p^2 log p) a pass. If the best misses the isoperimetric bound: simulated annealing by random
@@ -21,6 +22,7 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.butterfly import partners
+from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import dimension_weights, most_inside
 from synth_models.bine.references import exchanges
 from synth_models.bine.solution import Ints, Steps, join
@@ -34,35 +36,55 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if instance.problem != "butterfly":
         raise UnsupportedError("placements are for the problem butterfly")
     restarts, placements = int(options.method.get("restarts", 4)), []
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         weights = np.array(dimension_weights(instance, len(groups)))
-        placements.append(best_placement(groups, weights, options.seed, restarts, options))
+        units, least = units_of(instance, job), least_cut(instance, job, weights.tolist())
+        placements.append(best_placement(units, weights, least, options.seed, restarts, options))
     return Outcome("finished", on_positions(instance, placements))
 
 
-def best_placement(groups: Any, weights: Any, seed: int, restarts: int, options: RunOptions | None = None) -> Ints:
-    """Group of every position, shape (p,), of the best local optimum found."""
-    ranks = len(groups)
-    sizes = np.bincount(groups)
+def least_cut(instance: BineInstance, job: int, weights: list[int]) -> int:
+    """The least cost of a placement by the edge-isoperimetric count, in blocks each way."""
+    parts = instance.partitions(job)
+    held = most_inside(weights, len(instance.allocations[job]))
+    return sum(times * int(held[-1] - held[np.bincount(part)].sum()) for times, part in parts)
+
+
+def cut(units: Units, placed: Any, weights: Any) -> int:
+    """What the hypercube's edges cost between positions of these units, in blocks each way."""
+    return int(_cut(np.asarray(placed, dtype=np.int64), np.asarray(weights, dtype=np.int64), *_costs(units)))
+
+
+def _costs(units: Units) -> tuple[Ints, Ints]:
+    return units.group, np.array([units.inside, units.near, units.far], dtype=np.int64)
+
+
+def best_placement(
+    units: Units, weights: Any, least: int, seed: int, restarts: int, options: RunOptions | None = None
+) -> Ints:
+    """Unit of every position, shape (p,), of the best local optimum found; ``least`` is a proven bound."""
+    ranks = len(units.of_rank)
+    sizes, costs = units.sizes, _costs(units)
     chooser = np.random.default_rng(seed)
     orders = [np.arange(len(sizes)), np.argsort(-sizes, kind="stable"), np.argsort(sizes, kind="stable")]
-    least = weights.sum() * ranks / 2 - most_inside(weights, ranks)[sizes].sum()
-    best, best_cut = np.asarray(groups, dtype=np.int64), _cut(np.asarray(groups, dtype=np.int64), weights)
+    best = np.asarray(units.of_rank, dtype=np.int64)
+    best_cut = _cut(best, weights, *costs)
     for restart in range(max(restarts, 1)):
         order = orders[restart - 1] if 1 <= restart <= len(orders) else chooser.permutation(len(sizes))
-        place = np.repeat(order, sizes[order]).astype(np.int64) if restart else _aligned(sizes)
+        place = np.repeat(order, sizes[order]).astype(np.int64) if restart else _aligned_in_groups(units)
         if ranks <= SWAPS_LIMIT:
-            _improve(place, weights)
-        cut = _cut(place, weights)
-        if cut < best_cut:
-            best, best_cut = place, cut
+            _improve(place, weights, *costs)
+        found = _cut(place, weights, *costs)
+        if found < best_cut:
+            best, best_cut = place, found
         if best_cut <= least or (options is not None and options.out_of_time()):
             return best
     if ranks <= SWAPS_LIMIT:
         place = best.copy()
-        _anneal(place, np.asarray(weights, dtype=np.int64), MOVES * ranks, float(max(weights)), seed)
-        _improve(place, weights)
-        if _cut(place, weights) < best_cut:
+        warmest = float(max(weights)) * (units.far - units.inside)
+        _anneal(place, np.asarray(weights, dtype=np.int64), MOVES * ranks, warmest, seed, *costs)
+        _improve(place, weights, *costs)
+        if _cut(place, weights, *costs) < best_cut:
             best = place
     return best
 
@@ -74,14 +96,26 @@ def _aligned(sizes: Ints) -> Ints:
     return np.repeat([g for _, g in pieces], [n for n, _ in pieces]).astype(np.int64)
 
 
+def _aligned_in_groups(units: Units) -> Ints:
+    """The groups so, and every group's units likewise on its positions."""
+    if not units.nested:
+        return _aligned(units.sizes)
+    place = np.empty(len(units.of_rank), dtype=np.int64)
+    by_group = _aligned(np.bincount(units.group, weights=units.sizes).astype(np.int64))
+    for g in range(int(units.group.max()) + 1):
+        inside = np.flatnonzero(units.group == g)
+        place[by_group == g] = inside[_aligned(units.sizes[inside])]
+    return place
+
+
 def on_positions(instance: BineInstance, placements: list[Ints]) -> Any:
     """The recursive butterfly of every job with its ranks on the positions: position v is taken by the next rank of its
-    group. Position bits run from the heaviest dimension (the first of the reduce-scatter) upwards."""
+    unit. Position bits run from the heaviest dimension (the first of the reduce-scatter) upwards."""
     parts = []
-    for groups, place in zip(instance.allocations, placements, strict=True):
-        ranks = len(groups)
+    for job, place in enumerate(placements):
+        ranks = len(place)
         rank_at = np.empty(ranks, dtype=np.int64)
-        rank_at[np.argsort(place, kind="stable")] = np.argsort(groups, kind="stable")
+        rank_at[np.argsort(place, kind="stable")] = np.argsort(units_of(instance, job).of_rank, kind="stable")
         pairing = partial(partners, "recursive", "doubling")
         steps = exchanges.run(pairing, ranks, instance.collective, instance.vector)
         parts.append(_renamed(steps, rank_at, ranks, instance.collective))
@@ -98,30 +132,38 @@ def _renamed(steps: Steps, rank_at: Ints, ranks: int, collective: str) -> Steps:
 
 
 @jit
-def _cut(place: Any, weights: Any) -> int:
+def _apart(a: int, b: int, group: Any, costs: Any) -> int:
+    """What a byte costs between two units."""
+    if a == b:
+        return costs[0]  # type: ignore[no-any-return]
+    return costs[1] if group[a] == group[b] else costs[2]  # type: ignore[no-any-return]
+
+
+@jit
+def _cut(place: Any, weights: Any, group: Any, costs: Any) -> int:
     total = 0
     for v in range(len(place)):
         for b in range(len(weights)):
-            if place[v] != place[v ^ (1 << b)]:
-                total += weights[b]
+            total += weights[b] * _apart(place[v], place[v ^ (1 << b)], group, costs)
     return total // 2
 
 
 @jit
-def _gain(place: Any, weights: Any, u: int, v: int) -> int:
+def _gain(place: Any, weights: Any, group: Any, costs: Any, u: int, v: int) -> int:
     """By how much swapping positions u and v lowers the cut."""
     gain = 0
     for b in range(len(weights)):
         x, y = u ^ (1 << b), v ^ (1 << b)
         if x == v:
             continue
-        kept = (place[x] == place[v]) - (place[x] == place[u]) + (place[y] == place[u]) - (place[y] == place[v])
+        kept = _apart(place[x], place[u], group, costs) - _apart(place[x], place[v], group, costs)
+        kept += _apart(place[y], place[v], group, costs) - _apart(place[y], place[u], group, costs)
         gain += weights[b] * kept
     return gain
 
 
 @jit
-def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int) -> None:
+def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int, group: Any, costs: Any) -> None:
     """Random swaps, worsening ones with probability exp(-loss/temperature), cooling geometrically to 1/50 of
     the heaviest weight; ends at the best placement seen."""
     np.random.seed(seed % 2**31)
@@ -133,7 +175,7 @@ def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int) -> 
         u, v = np.random.randint(len(place)), np.random.randint(len(place))
         if place[u] == place[v]:
             continue
-        gain = _gain(place, weights, u, v)
+        gain = _gain(place, weights, group, costs, u, v)
         if gain >= 0 or np.random.random() < np.exp(gain / temperature):
             place[u], place[v] = place[v], place[u]
             now -= gain
@@ -144,7 +186,7 @@ def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int) -> 
 
 
 @jit
-def _improve(place: Any, weights: Any) -> None:
+def _improve(place: Any, weights: Any, group: Any, costs: Any) -> None:
     """Swap pairs of equal aligned subcubes (of 2^j positions, large ones first) while that lowers the cut."""
     n, bits = len(place), len(weights)
     better = True
@@ -162,8 +204,9 @@ def _improve(place: Any, weights: Any) -> None:
                         for b in range(j, bits):
                             x, y = (u + o) ^ (1 << b), (v + o) ^ (1 << b)
                             if x != v + o:
-                                gain += weights[b] * ((place[x] == gv) - (place[x] == gu))
-                                gain += weights[b] * ((place[y] == gu) - (place[y] == gv))
+                                at_x = _apart(place[x], gu, group, costs) - _apart(place[x], gv, group, costs)
+                                at_y = _apart(place[y], gv, group, costs) - _apart(place[y], gu, group, costs)
+                                gain += weights[b] * (at_x + at_y)
                     if gain > 0:
                         for o in range(width):
                             place[u + o], place[v + o] = place[v + o], place[u + o]

@@ -19,9 +19,10 @@ from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth_models.bine.bounds.counting import ISOPERIMETRIC
 from synth_models.bine.instance import BineInstance
+from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import dimension_weights, most_inside
 from synth_models.bine.programs.placement import model as placement_model
-from synth_models.bine.references.placement_greedy import best_placement, on_positions
+from synth_models.bine.references.placement_greedy import best_placement, cut, least_cut, on_positions
 
 LARGEST = 256  # ranks for which a program is built
 
@@ -32,16 +33,16 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         raise UnsupportedError("placements are for the problem butterfly")
     placements, bound, optimal, counted = [], [], True, True
     known: dict[tuple[int, ...], tuple[Any, int, int]] = {}
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         weights = dimension_weights(instance, len(groups))
-        key = tuple(int(n) for n in np.bincount(groups))
-        if key not in known:
+        units, count = units_of(instance, job), least_cut(instance, job, weights)
+        if units.key not in known:
             alone = 2 * instance.block_bytes(len(groups)) if len(instance.allocations) == 1 else None
-            known[key] = place(groups, weights, options, alone)
-        placed, value, least = known[key]
+            known[units.key] = place(units, weights, count, options, alone)
+        placed, value, least = known[units.key]
         placements.append(placed)
         optimal &= least >= value
-        counted &= least <= isoperimetric(weights, groups)
+        counted &= least <= count
         bound.append((len(groups), 2 * least))
     proof, certificate = f"quadratic assignment, {options.solver or 'cpsat'}", None
     if counted:
@@ -50,22 +51,15 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     return Outcome(ended, on_positions(instance, placements), instance.bytes_of(bound), proof, certificate)
 
 
-def isoperimetric(weights: list[int], groups: Any) -> int:
-    """The least cut of groups of these sizes by the edge-isoperimetric count, in blocks each way."""
-    held = most_inside(weights, len(groups))
-    return int(held[len(groups)] - held[np.bincount(groups)].sum())
-
-
-def place(groups: Any, weights: list[int], options: RunOptions, track: float | None = None) -> tuple[Any, int, int]:
-    """Best placement found, its cut and a proven bound, both in blocks each way; ``track`` is what a block counts in
-    the objective where this placement alone makes it."""
-    sizes = [int(n) for n in np.bincount(groups)]
-    ranks = len(groups)
+def place(
+    units: Units, weights: list[int], least: int, options: RunOptions, track: float | None = None
+) -> tuple[Any, int, int]:
+    """Best placement found, its cut and a proven bound, both in blocks each way; ``least`` is a bound known already,
+    ``track`` what a block counts in the objective where this placement alone makes it."""
+    sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     held = most_inside(weights, ranks)
-    most = [int(held[n]) for n in sizes]
-    least = isoperimetric(weights, groups)
-    start = best_placement(groups, np.array(weights), options.seed, 8)
-    value = cut(start, weights)
+    start = best_placement(units, np.array(weights), least, options.seed, 8)
+    value = cut(units, start, weights)
     if track is not None:
         options.progress.note(value * track, least * track)
     if value <= least or ranks > LARGEST or options.out_of_time():
@@ -74,27 +68,21 @@ def place(groups: Any, weights: list[int], options: RunOptions, track: float | N
     if (options.solver or "cpsat") == "cpsat":
         origin = int(np.argmax(start == np.argmax(sizes)))  # moved to position 0, where the model wants the largest
         hint = start[np.arange(ranks) ^ origin]
-        model, at = placement_model.build_cpsat(sizes, weights, most, hint)
+        model, at = placement_model.build_cpsat(units, weights, held, hint)
         result, solver = cpsat.solve(model, replace(options, relative_gap=0.0), track=track)
         if result.has_point:
             best = np.array([solver.value(x) for x in at.values()]).reshape(ranks, -1).argmax(axis=1)
     else:
         with mathprog.building():
-            model = placement_model.build(sizes, weights, most)
+            model = placement_model.build(units, weights, held)
         result = mathprog.solve(model, replace(options, relative_gap=0.0), bounded=True, track=track)
         if result.has_point:
             best = np.array([x.value for x in model.at.values()]).reshape(ranks, -1).argmax(axis=1)
     if result.termination not in ("optimal", "limit"):  # there always is a placement
         raise RuntimeError(result.message or f"the solver says that placements are {result.termination}")
-    found = cut(best, weights)
+    found = cut(units, best, weights)
     if found > value:
         best, found = start, value
     if result.bound is not None:
         least = max(least, math.ceil(result.bound - 1e-6))
     return best, found, min(least, found)
-
-
-def cut(placed: Any, weights: list[int]) -> int:
-    """Weight of the hypercube's edges between positions of different groups."""
-    v = np.arange(len(placed))
-    return sum(int(w) * int(np.sum(placed != placed[v ^ (1 << b)])) for b, w in enumerate(weights)) // 2

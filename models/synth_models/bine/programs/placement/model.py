@@ -1,23 +1,26 @@
 """Hypercube placement as a quadratic assignment, linearised, for Pyomo and CP-SAT: a program file, it solves nothing.
 
-Ranks of one group are interchangeable, so groups are assigned to positions (ours; no counterpart in De Sensi et al.).
+Ranks of one unit are interchangeable, so units are assigned to positions (ours; no counterpart in De Sensi et al.).
+Units are groups, or nodes where bytes between nodes of a group count (:mod:`synth_models.bine.parts.units`).
 
 ====================  =================  =======================  ======
 symbol                code               index set                unit
 ====================  =================  =======================  ======
-a[v,g]                ``at[v, g]``       position, group          0/1
-s[e,g]                ``same[e, g]``     edge (v, bit b), group   0/1
+a[v,g]                ``at[v, g]``       position, unit           0/1
+s[e,g]                ``same[e, g]``     edge (v, bit b), unit    0/1
+S[e,G]                ``together``       edge (v, bit b), group   0/1
 w[b]                  ``weights``        dimension                blocks
-n[g]                  ``sizes``          group                    ranks
-f(n[g])               ``most``           group                    blocks
+n[g]                  ``units.sizes``    unit                     ranks
+f(n)                  ``held``           number of ranks          blocks
+c0, c1, c2            ``units``          inside, near, far        cost of a byte
 ====================  =================  =======================  ======
 
-    maximise sum w[b] s[e,g]  (the objective minimises the cut: total weight minus that)
-    (1) one group       sum_g a[v,g] = 1
-    (2) group size      sum_v a[v,g] = n[g]
-    (3) both ends       s[(u,v),g] <= a[u,g],  s[(u,v),g] <= a[v,g]
-    (4) isoperimetric   sum_e w s[e,g] <= f(n[g])         (strengthening, proven in ``bounds/counting.py``)
-    (5) origin          a[0,largest group] = 1            (symmetry: translations of the hypercube)
+    minimise sum w[b] (c2 - (c2 - c1) S[e] - (c1 - c0) s[e])  with s[e], S[e] summed over units, groups
+    (1) one unit        sum_g a[v,g] = 1
+    (2) unit size       sum_v a[v,g] = n[g]
+    (3) both ends       s[(u,v),g] <= a[u,g],  s[(u,v),g] <= a[v,g],  S[(u,v),G] <= sum of a[u,g], a[v,g] over g in G
+    (4) isoperimetric   sum_e w s[e,g] <= f(n[g]), same for S (strengthening, proven in ``bounds/counting.py``)
+    (5) origin          a[0,largest unit] = 1             (symmetry: translations of the hypercube)
 
 (5) loses nothing: ``v -> v xor u`` maps edges to edges of the same dimension, so any position can be moved to 0.
 """
@@ -31,9 +34,11 @@ import numpy as np
 
 from synth.solvers import cpsat
 from synth.solvers.rows import Row, Term, add_rows, linear, ones
+from synth_models.bine.parts.units import Units
 
 # variables by index: a Pyomo variable or a dictionary of CP-SAT's
 Variables = Any
+Parts = list[list[int]]
 
 
 def edges(ranks: int) -> list[tuple[int, int, int]]:
@@ -41,32 +46,33 @@ def edges(ranks: int) -> list[tuple[int, int, int]]:
     return [(u, u | (1 << b), b) for b in range(ranks.bit_length() - 1) for u in range(ranks) if not u >> b & 1]
 
 
-def one_group(at: Variables, sizes: list[int]) -> list[Row]:
-    """(1): every position is taken by a rank of one group."""
+def one_unit(at: Variables, sizes: list[int]) -> list[Row]:
+    """(1): every position is taken by a rank of one unit."""
     return [(ones(at[v, g] for g in range(len(sizes))), "==", 1) for v in range(sum(sizes))]
 
 
-def group_size(at: Variables, sizes: list[int]) -> list[Row]:
-    """(2): every group takes as many positions as it has ranks."""
+def unit_size(at: Variables, sizes: list[int]) -> list[Row]:
+    """(2): every unit takes as many positions as it has ranks."""
     return [(ones(at[v, g] for v in range(sum(sizes))), "==", size) for g, size in enumerate(sizes)]
 
 
-def both_ends(at: Variables, same: Variables, sizes: list[int]) -> Iterator[tuple[Any, Any]]:
-    """(3): pairs of variables of which the first is at most the second."""
-    for e, (u, v, _) in enumerate(edges(sum(sizes))):
+def both_ends(at: Variables, same: Variables, parts: Parts, ranks: int) -> Iterator[tuple[Any, list[Any]]]:
+    """(3): variables, and the units' at one of the edge's ends of which one must be 1."""
+    for e, (u, v, _) in enumerate(edges(ranks)):
         for end in (u, v):
-            for g in range(len(sizes)):
-                yield same[e, g], at[end, g]
+            for part, inside in enumerate(parts):
+                yield same[e, part], [at[end, g] for g in inside]
 
 
-def isoperimetric(same: Variables, sizes: list[int], weights: list[int], most: list[int]) -> list[Row]:
-    """(4): no group keeps more weight inside than any set of its size can."""
-    return [(kept(same, sizes, weights, g), "<=", most[g]) for g in range(len(sizes))]
+def isoperimetric(same: Variables, parts: Parts, sizes: list[int], weights: list[int], held: Any) -> list[Row]:
+    """(4): no part keeps more weight inside than any set of its size can."""
+    most = [int(held[sum(sizes[g] for g in inside)]) for inside in parts]
+    return [(kept(same, sum(sizes), weights, part), "<=", most[part]) for part in range(len(parts))]
 
 
-def kept(same: Variables, sizes: list[int], weights: list[int], g: int) -> list[Term]:
-    """The weight of the edges inside a group."""
-    return [(weights[b], same[e, g]) for e, (_, _, b) in enumerate(edges(sum(sizes)))]
+def kept(same: Variables, ranks: int, weights: list[int], part: int) -> list[Term]:
+    """The weight of the edges inside a part."""
+    return [(weights[b], same[e, part]) for e, (_, _, b) in enumerate(edges(ranks))]
 
 
 def origin(sizes: list[int]) -> tuple[int, int]:
@@ -74,42 +80,62 @@ def origin(sizes: list[int]) -> tuple[int, int]:
     return 0, int(np.argmax(sizes))
 
 
-def build(sizes: list[int], weights: list[int], most: list[int]) -> Any:
-    """The model for Pyomo; ``most[g]`` is f(n[g])."""
+def levels(units: Units) -> list[tuple[int, Parts]]:
+    """What an edge inside a part saves, and the parts as lists of units: the units alone, and groups of several."""
+    alone = [[g] for g in range(len(units.group))]
+    if not units.nested:
+        return [(units.far - units.inside, alone)]
+    groups = [np.flatnonzero(units.group == g).tolist() for g in range(int(units.group.max()) + 1)]
+    return [(units.near - units.inside, alone), (units.far - units.near, groups)]
+
+
+def farthest(units: Units, weights: list[int]) -> int:
+    """The objective where every edge lies between groups."""
+    return units.far * sum(weights) * len(units.of_rank) // 2
+
+
+def build(units: Units, weights: list[int], held: Any) -> Any:
+    """The model for Pyomo; ``held[n]`` is f(n)."""
     import pyomo.environ as pyo
 
-    ranks, groups = sum(sizes), range(len(sizes))
+    sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = pyo.ConcreteModel()
-    model.at = pyo.Var(range(ranks), groups, domain=pyo.Binary)
-    model.same = pyo.Var(range(len(edges(ranks))), groups, bounds=(0, 1))
-    add_rows(model, "one_group", one_group(model.at, sizes))
-    add_rows(model, "group_size", group_size(model.at, sizes))
-    pairs = both_ends(model.at, model.same, sizes)
-    add_rows(model, "both_ends", [([(1, less), (-1, more)], "<=", 0) for less, more in pairs])
-    add_rows(model, "isoperimetric", isoperimetric(model.same, sizes, weights, most))
+    model.at = pyo.Var(range(ranks), range(len(sizes)), domain=pyo.Binary)
+    add_rows(model, "one_unit", one_unit(model.at, sizes))
+    add_rows(model, "unit_size", unit_size(model.at, sizes))
+    saved: list[Term] = []
+    for name, (saves, parts) in zip(("same", "together"), levels(units), strict=False):
+        same = pyo.Var(range(len(edges(ranks))), range(len(parts)), bounds=(0, 1))
+        model.add_component(name, same)
+        pairs = both_ends(model.at, same, parts, ranks)
+        add_rows(model, f"both_ends_{name}", [([(1, less), *ones(more, -1)], "<=", 0) for less, more in pairs])
+        add_rows(model, f"isoperimetric_{name}", isoperimetric(same, parts, sizes, weights, held))
+        inside = [kept(same, ranks, weights, part) for part in range(len(parts))]
+        saved += [(-saves * weight, variable) for terms in inside for weight, variable in terms]
     model.at[origin(sizes)].fix(1)
-    inside = [(-weight, same) for g in groups for weight, same in kept(model.same, sizes, weights, g)]
-    model.objective = pyo.Objective(expr=sum(weights) * ranks // 2 + linear(inside))
+    model.objective = pyo.Objective(expr=farthest(units, weights) + linear(saved))
     return model
 
 
-def build_cpsat(sizes: list[int], weights: list[int], most: list[int], hint: Any) -> tuple[Any, dict[Any, Any]]:
+def build_cpsat(units: Units, weights: list[int], held: Any, hint: Any) -> tuple[Any, dict[Any, Any]]:
     """The same for CP-SAT with the greedy placement as its hint; (model, variables a[v,g])."""
     from ortools.sat.python import cp_model
 
-    ranks, groups = sum(sizes), range(len(sizes))
+    sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = cp_model.CpModel()
-    at = {(v, g): model.new_bool_var("") for v in range(ranks) for g in groups}
-    same = {(e, g): model.new_bool_var("") for g in groups for e in range(len(edges(ranks)))}
-    for terms, _, _ in one_group(at, sizes):
+    at = {(v, g): model.new_bool_var("") for v in range(ranks) for g in range(len(sizes))}
+    for terms, _, _ in one_unit(at, sizes):
         model.add_exactly_one(variable for _, variable in terms)
     for (v, g), variable in at.items():
         model.add_hint(variable, int(hint[v] == g))
-    cpsat.add_rows(model, group_size(at, sizes))
+    cpsat.add_rows(model, unit_size(at, sizes))
     model.add(at[origin(sizes)] == 1)
-    for less, more in both_ends(at, same, sizes):
-        model.add_implication(less, more)
-    cpsat.add_rows(model, isoperimetric(same, sizes, weights, most))
-    inside = [weight * variable for g in groups for weight, variable in kept(same, sizes, weights, g)]
-    model.minimize(sum(weights) * ranks // 2 - sum(inside))
+    saved = []
+    for saves, parts in levels(units):
+        same = {(e, part): model.new_bool_var("") for part in range(len(parts)) for e in range(len(edges(ranks)))}
+        for less, more in both_ends(at, same, parts, ranks):
+            model.add_bool_or([less.negated(), *more])
+        cpsat.add_rows(model, isoperimetric(same, parts, sizes, weights, held))
+        saved += [saves * w * x for part in range(len(parts)) for w, x in kept(same, ranks, weights, part)]
+    model.minimize(farthest(units, weights) - sum(saved))
     return model, at

@@ -24,9 +24,13 @@ from synth.solvers import mathprog
 from synth_models.bine.bounds.counting import RECEIVE
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts import trees
+from synth_models.bine.parts.matching import matched
 from synth_models.bine.parts.trees import Tree
-from synth_models.bine.parts.weights import receive_blocks
+from synth_models.bine.parts.units import Units, units_of
+from synth_models.bine.parts.weights import receive_cost
 from synth_models.bine.programs.tree import model as flow_model
+from synth_models.bine.programs.tree import on_two_levels
+from synth_models.bine.programs.tree.on_two_levels import best_nested
 from synth_models.bine.solution import join
 
 
@@ -50,26 +54,36 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
         raise UnsupportedError("tree_ilp is for the problem tree")
     asked = options.method.get("rounds")
     volumes = instance.collective in ("scatter", "gather")
-    known: dict[tuple[Any, ...], Flow] = {}
+    known: dict[tuple[Any, ...], Any] = {}
     parts, bound, optimal, counted, build_s, messages = [], [], True, True, 0.0, set()
-    for groups in instance.allocations:
+    for job, groups in enumerate(instance.allocations):
         limit = instance.round_limit(len(groups))
         rounds = min(asked or limit, limit)
         if rounds < (len(groups) - 1).bit_length():
             raise UnsupportedError(f"{len(groups)} ranks cannot be reached in {rounds} rounds")
-        ordered, sizes = canonical(groups, instance.root)
-        key = (*sizes, rounds)
-        if key not in known:
-            alone = instance.block_bytes(len(groups)) if len(instance.allocations) == 1 and not volumes else None
-            known[key] = best_flow(sizes, rounds, volumes, options, alone)
-        flow = known[key]
+        units = units_of(instance, job)
+        if units.nested:
+            key = (*units.key, int(units.of_rank[instance.root]), rounds)
+            if key not in known:
+                known[key] = best_nested(units, key[-2], rounds, volumes, options)
+            flow, base, scale = known[key], 0, 1
+            tree = on_two_levels.decode(units, flow, instance.root) if flow.value is not None else None
+        else:
+            ordered, sizes = canonical(groups, instance.root)
+            base, scale = _prices(units, len(groups), volumes)
+            key = (*sizes, rounds)
+            if key not in known:
+                alone = instance.block_bytes(len(groups)) if len(instance.allocations) == 1 and not volumes else None
+                known[key] = best_flow(sizes, rounds, volumes, options, alone if scale == 1 and not base else None)
+            flow = known[key]
+            tree = decode(groups, ordered, flow, instance.root) if flow.value is not None else None
         build_s += flow.build_s
         messages |= {flow.message} - {None}
-        tree = decode(groups, ordered, flow, instance.root) if flow.value is not None else _fallback(instance, groups)
-        parts.append(trees.on_tree(tree, instance.collective))
+        parts.append(trees.on_tree(tree or _fallback(instance, job), instance.collective))
         optimal &= flow.value is not None and flow.bound >= flow.value
-        counted &= flow.bound <= receive_blocks(instance, groups)
-        bound.append((len(groups), flow.bound))
+        least = base + scale * flow.bound
+        counted &= least <= receive_cost(instance, job)
+        bound.append((len(groups), least))
     narrower = asked is not None and any(asked < instance.round_limit(len(g)) for g in instance.allocations)
     if narrower:
         return Outcome("finished", join(parts), message=f"least for {asked} rounds" if optimal else None)
@@ -79,6 +93,13 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     message = "; ".join(sorted(m for m in messages if m)) or None
     ended: Termination = "optimal" if optimal else "time_limit"
     return Outcome(ended, join(parts), instance.bytes_of(bound), proof, certificate, message, build_s)
+
+
+def _prices(units: Units, ranks: int, volumes: bool) -> tuple[int, int]:
+    """What a flow between groups costs: so much, and so much for every crossing. Raises :class:`UnsupportedError`."""
+    if volumes and units.inside:
+        raise UnsupportedError("tree_ilp scatters and gathers where bytes inside a node cost nothing")
+    return units.inside * (ranks - 1), units.far - units.inside
 
 
 def canonical(groups: npt.NDArray[Any], root: int) -> tuple[list[int], list[int]]:
@@ -149,7 +170,7 @@ def decode(groups: npt.NDArray[Any], ordered: list[int], flow: Flow, root: int) 
             pairs = [(g, g, d) for g in range(len(ordered)) for _ in range(flow.inside[g, d, t])]
             if d + step < levels:
                 arrive = flow.entering[:, d + step, t]
-                pairs += [(g, h, d + step) for g, h in _matched(list(flow.leaving[:, d, t]), list(arrive))]
+                pairs += [(g, h, d + step) for g, h in matched(list(flow.leaving[:, d, t]), list(arrive))]
             for g, h, below in pairs:
                 sender, receiver = free[g, d].pop(), waiting[h].pop()
                 parent[receiver], when[receiver] = sender, t
@@ -157,29 +178,10 @@ def decode(groups: npt.NDArray[Any], ordered: list[int], flow: Flow, root: int) 
     return Tree(root, parent, when)
 
 
-def _matched(leave: list[int], arrive: list[int]) -> list[tuple[int, int]]:
-    """Pairs of different groups using up all departures and arrivals.
-
-    Taking the group with most left to do and its busiest possible partner keeps ``leave + arrive <= total`` for every
-    group (two groups can be tight at once, and then they are each other's partners), so it never gets stuck.
-    """
-    pairs = []
-    groups = range(len(leave))
-    while sum(leave):
-        a = max(groups, key=lambda g: leave[g] + arrive[g])
-        out = leave[a] > 0
-        left = arrive if out else leave
-        b = max((g for g in groups if g != a and left[g] > 0), key=lambda g: leave[g] + arrive[g])
-        source, target = (a, b) if out else (b, a)
-        leave[source] -= 1
-        arrive[target] -= 1
-        pairs.append((source, target))
-    return pairs
-
-
-def _fallback(instance: BineInstance, groups: npt.NDArray[Any]) -> Tree:
-    """The published tree with fewest crossings on this job."""
+def _fallback(instance: BineInstance, job: int) -> Tree:
+    """The published tree with the cheapest messages on this job."""
+    ranks = len(instance.allocations[job])
     shapes, orders = (trees.bine, trees.binomial), ("halving", "doubling")
-    candidates = [make(len(groups), instance.root, order) for make in shapes for order in orders]
-    child = np.arange(len(groups)) != instance.root
-    return min(candidates, key=lambda tree: int(np.sum(groups[child] != groups[tree.parent[child]])))
+    candidates = [make(ranks, instance.root, order) for make in shapes for order in orders]
+    child = np.flatnonzero(np.arange(ranks) != instance.root)
+    return min(candidates, key=lambda tree: int(instance.crossings(job, child, tree.parent[child]).sum()))
