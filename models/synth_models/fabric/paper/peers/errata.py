@@ -92,7 +92,11 @@ def _ended_early(page: Reproduction, found: Results) -> None:
     for row in found.rows:
         record = row.ours.records.get(f"epochs-{row.printed.mode.lower()}")
         facts = {} if record is None else record["verified"]["facts"]
-        if record is not None and row.printed.size == "1GB" and facts.get("epochs", row.printed.epochs) < row.printed.epochs:
+        if (
+            record is not None
+            and row.printed.size == "1GB"
+            and facts.get("epochs", row.printed.epochs) < row.printed.epochs
+        ):
             proof = "the fewest" if facts["epochs"] == facts.get("epochs_least") else "open whether fewer"
             told.append(
                 f"{_what(row)}: {row.printed.epochs} epochs after {row.printed.gurobi_s:.0f} s, ours {facts['epochs']} "

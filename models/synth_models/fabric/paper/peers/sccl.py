@@ -1,8 +1,8 @@
 """SCCL's questions on a DGX-1: is there a plan of S steps, R rounds, C chunks, and do more chunks fit?
 
-Two chunks a round over the links of 50 GB/s, one over those of 25: chunks of a block, for an alltoall of all that a rank
-sends. Z3's seconds are those of SCCL's documentation and of its users' threads (rows of ``published`` in the data); the
-second list there are cases to try, without printed seconds.
+Two chunks a round over the links of 50 GB/s, one over those of 25: chunks of a block, for an alltoall of all that a
+rank sends. Z3's seconds are those of SCCL's documentation and of its users' threads (rows of ``published`` in the
+data); the second list there are cases to try, without printed seconds.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def table(page: Reproduction) -> None:
 
 def _ring(page: Reproduction) -> None:
     """What a user asked: an allreduce on a ring of five, for which the search never ended."""
-    instance = made(network="ring", nodes="5", bandwidth="1e9", latency="0", collective="allreduce", bytes=str(5 * 1024))
+    instance = made(
+        network="ring", nodes="5", bandwidth="1e9", latency="0", collective="allreduce", bytes=str(5 * 1024)
+    )
     record = _asked(page, instance, {"chunks": "1"})
     page.note(f"Allreduce on a ring of 5 (msccl-tools#47, endless there), one chunk: {record['message']}; "
               f"{record.run_s:.2f} s.")  # fmt: skip

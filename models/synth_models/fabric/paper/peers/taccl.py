@@ -10,7 +10,7 @@ from synth.errors import InputError
 from synth.quantities import percent
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.paper.peers.runs import Found, positive, solved
-from synth_models.fabric.paper.peers.teccl import EQUAL, SIZES, instance_of
+from synth_models.fabric.paper.peers.teccl import EQUAL, QUICK, SIZES, instance_of
 
 RESULTS = "peers/taccl-ndv2-2chassis.csv"
 MACHINE = "teccl-ndv2-2-16"
@@ -35,7 +35,7 @@ def results(page: Reproduction) -> dict[tuple[str, str], tuple[float, Found]]:
             seconds = positive(line["solver_s"]) if line["solver_s"] else None
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"line {number} is no result of TACCL: {error}", str(path)) from None
-        if page.quick and size not in ("64KB", "1GB"):
+        if page.quick and size not in QUICK:
             continue
         ours = solved(page, instance_of(MACHINE, collective, GPUS * chunk), "ndv2-2-16")
         if printed is not None:
