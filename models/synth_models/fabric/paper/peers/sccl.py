@@ -23,7 +23,7 @@ from synth_models.fabric.paper.peers.runs import made, positive
 
 RESULTS = "peers/sccl-dgx1.json"
 BYTES = 322_560  # 8 ranks x 40320: every number of chunks asked for cuts blocks evenly, or nearly
-LIMIT = 30.0
+LIMIT = 15.0
 PART = "sccl"
 COLLECTIVES = {
     "Allgather": "allgather", "Reducescatter": "reduce_scatter", "Allreduce": "allreduce", "Broadcast": "broadcast",
