@@ -22,7 +22,9 @@ from synth_models.fabric.paper.peers.runs import Found, changed, made
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published" / "peers"
 DATA = ROOT.parent / "shared" / "data"
-HEADER = "topology,chassis,collective,mode,size,epoch_s,expected_epoch_s,epochs,finish_us,algbw_GBps,solver_s,flows,file\n"
+HEADER = (
+    "topology,chassis,collective,mode,size,epoch_s,expected_epoch_s,epochs,finish_us,algbw_GBps,solver_s,flows,file\n"
+)
 SLOW = "NDv2,2,AlltoAll,Slow,1GB,0.005,0.005,59,295000.0,3.2,471.1,0,a\n"
 FAST = "NDv2,2,AlltoAll,Fast,1GB,0.00125,0.00125,227,283750.0,3.3,1481.8,0,b\n"
 EARLY = "DGX2,2,AllGather,Fast_Early_Stop,1KB,2e-09,2e-09,2006,4.012,0.5,1388.12,992,c\n"
