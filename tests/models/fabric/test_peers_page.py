@@ -1,4 +1,4 @@
-"""The page of the peers: what is read from their files, the instances made of it, its computations, and what is published."""
+"""The page of the peers: what is read of their files, the instances of it, its computations, what is published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import synth
 from synth.errors import InputError
 from synth.family import get_family, reproduced
 from synth.reproduction.collect import Reproduction
