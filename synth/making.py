@@ -77,11 +77,13 @@ NotNegative = Annotated[float, Field(ge=0)]
 class Keys(BaseModel):
     """What ``synth make`` takes for one family: a field a key, its ``description`` the help (with the unit).
 
-    ``examples`` are whole parameter lists, one for each kind of source.
+    ``examples`` are whole parameter lists, one for each kind of source. ``machine_key`` is the key that takes a machine
+    which ``synth import`` has read (the data of a machine file, :mod:`synth.exchange.machines.file`), if there is one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     examples: ClassVar[tuple[str, ...]] = ()
+    machine_key: ClassVar[str | None] = None
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     name: str | None = Field(None, description="name of the instance (default: made from the keys)")

@@ -9,9 +9,10 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -64,12 +65,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot store {type(value).__name__} in a record")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file such that at any moment either the old one or the new one is there. Raises ``OSError``."""
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose bytes become the file when the block ends, and never do when it raises: at any moment either the
+    old file or the new one is there. Raises ``OSError``."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o644)
@@ -77,6 +80,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file such that at any moment either the old one or the new one is there. Raises ``OSError``."""
+    with replacing(path) as stream:
+        stream.write(content)
 
 
 def remove_leftovers(path: Path) -> None:

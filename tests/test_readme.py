@@ -64,6 +64,7 @@ def _natural(item: tuple[str, object]) -> list[object]:
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
+PAGES += ["synth/exchange/machines/README.md"]
 
 
 def readme(page: str = "README.md") -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -20,16 +21,32 @@ LONGEST = 200  # characters of one value of a certificate that are shown
 
 
 def check(
-    paths: list[Path] = typer.Argument(..., metavar="RECORD…", help="Records, collections (records.jsonl), folders."),
+    paths: list[Path] = typer.Argument(
+        ..., metavar="RECORD…", help="Records, collections (records.jsonl), folders; MSCCL XML, MSCCL++ plans (JSON)."
+    ),
     summary: bool = typer.Option(False, "--summary", help="Only what fails and the closing line."),
+    collective: str = typer.Option(None, "--collective", help="What an algorithm must do, whatever its file says."),
+    executor: str = typer.Option(
+        None, "--executor", help="Whose limits an algorithm must keep: azure, msccl, mscclpp."
+    ),
 ) -> None:
     """Compare all that records state with what can be computed again: replay their solutions from the instance files
     alone, verify their bounds' certificates. Says what could not be verified. Exit code 1 if a record states what is
-    false."""
+    false.
+
+    An algorithm (MSCCL XML, MSCCL++ plan), whoever made it, is replayed over all orders in which it may run: messages
+    match, nothing waits for itself, no two accesses race, nothing is read unwritten, every output is complete."""
     from synth.api import check as check_record
     from synth.errors import InputError
+    from synth.exchange.checking import is_algorithm
     from synth.results import read_all
 
+    algorithms = [path for path in paths if is_algorithm(path)]
+    if algorithms:
+        _check_algorithms(algorithms, collective, executor, summary, last=len(algorithms) == len(paths))
+        paths = [path for path in paths if path not in algorithms]
+    elif collective or executor:
+        raise InputError("--collective and --executor go with an algorithm: MSCCL XML or an MSCCL++ plan")
     count: Counter[str] = Counter()
     for record in read_all(paths):
         try:
@@ -55,6 +72,42 @@ def check(
     console.print(_count_in_words(count), markup=False, soft_wrap=True)
     if count["failed"] or count["unreadable"]:
         raise typer.Exit(1 if count["failed"] else 2)
+
+
+def _check_algorithms(
+    paths: list[Path], collective: str | None, executor: str | None, summary: bool, last: bool
+) -> None:
+    """Check algorithms; ends the command where one fails, or after the ``last`` file of it."""
+    from synth.errors import InputError
+    from synth.exchange.checking import check_file
+
+    failed = unreadable = 0
+    for path in paths:
+        try:
+            found = check_file(path, collective, executor)
+        except InputError as error:
+            unreadable += 1
+            for line in str(error).splitlines():
+                errors.print(f"synth: {line}", markup=False, soft_wrap=True)
+            continue
+        failed += bool(found.faults)
+        if found.faults:
+            lines = str(InputError(found.faults)).splitlines()
+            console.print(f"FAILED {path}: {found.summary}", markup=False, soft_wrap=True)
+            console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
+        elif not summary:
+            words = "\n".join((f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes)))
+            console.print(words, markup=False, soft_wrap=True)
+    good = len(paths) - failed - unreadable
+    hold = "1 algorithm holds" if good == 1 else f"{good} algorithms hold"
+    words = f"{hold}: no deadlock, no race, every output complete in every order they may run in"
+    words += f"; {failed} FAILED" if failed else ""
+    words += f"; {unreadable} could not be read" if unreadable else ""
+    console.print(f"{words}.", markup=False, soft_wrap=True)
+    if failed or unreadable:
+        raise typer.Exit(1 if failed else 2)
+    if last:
+        raise typer.Exit()
 
 
 def _checked(record: Record, verdict: Verdict) -> str:
@@ -106,7 +159,7 @@ def pack(
 
 
 def show(
-    path: Path = typer.Argument(..., metavar="RECORD", help="A record."),
+    path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML)."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
     csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
@@ -118,6 +171,9 @@ def show(
 
     if flows and not csv:
         raise InputError("--flows goes with --csv")
+    if path.suffix.lower() == ".xml":
+        _show_algorithm(path, plot, csv)
+        return
     record = records.read(path)
     family = get_family(record["family"])
     if csv:
@@ -127,20 +183,49 @@ def show(
         load(target)(record.find_instance(), record.solution()).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
-        if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(plot))
-        figure = record.plot()
-        try:
-            figure.savefig(plot, dpi=150)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(plot)) from None
-        console.print(f"{plot} written", markup=False, soft_wrap=True)
+        _draw(record.plot, plot)
         return
     text = record.describe() if record["kind"] != "bound" and record.packed else None
     _print_summary(record)
     if text is not None:
         console.print(text, markup=False, soft_wrap=True)
         console.print(f"the whole solution as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+
+
+def _draw(figure: Callable[[], Any], path: Path) -> None:
+    from synth.errors import InputError
+
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(path))
+    drawn = figure()
+    try:
+        drawn.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+    console.print(f"{path} written", markup=False, soft_wrap=True)
+
+
+def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
+    """An algorithm as a table of its steps, as a picture, or in words with what is wrong with it."""
+    from synth.errors import InputError
+    from synth.exchange import msccl_xml, validity
+    from synth.exchange.checking import describe
+    from synth.exchange.views import plot, table
+
+    read = msccl_xml.read(path)
+    verdict = validity.check(read.algorithm)
+    if csv:
+        table(read.algorithm, verdict.level).to_csv(sys.stdout, index=False)
+        return
+    if drawing is not None:
+        if not len(verdict.level):
+            raise InputError(verdict.faults, str(path))
+        _draw(lambda: plot(read.algorithm, verdict.level, f"{path.name}: {read.algorithm.collective}"), drawing)
+        return
+    console.print(f"{path}: {describe(read, verdict)}", markup=False, soft_wrap=True)
+    for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():
+        console.print(f"  fault: {line}", markup=False, soft_wrap=True)
+    console.print(f"its steps as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
 
 
 def _print_summary(record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from synth.cli import batch, catalogue, inspect, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
 from synth.errors import InputError, abridged
 
 app = typer.Typer(
@@ -23,11 +23,13 @@ app.command("families")(catalogue.families)
 app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
 app.command("make", cls=make.WithKeys)(make.make)
+app.command("import", cls=importing.WithFormats)(importing.import_)
 app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
+app.command("export")(export.export)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

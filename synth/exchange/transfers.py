@@ -5,7 +5,8 @@ A family names the function that makes it (``Family.transfers``); nothing here k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,8 @@ class Transfers:
     but for a part that no piece moves. ``piece``, ``src``, ``dst``, ``adds``: shape (transfers,), in an order in which
     every transfer comes after all it needs; with ``adds`` the receiver adds what it gets to its own partial sum,
     otherwise it stores a copy. ``start_s``, ``end_s``: when each begins and has arrived, in seconds, shape (transfers,)
-    (timesteps counted as seconds where a family has no clock); only their order matters to an executor.
+    (timesteps counted as seconds where a family has no clock); only their order matters to an executor: what is sent
+    is what has arrived by ``start_s``, so two ranks that add their sums to each other's at once each get the other's.
     ``channel_hint``: which of several parallel links or trees a transfer belongs to, shape (transfers,), -1 for none.
     """
 
@@ -48,3 +50,47 @@ class Transfers:
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
     channel_hint: IntArray
+
+    def taken(self, rows: Any) -> Transfers:
+        """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
+        names = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, **columns)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether sums are formed, so that every rank begins with a contribution to every part."""
+        return self.collective in REDUCING
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the data."""
+        return parts_of(self.collective, self.ranks)
+
+
+REDUCING = ("reduce_scatter", "allreduce", "reduce")
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+def parts_of(collective: str, ranks: int) -> int:
+    """Number of parts: one, a part a rank, or a part an ordered pair."""
+    if collective in ("broadcast", "reduce", "allreduce"):
+        return 1
+    return ranks * ranks if collective == "alltoall" else ranks
+
+
+def in_order(transfers: Transfers) -> Transfers:
+    """The same, by start, then end, then place; every transfer then comes after all it needs, if none takes no time."""
+    return transfers.taken(np.lexsort((transfers.end_s, transfers.start_s)))
+
+
+def seconds(ticks_per_s: int, *ticks: IntArray) -> list[npt.NDArray[np.float64]]:
+    """Ticks as seconds, rounded, but different ones kept different and in order (2^53 of them have no float each)."""
+    values, inverse = np.unique(np.concatenate(ticks), return_inverse=True)
+    found: Any = values / ticks_per_s
+    for k in (np.flatnonzero(found[1:] <= found[:-1]) + 1).tolist():
+        while k < len(found) and found[k] <= found[k - 1]:
+            found[k] = np.nextafter(found[k - 1], np.inf)
+            k += 1
+    ends = np.cumsum([len(one) for one in ticks])[:-1]
+    return list(np.split(found[inverse.reshape(-1)], ends))

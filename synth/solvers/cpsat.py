@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from synth.options import RunOptions
+from synth.solvers import writing
 from synth.solvers.catalogue import require
 from synth.solvers.rows import Row
 from synth.solvers.status import SolverResult, SolverTermination
@@ -37,6 +38,7 @@ def solve(
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
+    writing.offer("cpsat", model)
     started = time.monotonic()
     limit = options.remaining()
     if limit == 0.0:

@@ -13,6 +13,7 @@ from typing import Any
 
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
+from synth.solvers import writing
 from synth.solvers.catalogue import require
 from synth.solvers.logs import note_log
 from synth.solvers.status import SolverResult, SolverTermination
@@ -95,6 +96,7 @@ def _call(interface: str, model: Any, options: RunOptions, words: dict[str, Any]
 
     from synth.solvers.guarded import INTERFACES, ModelError
 
+    writing.offer("pyomo", model)
     started = time.monotonic()
     limit = options.remaining()
     if limit == 0.0:

@@ -28,7 +28,14 @@ FAMILY = Family(
     title="Bine trees: traffic of collectives on global links",
     citation="De Sensi et al.: Bine Trees: Enhancing Collective Operations by Optimizing Communication Locality",
     objective=Objective("bytes on global links", "bytes"),
-    **rooms("synth_models.bine", "BineInstance", "BineKeys", "check_messages", suited="instance:suited"),
+    **rooms(
+        "synth_models.bine",
+        "BineInstance",
+        "BineKeys",
+        "check_messages",
+        suited="instance:suited",
+        transfers="views.transfers:transfers",
+    ),
     published=("bine",),
     default_methods=(
         *("bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket"),

@@ -12,6 +12,9 @@ from pydantic import BeforeValidator, Field
 
 from synth.csvfile import typed_rows
 from synth.errors import Fault, InputError
+from synth.exchange.machines.completing import missing
+from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
+from synth.exchange.machines.machine import Machine as ReadMachine
 from synth.instance import Part
 from synth.making import Count, Flag, Listed, Positive, Size
 from synth.network.keys import NetworkKeys, links_of
@@ -28,6 +31,16 @@ _ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies
 _COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
 
 
+def _raw_machine(value: Any) -> Any:
+    """What the readers of topology formats return, as a machine file holds it."""
+    if not isinstance(value, ReadMachine):
+        return value
+    unknown = missing(value)
+    if unknown:
+        raise ValueError("; ".join(map(str, unknown)))
+    return as_raw(value)
+
+
 class FabricKeys(NetworkKeys):
     """The machine, the collective and its size.
 
@@ -36,6 +49,7 @@ class FabricKeys(NetworkKeys):
     """
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
+    machine_key: ClassVar[str | None] = "machine"
     OF_SHAPE: ClassVar[tuple[str, ...]] = (
         *(key for key in NetworkKeys.OF_SHAPE if key != "rings"),
         *("leaves", "hosts", "spines", "groups", "routers", "uplink_bandwidth", "global_bandwidth"),
@@ -46,9 +60,14 @@ class FabricKeys(NetworkKeys):
         "machine=dgx-a100 boxes=2 collective=allgather bytes=1GiB",
         "network=fat_tree leaves=4 hosts=8 spines=2 collective=alltoall bytes=64MiB",
         "links=my-links.csv switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
+        "machine=imported.json collective=allgather bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
     )
-    machine: str | None = Field(None, description=f"one of {', '.join(machine_names())}")
+    machine: Annotated[str | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
+        None,
+        description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`; from Python also what "
+        "synth.exchange.machines.formats.read has read",
+    )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
     links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
         None,
@@ -102,11 +121,14 @@ class FabricKeys(NetworkKeys):
             if "network" not in values and "links" not in values:
                 faults = [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
         else:
-            own = ("network", "links", *cls.OF_NETWORK)
+            imported = _is_imported(values["machine"])
+            own = ("network", "links", *cls.OF_NETWORK, *(["boxes"] if imported else []))
             faults = [Fault(key, "has no meaning with machine", values[key], True) for key in own if key in values]
-            if values["machine"] not in machine_names():
+            if imported:
+                faults += _guarded(lambda: _imported(values["machine"]))
+            elif values["machine"] not in machine_names():
                 known = ", ".join(machine_names())
-                faults.append(Fault("machine", f"unknown; one of {known}", values["machine"], True))
+                faults.append(Fault("machine", f"unknown; one of {known}, or FILE.json", values["machine"], True))
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         for key in ("switches", "ranks"):
@@ -129,6 +151,8 @@ class FabricKeys(NetworkKeys):
     def raw_network(self) -> dict[str, Any]:
         """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
         if self.machine is not None:
+            if _is_imported(self.machine):
+                return dict(_imported(self.machine)["network"])
             return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1}
         raw = _links(self.links) if isinstance(self.links, Path) else super().raw_network()
         if self.switches is not None:
@@ -154,7 +178,20 @@ def make(keys: FabricKeys) -> FabricInstance:
     raw["switching"] = _switching(keys)
     if keys.failed is not None:
         raw["failed"] = _failed(keys.failed, network)
+    if _is_imported(keys.machine):
+        own = [word for word in keys.command.split() if not word.startswith("machine=")]
+        raw["source"] = f"{provenance(_imported(keys.machine))}. {' '.join(own)}"
     return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), **raw)
+
+
+def _is_imported(machine: Any) -> bool:
+    """Whether it is a machine that ``synth import`` has read: its file or, from the command itself, its data."""
+    return isinstance(machine, dict) or (isinstance(machine, str) and machine.endswith(".json"))
+
+
+def _imported(machine: Any) -> dict[str, Any]:
+    """The data of such a machine. Raises :class:`InputError`."""
+    return checked(machine, "machine") if isinstance(machine, dict) else read_machine_file(Path(machine))
 
 
 def _switching(keys: FabricKeys) -> dict[str, Any]:
@@ -162,15 +199,22 @@ def _switching(keys: FabricKeys) -> dict[str, Any]:
     return {"mode": mode} | {key: getattr(keys, key) for key in _PLAIN if key in keys.given}
 
 
-def _mode(machine: str | None, switching: str | None) -> str | None:
+def _mode(machine: Any, switching: str | None) -> str | None:
     """How the switches forward; None for a machine that nobody knows."""
     if switching is not None or machine is None:
         return switching or "cut_through"
+    if _is_imported(machine):
+        try:
+            return str(_imported(machine)["switching"])
+        except InputError:
+            return None
     return machine_file(machine).switching if machine in machine_names() else None
 
 
 def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
-    if keys.machine is not None:
+    if _is_imported(keys.machine):
+        place = re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
+    elif isinstance(keys.machine, str):
         place = keys.machine + (f"-x{keys.boxes}" if keys.boxes and keys.boxes > 1 else "")
     elif network["kind"] == "links":
         place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, Path) else "links").strip("-")

@@ -31,6 +31,7 @@ FAMILY = Family(
         "check_schedule",
         suited="references.suited:suited",
         flow_table="solution:flow_table",
+        transfers="views.transfers:transfers",
     ),
     published=("dp_k",),
     default_methods=(

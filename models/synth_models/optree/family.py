@@ -30,7 +30,8 @@ FAMILY = Family(
     title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring",
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
-    **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution"),
+    **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
+            transfers="views.transfers:transfers"),
     published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

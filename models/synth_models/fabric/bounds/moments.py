@@ -5,7 +5,8 @@ can leave again at t + a, so time falls into the bins [k a, k a + x) and [k a + 
 constant in every bin loses nothing. For each demand (block b from s to t) let f be a flow over time of all its bytes,
 and g what a block puts on an arc in a bin:
 
-    minimise x:  f_bst(arc, bin) <= g_b(arc, bin),   sum over b and arcs of a link of g_b <= bandwidth * length of the bin.
+    minimise x:  f_bst(arc, bin) <= g_b(arc, bin),
+                 sum over b and arcs of a link of g_b <= bandwidth * length of the bin.
 
 Every schedule gives such flows (what brings a byte to t is a chain of transfers), so x is a bound; what the flows of a
 block share is counted once, however they are joined to trees or sums. That is the cut relaxation of packing trees over
@@ -32,7 +33,8 @@ from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.parts.collective import EVERYONE
 
-MOST_COLUMNS = 20_000  # of the linear program: about a second
+_linprog: Any = linprog  # its published types reject sparse matrices
+MOST_COLUMNS = 30_000  # of the linear program: about a second
 MOST_HOPS = 24  # latencies within the bound
 FINER = 2**20  # ticks a tick of latency
 WEIGHTS = 2**20  # whole numbers for the dual's prices
@@ -136,8 +138,8 @@ def _within(links: Links, arcs: Arcs, demands: list[Demand], hops: int) -> Prove
 
 
 class FlowsOverTime:
-    """The linear program for T = hops * a + x with 0 <= x <= a. Bin 2k is [k a, k a + x), bin 2k + 1 what is left of the
-    latency; what is sent in bin i arrives in bin i + 2; the last bin in which anything arrives is 2 * hops.
+    """The linear program for T = hops * a + x with 0 <= x <= a. Bin 2k is [k a, k a + x), bin 2k + 1 what is left of
+    the latency; what is sent in bin i arrives in bin i + 2; the last bin in which anything arrives is 2 * hops.
 
     Columns: x in latencies, then g (block, arc, bin), then f and the stores, demand by demand; bytes in those of the
     largest block.
@@ -209,7 +211,7 @@ class FlowsOverTime:
         balance = -np.array(level)
         cost = np.zeros(columns)
         cost[0] = 1.0
-        found = linprog(
+        found = _linprog(
             cost, _matrix(above, rows, columns), np.concatenate(right), _matrix(equal, len(level), columns), balance,
             [(0.0, 1.0)] + [(0.0, None)] * (columns - 1), method="highs",
         )  # fmt: skip
@@ -312,6 +314,6 @@ class Certified:
     def _words(self) -> str:
         pairs = {(demand.source, demand.target) for demand, _, _ in self.rows}
         return (
-            f"moments: {len(self.rows)} cuts that move with time between {len(pairs)} pairs of ranks, each of which every "
-            "byte has to cross"
+            f"moments: {len(self.rows)} cuts that move with time between {len(pairs)} pairs of ranks, each of which "
+            "every byte has to cross"
         )

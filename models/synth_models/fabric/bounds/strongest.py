@@ -2,10 +2,10 @@
 
 Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
-(:mod:`synth_models.fabric.bounds.gossip`), and direct and relayed deliveries of short messages
-(:mod:`synth_models.fabric.bounds.deliveries`), flows over time (:mod:`synth_models.fabric.bounds.moments`): each is tried where it says something, every one starts from what the
-ones before have proven, and the best is handed over with its certificate, which the check verifies with code of its
-own.
+(:mod:`synth_models.fabric.bounds.gossip`), direct and relayed deliveries of short messages
+(:mod:`synth_models.fabric.bounds.deliveries`), and flows over time (:mod:`synth_models.fabric.bounds.moments`): each
+is tried where it says something, every one starts from what the ones before have proven, and the best is handed over
+with its certificate, which the check verifies with code of its own.
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
         if argument == "nothing":
             return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
         needed, capacity = ARGUMENTS[argument](instance, certificate)
+        carried = capacity.until(Fraction(stated))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         return [f"the certificate is broken: {error}"]
     if needed <= 0:
         return [f"nothing needs what the certificate's links carry ({argument})"]
-    carried = capacity.until(Fraction(stated))
     if carried > needed:
         return [
             f"the certificate ({argument}) does not prove {stated:.17g} s: until then its links carry "

@@ -24,13 +24,16 @@ least the shortest distance in steps under its own table, waiting being free. A 
 crossing pays the sum of their tables, so a link's price is this sum, and over the blocks the greatest. The links then
 earn at most sum of r_s K_s, K_s being the worth of all links in step s, which is greatest if one step is long. This is
 the dual of the program in which chunks may be cut at will.
+
+``lengths``: the same with tables of their own for every way to cut R rounds into S steps, as steps have whole lengths.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -41,7 +44,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.parts.exact import exact
 
-ARGUMENTS = ("hops", "paths", "parts", "timed")
+ARGUMENTS = ("hops", "paths", "parts", "timed", "lengths")
+MOST_CASES = 1000
 MOST_PRICES = 2**22
 MOST_STEPS = 10_000
 MOST_CHUNKS = 2**31 - 1
@@ -108,10 +112,11 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
         one = np.ones(len(fabric.tail), dtype=np.int64)
         farthest = max(_farthest(fabric, one, origins, goals) for origins, goals in ways)
         return None if farthest > steps else f"no goal is farther than {farthest} links"
-    if argument == "timed":
-        needed, carried = _timed(instance, fabric, certificate, capacity, steps, rounds)
-        needed *= copies
-        return None if needed > carried else f"its links carry {carried}, and only {needed} have to pass them (timed)"
+    if argument in ("timed", "lengths"):
+        for needed, carried in _timed(instance, fabric, certificate, question, argument == "lengths"):
+            if needed <= carried:
+                return f"its links carry {carried}, and only {needed} have to pass them ({argument})"
+        return None
     price, pays = _priced(instance, fabric, certificate, ways)
     served = [way for way, pay in zip(ways, pays, strict=True) if pay]
     needed = copies * sum(pays)
@@ -122,7 +127,7 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
 def rounds_a_chunk(instance: FabricInstance, certificate: Mapping[str, Any]) -> Fraction:
     """The rounds that a chunk (as SCCL counts) costs at least in any number of steps, by ``paths`` or ``parts``; 0 for
     the others. Raises ``ValueError`` on what is no proof."""
-    if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed"):
+    if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed", "lengths"):
         return Fraction(0)
     price, pays = _priced(instance, Fabric(instance), certificate, list(_ways(instance)))
     unit = len(instance.members) if instance.collective == "alltoall" else 1
@@ -197,30 +202,59 @@ def _timed(
     instance: FabricInstance,
     fabric: Fabric,
     certificate: Mapping[str, Any],
-    capacity: list[int],
-    steps: int,
-    rounds: int,
-) -> tuple[int, int]:
-    """What one chunk of every block pays, and what the links earn."""
+    question: Question,
+    each: bool,
+) -> list[tuple[int, int]]:
+    """What chunks pay and what the links earn, both ways round: in the one case of all lengths of the steps, or with
+    ``each`` in every one of them."""
+    steps, rounds, chunks = question
+    cases = math.comb(rounds - 1, steps - 1) if each else 1
+    if cases > MOST_CASES:
+        raise ValueError(f"{steps} steps can be cut from {rounds} rounds in more than {MOST_CASES} ways")
     ways = [(b, u, v) for b, (origins, goals) in enumerate(_ways(instance)) for u in origins for v in goals if u != v]
     price = untrusted.whole_numbers(certificate, "price", 0, HIGHEST_PRICE, (None, len(fabric.tail), steps))
-    if max(price.size, len(instance.blocks) * len(fabric.tail) * steps) > MOST_PRICES or not len(price):
+    if max(price.size, len(instance.blocks) * len(fabric.tail) * steps) > MOST_PRICES:
         raise ValueError(f"{price.size} prices")
-    of = untrusted.whole_numbers(certificate, "of", 0, len(price) - 1, (len(ways),))
+    tables, left = divmod(len(price), cases)
+    if left or not tables:
+        raise ValueError(f"{len(price)} tables of prices for {cases} cases")
+    of = untrusted.whole_numbers(certificate, "of", 0, tables - 1, (len(ways),)).tolist()
+    capacity = np.array(capacities(instance), dtype=np.int64)
+    copies = chunks_of_a_block(instance, chunks)
+    found = []
+    for case, lengths in enumerate(_lengths(steps, rounds) if each else [None]):
+        pays, worth = _pays_and_worth(instance, fabric, ways, of, price[case * tables : (case + 1) * tables])
+        earned = [untrusted.exact_dot(worth[:, s], capacity) for s in range(steps)]
+        if lengths is None:
+            found.append((copies * pays, sum(earned) + (rounds - steps) * max(earned)))
+        else:
+            found.append((copies * pays, sum(n * amount for n, amount in zip(lengths, earned, strict=True))))
+    return found
+
+
+def _lengths(steps: int, rounds: int) -> Iterator[tuple[int, ...]]:
+    """All ways to cut the rounds into steps of one or more, in lexicographic order of where they are cut."""
+    for cuts in combinations(range(1, rounds), steps - 1):
+        yield tuple(b - a for a, b in zip((0, *cuts), (*cuts, rounds), strict=True))
+
+
+def _pays_and_worth(
+    instance: FabricInstance, fabric: Fabric, ways: list[tuple[int, int, int]], of: list[int], price: IntArray
+) -> tuple[int, IntArray]:
+    """What one chunk of every block pays, and the price of every link in every step."""
     distance: dict[tuple[int, int], IntArray] = {}
     pays = 0
     own = np.zeros((len(instance.blocks), *price.shape[1:]), dtype=np.int64)
-    for (b, u, v), table in zip(ways, of.tolist(), strict=True):
+    for (b, u, v), table in zip(ways, of, strict=True):
         if (table, u) not in distance:
             distance[table, u] = _in_steps(fabric, u, price[table])
         far = int(distance[table, u][v])
         if far >= NEVER:
-            raise ValueError(f"rank {v} is more than {steps} links from rank {u}: that is the argument hops")
+            raise ValueError(f"rank {v} is too many links from rank {u}: that is the argument hops")
         pays += far
         own[b] += price[table]
-    worth = own.max(axis=0)
-    earned = [untrusted.exact_dot(worth[:, s], np.array(capacity)) for s in range(steps)]
-    return pays, sum(earned) + (rounds - steps) * max(earned)
+    worth: IntArray = own.max(axis=0)
+    return pays, worth
 
 
 def _in_steps(fabric: Fabric, origin: int, price: IntArray) -> IntArray:

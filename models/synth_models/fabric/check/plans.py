@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from synth.family import Verdict
-from synth_models.fabric.check import steps
+from synth_models.fabric.check import epochs, steps
 from synth_models.fabric.check.cutting import check_cutting
-from synth_models.fabric.check.epochs import check_epochs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 
 PLANS: dict[str, Callable[[FabricInstance, Schedule], Verdict]] = {
+    "epochs": epochs.check_epochs,
     "cutting": check_cutting,
-    "epochs": check_epochs,
     "steps": steps.check_plan,
 }
 """By ``kind``: the check of the plan, whose verdict has no value, its facts (what was counted) and its faults; raises

@@ -27,8 +27,8 @@ from synth_models.fabric.solution import Schedule
 MOST_SENDS = 2**24
 MOST_ROUNDS = 2**31 - 1
 MOST_FAULTS = 10
-SOLVER, HOPS, PATHS, PARTS, TIMED = range(5)
-_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts", TIMED: "timed"}
+SOLVER, HOPS, PATHS, PARTS, TIMED, LENGTHS = range(6)
+_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts", TIMED: "timed", LENGTHS: "lengths"}
 
 Held = dict[tuple[int, int], int]
 """By (piece, rank): the contributions that the rank holds, as bits; 1 for what is no sum."""
@@ -63,6 +63,8 @@ def _plan_faults(
     instance: FabricInstance, plan: Mapping[str, Any], rounds: list[int], block_of: list[int]
 ) -> Iterator[str]:
     """The faults of one plan, whose chunk i is one of block ``block_of[i]``."""
+    if len(block_of) * len(instance.members) > MOST_SENDS:
+        raise ValueError(f"a plan of {len(block_of)} chunks for {len(instance.members)} ranks")
     sends = _sends(instance, plan, len(rounds), len(block_of))
     faults = list(_capacity_faults(instance, sends, rounds, counting.capacities(instance)))
     yield from faults if faults else _replay(instance, block_of, sends)
@@ -118,12 +120,15 @@ def _sends(
 
 def _cutting_faults(instance: FabricInstance, schedule: Schedule, copies: int) -> Iterator[str]:
     """Blocks that are not cut into that many equal chunks (to the byte)."""
-    for b in range(len(instance.blocks)):
-        sizes = schedule.piece_bytes[schedule.piece_block == b]
-        if len(sizes) != copies:
-            yield f"block {b} has {len(sizes)} chunks, not {copies}"
-        elif sizes.max() - sizes.min() > 1:
-            yield f"the chunks of block {b} have {sizes.min()} to {sizes.max()} bytes: they are not equal"
+    count = np.bincount(schedule.piece_block, minlength=len(instance.blocks))
+    for b in np.flatnonzero(count != copies).tolist():
+        yield f"block {b} has {count[b]} chunks, not {copies}"
+    most = np.zeros(len(count), dtype=np.int64)
+    least = instance.blocks.bytes.copy()
+    np.maximum.at(most, schedule.piece_block, schedule.piece_bytes)
+    np.minimum.at(least, schedule.piece_block, schedule.piece_bytes)
+    for b in np.flatnonzero((most - least > 1) & (count == copies)).tolist():
+        yield f"the chunks of block {b} have {least[b]} to {most[b]} bytes: they are not equal"
 
 
 def _capacity_faults(
@@ -205,7 +210,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
     rows = whole_numbers(plan, "refuted", 0, counting.MOST_CHUNKS, (None, 4)).tolist()
     length = iter(whole_numbers(plan, "refuted_length", 0, counting.HIGHEST_PRICE, (None, instance.machine.links)))
     part = iter(whole_numbers(plan, "refuted_part", 0, instance.machine.nodes - 1, (None, instance.machine.nodes)))
-    tables = _tables(instance, plan, [row[0] for row in rows if row[3] == TIMED])
+    tables = _tables(instance, plan, [row[0] for row in rows if row[3] in (TIMED, LENGTHS)])
     proven, wrong, unverified = [], [], []
     for steps, rounds, chunks, by in rows:
         question = f"{steps} steps, {rounds} rounds, {chunks} chunks"
@@ -219,7 +224,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
             certificate["length"] = next(length, np.zeros(0, dtype=np.int64))
         elif by == PARTS:
             certificate["part"] = next(part, np.zeros(0, dtype=np.int64))
-        elif by == TIMED:
+        elif by in (TIMED, LENGTHS):
             certificate |= next(tables)
         fault = counting.fault_of(instance, (steps, rounds, chunks), certificate)
         if fault is None:

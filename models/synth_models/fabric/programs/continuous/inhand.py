@@ -16,11 +16,10 @@ from synth_models.fabric.parts.exact import float_above, float_below
 from synth_models.fabric.parts.reach import knows
 from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.programs.forest import method as forest
-from synth_models.fabric.references import bfb, pull
+from synth_models.fabric.references import bfb
 from synth_models.fabric.solution import Schedule
 
-STARTS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
-    "pull": pull.solve,  # which has tried the references of today
+OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {  # beside pull
     "forest": forest.solve,
     "flow": flow.solve,
     "bfb": bfb.solve,
@@ -30,7 +29,8 @@ STARTS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
 @dataclass
 class InHand:
     """``proven``: the certified bound. ``told``: where the best schedule comes from. ``cuttings``: by pieces a block,
-    what the solver says: no schedule of so many even pieces a block takes less seconds."""
+    what the solver says: no schedule of so many even pieces a block takes less seconds; ``exactly``: and one
+    takes no more."""
 
     instance: FabricInstance
     options: RunOptions
@@ -39,6 +39,7 @@ class InHand:
     time: Fraction | None = None
     told: str = ""
     cuttings: dict[int, Fraction] = field(default_factory=dict)
+    exactly: dict[int, Fraction] = field(default_factory=dict)
 
     def offer(self, schedule: Schedule | None, told: str) -> bool:
         """Keep it if it is the quickest."""
@@ -68,7 +69,7 @@ class InHand:
 
 def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
     """The schedules of the other methods; ``share()`` gives each its part of the time."""
-    for name, method in STARTS.items():
+    for name, method in OTHERS.items():
         if hand.settled or (hand.best is not None and hand.options.out_of_time()):
             return
         if not knows(name, hand.instance.collective, hand.instance.switching.mode):

@@ -1,7 +1,7 @@
 """``continuous``: exact for a way to cut, then a search for better ones from the best schedule in hand.
 
-1. The bound (:mod:`synth_models.fabric.bounds`), and the schedules of ``pull``, ``forest`` and others; whoever reaches
-   the bound is optimal.
+1. The schedule of ``pull``, as it is alone (so that nothing is worse), the bound (:mod:`synth_models.fabric.bounds`)
+   and the schedules of ``forest`` and others; whoever reaches the bound is optimal.
 2. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
    none of that cutting is quicker than what is in hand.
 3. Large-neighbourhood search on the best schedule (:mod:`.neighbourhood`), its pieces' sizes adjusted in turn
@@ -32,12 +32,14 @@ from synth_models.fabric.parts.chunks import cut, hurried
 from synth_models.fabric.parts.exact import float_below
 from synth_models.fabric.programs.continuous.cutting import MOST_MOVES, moves, quickest
 from synth_models.fabric.programs.continuous.inhand import InHand, start
-from synth_models.fabric.programs.continuous.neighbourhood import search
+from synth_models.fabric.programs.continuous.neighbourhood import search, streamed
 from synth_models.fabric.programs.continuous.problem import Problem
 from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.references import pull
 from synth_models.fabric.solution import Schedule
 
-BOUND, START, EACH = 0.15, 0.25, 0.1  # of the time that is left: for the bound, a start, a cutting's program or search
+BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.1  # of the time that is left: for the bound, each start, each way to
+# improve what is in hand, each cutting's program, and the search from there
 WORSE = Fraction(3, 2)  # than what is in hand a cutting may be at first
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 UNLIMITED_S = 600.0
@@ -48,13 +50,18 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     began = time.monotonic()
     if not len(instance.blocks):
         return Outcome("finished", _empty(), message="nothing to move")
+    pulled = pull.solve(instance, replace(options, method={}, solver=None))  # as it is alone: never worse than that
     proven = strongest(instance, _share(options, BOUND))
     hand = InHand(instance, options, proven)
+    hand.offer(pulled.solution, "the schedule of pull")
     start(hand, lambda: _share(options, START))
     chunks = options.method.get("chunks")
     ways = Ways(instance)
-    if not hand.over():
-        search(hand, ways)
+    for better in (streamed, search):
+        if not hand.over():
+            own = replace(hand, options=_share(options, IMPROVE))
+            better(own, ways)
+            hand.offer(own.best, own.told)
     for number in NUMBERS if chunks is None else (int(chunks),):
         if hand.over() or not _one_cutting(hand, ways, number, EACH if chunks is None else 0.8):
             break
@@ -87,6 +94,8 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
         hand.cuttings[number] = Fraction(answer.least, problem.ticks)
     if answer.rows is None:
         return True
+    if answer.settled:
+        hand.exactly[number] = Fraction(problem.completion(answer.rows), problem.ticks)
     told = f"the program's, of {number} pieces a block"
     hand.offer(problem.schedule(answer.rows), told)
     if hand.over():
@@ -118,8 +127,10 @@ def _words(hand: InHand, ways: Ways) -> str:
         words.append("it reaches the bound")
     for number, least in hand.cuttings.items():
         pieces = f"{number} even piece{'s' if number > 1 else ''} a block"
-        if least >= hand.time:
-            words.append(f"proven optimal among schedules of {pieces} (the solver's word)")
+        if least == hand.exactly.get(number):
+            words.append(
+                f"proven optimal among schedules of {pieces}: {shown(float(least), SECONDS)} (the solver's word)"
+            )
         else:
             words.append(f"no schedule of {pieces} takes less than {shown(float(least), SECONDS)} (the solver's word)")
     if not ways.complete:

@@ -126,10 +126,9 @@ class Program:
 
     def links_take_turns(self) -> None:
         """(5)"""
-        group = self.problem.instance.machine.group.tolist()
         busy: dict[int, list[Any]] = {}
         for move in self.moves:
-            for r, leg, begin, end in resources(self.problem.ways, group, move.way, move.timing):
+            for r, leg, begin, end in resources(self.problem, move.way, move.timing):
                 interval = self.model.new_optional_fixed_size_interval_var(
                     move.starts[leg] + begin, end - begin, move.there, ""
                 )

@@ -16,11 +16,12 @@ from synth_models.fabric.programs.continuous.inhand import InHand
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.sizes import adjusted
+from synth_models.fabric.programs.continuous.streams import orders
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.solution import Schedule
 
 MOST_ROWS = 500  # transfers of a schedule that the program searches on
-MOST_CUT = 5_000  # after pieces are cut in two
+MOST_CUT = 4_000  # after pieces are cut in two
 CHOICES = (300, 2400)  # transfers that the program may choose from: at first, at most
 WORK = 1.0  # CP-SAT's deterministic seconds a step
 PATIENCE = 6  # steps without success after which the search ends
@@ -46,6 +47,18 @@ def search(hand: InHand, ways: Ways) -> None:
             failed += 1
             choices = min(2 * choices, CHOICES[1]) if settled else max(choices // 2, CHOICES[0] // 4)
     _halved(hand, ways)
+
+
+def streamed(hand: InHand, ways: Ways) -> None:
+    """The packing of trees over time, in ever more pieces while that helps."""
+    worse = 0
+    for order, urgency in orders(hand.instance, ways, hand):
+        if worse == 2 or hand.over() or len(order.rows) > MOST_CUT:
+            return
+        own = InHand(hand.instance, hand.options, hand.proven)
+        _try(own, order)
+        _try(own, Order.of(order.problem, order.listed(urgency)))
+        worse = 0 if own.best is not None and hand.offer(own.best, "trees over time, uneven pieces") else worse + 1
 
 
 def _step(hand: InHand, ways: Ways, random: np.random.Generator, choices: int) -> tuple[bool, bool] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 
 Pair = tuple[int, int, int]  # a transfer, one that comes later, and a leaf of the one whose arrival counts
@@ -61,12 +62,10 @@ class Order:
         """When transfer i occupies a resource, from its start."""
         problem, row = self.problem, self.rows[i]
         found = problem.timing(row.way, row.piece, False)
-        links, group = problem.ways.all[row.way].links, problem.instance.machine.group
-        count = len(problem.ways.src)
         return [
             (found.offset[k], found.offset[k] + found.duration[k])
-            for k, e in enumerate(links)
-            if resource in (e, count + int(group[e]))
+            for k, e in enumerate(problem.ways.all[row.way].links)
+            if resource in problem.resources_of[e]
         ]
 
     def arrival(self, i: int, leaf: int) -> int:
@@ -102,6 +101,24 @@ class Order:
                 return None
         return [replace(row, starts=(int(s),)) for row, s in zip(self.rows, start, strict=True)]
 
+    def listed(self, priority: Sequence[int]) -> list[Row]:
+        """Times by list scheduling: a link takes the most urgent of what is there, whatever the order said. Not for
+        sums that miss something."""
+        problem = self.problem
+        before: list[list[int]] = [[] for _ in self.rows]
+        for i, j, _ in self.needs:
+            before[j].append(i)
+        routes = [problem.ways.all[row.way].links for row in self.rows]
+        pieces = [row.piece for row in self.rows]
+        transfers = Transfers.of(
+            problem.block, problem.size, pieces, routes, before, priority, [row.adds for row in self.rows]
+        )
+        schedule = timed(problem.instance, transfers, problem.ticks)
+        start = schedule.start
+        if len(start) > len(self.rows):  # hop by hop
+            start = start[transfers.route_start[:-1]]
+        return [replace(row, starts=(int(s),)) for row, s in zip(self.rows, start, strict=True)]
+
     def with_sizes(self, size: Sequence[int]) -> Order:
         """The same with other sizes of the pieces."""
         problem = self.problem
@@ -134,12 +151,11 @@ class Order:
 
 
 def _turns(problem: Problem, rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
-    group, count = problem.instance.machine.group.tolist(), len(problem.ways.src)
     when: dict[int, dict[int, int]] = {}
     for i, row in enumerate(rows):
         found = problem.timing(row.way, row.piece, False)
         for e, offset in zip(problem.ways.all[row.way].links, found.offset, strict=True):
-            for r in [e] if group[e] < 0 else [e, count + group[e]]:
+            for r in problem.resources_of[e]:
                 at = when.setdefault(r, {})
                 at[i] = min(at.get(i, row.starts[0] + offset), row.starts[0] + offset)
     return {r: tuple(sorted(at, key=lambda i: (at[i], i))) for r, at in when.items()}

@@ -37,9 +37,9 @@ class Problem:
 
     The unit is the greatest common divisor of all latencies and durations: push every transfer of a best schedule to
     the left as its order allows, and every start is a sum of such times. In an allreduce a rank may have to start just
-    before something arrives that is not to go with it: the unit is a sixteenth of that, so that a proof there leaves out
-    schedules that are quicker by less than that. ``exact`` is False where the unit had to be coarser: durations are then
-    rounded up.
+    before something arrives that is not to go with it: the unit is a sixteenth of that, so that a proof there
+    leaves out schedules that are quicker by a few of these. ``exact`` is False where the unit had to be coarser:
+    durations are then rounded up.
     """
 
     instance: FabricInstance
@@ -76,6 +76,12 @@ class Problem:
     def goal(self) -> list[int]:
         """Of every piece, -1 where every member wants it."""
         return self.instance.blocks.goal[list(self.block)].tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def resources_of(self) -> list[tuple[int, ...]]:
+        """What every link takes: itself, and its group (numbered behind the links) if it has one."""
+        group = self.instance.machine.group.tolist()
+        return [(e,) if g < 0 else (e, len(group) + g) for e, g in enumerate(group)]
 
     @cached_property
     def sums(self) -> bool:
@@ -119,7 +125,7 @@ class Problem:
 
     @cached_property
     def distance(self) -> list[list[list[int]]]:
-        """Least units from node to node over whatever nodes, per distinct size; :data:`MOST_UNITS` where there is no way."""
+        """Least units from node to node over whatever nodes, per distinct size; ``MOST_UNITS`` for no way."""
         found = []
         for kind in range(len(set(self.size))):
             piece = self.kind.index(kind)
@@ -210,14 +216,14 @@ class Problem:
         return last
 
 
-def resources(ways: Ways, group: Sequence[int], way: Way, found: Timing) -> list[tuple[int, int, int, int]]:
+def resources(problem: Problem, way: Way, found: Timing) -> list[tuple[int, int, int, int]]:
     """What a way occupies: rows (resource, leg, from, until) in units from the leg's start. Resources are links, and
     behind them groups; a group that a way has twice at once is occupied once, for as long as either is."""
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for k, e in enumerate(way.links):
         leg = k if way.waits else 0
         span = found.offset[k], found.offset[k] + found.duration[k]
-        for r in [e] if group[e] < 0 else [e, len(ways.src) + group[e]]:
+        for r in problem.resources_of[e]:
             spans.setdefault((r, leg), []).append(span)
     rows = []
     for (r, leg), several in spans.items():

@@ -2,7 +2,8 @@
 
 With z_p the bytes of piece p and s_i the start of transfer i, every duration is z_p times a constant, so that
 
-    minimise T:  s_j >= s_i + latencies + z / bandwidth (waits, turns),  T >= arrivals,  sum over a block of z_p = its bytes.
+    minimise T:  s_j >= s_i + latencies + z / bandwidth (waits, turns),  T >= arrivals,
+                 sum over a block of z_p = its bytes.
 
 Sizes are rounded to whole bytes, and the times made anew. Few uneven pieces do what takes many even ones: the first
 ones small, so that those who pass them on begin soon, the last ones small, so that they do not come late.
@@ -11,6 +12,8 @@ ones small, so that those who pass them on begin soon, the last ones small, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -20,6 +23,7 @@ from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.ways import timing
 
+_linprog: Any = linprog  # its published types reject sparse matrices
 Line = tuple[float, float]  # seconds, and seconds a byte
 
 
@@ -38,8 +42,8 @@ class _Lines:
         if number not in self.known:
             way, hops = self.problem.ways.all[number], self.problem.ways.hop_by_hop
             none = [0] * len(self.pace)
-            still = timing(way, none, self.latency, hops)  # type: ignore[arg-type]  # the same sums, of floats
-            moving = timing(way, self.pace, none, hops)  # type: ignore[arg-type]
+            still = timing(way, none, self.latency, hops)
+            moving = timing(way, self.pace, none, hops)
             begin = list(zip(still.offset, moving.offset, strict=True))
             end = [(a, b + self.pace[e]) for (a, b), e in zip(begin, way.links, strict=True)]
             arrival = list(zip(still.arrival, moving.arrival, strict=True))
@@ -64,12 +68,11 @@ def resized(order: Order) -> list[int] | None:
         after(i, j, (0.0, 0.0), lines.of(rows[j].way)[2][leaf])
     for i, k, j, leaf in order.before:
         after(i, j, lines.of(rows[i].way)[2][k], lines.of(rows[j].way)[2][leaf])
-    group, links = problem.instance.machine.group.tolist(), len(problem.ways.src)
     for resource, turn in order.turns.items():
-        for i, j in zip(turn, turn[1:], strict=False):
+        for i, j in pairwise(turn):
             for a, e in enumerate(problem.ways.all[rows[i].way].links):
                 for b, f in enumerate(problem.ways.all[rows[j].way].links):
-                    if resource in (e, links + group[e]) and resource in (f, links + group[f]):
+                    if resource in problem.resources_of[e] and resource in problem.resources_of[f]:
                         after(i, j, lines.of(rows[i].way)[1][a], lines.of(rows[j].way)[0][b])
     for i, row in enumerate(rows):
         for arrival in lines.of(row.way)[2]:
@@ -99,7 +102,7 @@ def _solved(
     cost = np.zeros(count + 1 + pieces)
     cost[count] = 1.0
     limits = [(0.0, None)] * (count + 1) + [(1.0 / whole, None)] * pieces
-    found = linprog(cost, above, right, equal, blocks / whole, limits, method="highs")
+    found = _linprog(cost, above, right, equal, blocks / whole, limits, method="highs-ipm")
     if found.x is None:
         return None
     return _whole_bytes(problem, found.x[count + 1 :] * whole)

@@ -45,7 +45,9 @@ def _piece(program: Program, piece: int) -> None:
             program.model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
     nodes = {v for p, v in (*program.into, *program.out) if p == piece} | set(members)
     for v in sorted(nodes):
-        coming = [(n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v]
+        coming = [
+            (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v
+        ]
         copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
         going = [(n, move) for n, move in enumerate(adding) if move.way.source == v]
         _carried(program, members, bits, coming, going)

@@ -142,7 +142,7 @@ class Ways:
     def _paths(self, u: int) -> list[list[int]]:
         """Simple paths over switches, fewest links first."""
         found: list[list[int]] = []
-        level = [([], u)] if self._out[u] else []
+        level: list[tuple[list[int], int]] = [([], u)] if self._out[u] else []
         while level:
             longer: list[tuple[list[int], int]] = []
             for path, at in level:
@@ -187,7 +187,8 @@ class Ways:
             self._add(self._way(self._ordered(tree, u)))
 
     def _ordered(self, tree: dict[int, int], source: int) -> list[int]:
-        links, done = [], {source}
+        links: list[int] = []
+        done = {source}
         while len(links) < len(tree):
             for v, e in tree.items():
                 if v not in done and self.src[e] in done:

@@ -3,7 +3,7 @@
 **Cuts, copied.** Look at the V chunks that begin at some origins U in a node set S and are wanted by members outside.
 Link e out of S can first send one in epoch ``head_e``, the least distance from U, and begins at most
 ``quota_e * ceil(L / window_e)`` of them in L epochs. If until epoch k - 1 all links together cannot have begun more
-than V - n, the last n chunks leave S in epoch k or later. With a larger set S', each of them leaves S' over some link f,
+than V - n, the last n chunks leave S in epoch k or later. With a larger set S', each of them leaves S' over a link f,
 no sooner than ``k + head_f``, where ``head_f`` is the least way from a link out of S; for n of them the links out of S'
 need until epoch l; and the last then takes to member w at least ``min over f of lag_f + distance(head of f, w)``.
 
@@ -49,7 +49,7 @@ class Counted:
 
 def counted(grid: Grid) -> Counted:
     """The best bound by counting over the cuts that are tried."""
-    best, cuts = _by_distance(grid), list(_cuts(grid))
+    best, cuts = furthest(grid), list(_cuts(grid))
     if grid.rule == "fluid":
         return max([best, *(found for inside in cuts for found in _fluid(grid, inside))], key=lambda f: f.epochs)
     tried = sorted((found for inside in cuts for found in _alone(grid, inside)), key=lambda found: -found.epochs)
@@ -60,7 +60,8 @@ def counted(grid: Grid) -> Counted:
     return best
 
 
-def _by_distance(grid: Grid) -> Counted:
+def furthest(grid: Grid) -> Counted:
+    """What the distances prove: no program is asked below."""
     distance, blocks = grid.distance, grid.instance.blocks
     if grid.rule == "copied":
         far = int(np.where(grid.wanted, distance[grid.origin], 0).max())

@@ -11,7 +11,7 @@ from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.horizon import Decision
 from synth_models.fabric.programs.epochs import copied_model, fluid_model
-from synth_models.fabric.programs.epochs.counting import Counted
+from synth_models.fabric.programs.epochs.counting import Counted, furthest
 from synth_models.fabric.programs.epochs.exactly import streams_of
 from synth_models.fabric.programs.epochs.folding import Folding, folding
 from synth_models.fabric.programs.epochs.greedy import greedy
@@ -35,7 +35,7 @@ class Decider:
 
     def __init__(self, grid: Grid, least: Counted, options: RunOptions) -> None:
         self.grid, self.least, self.options = grid, least, options
-        self.most = MOST_EPOCHS
+        self.most, self.far = MOST_EPOCHS, furthest(grid)
         self.origin = "list scheduling" if grid.rule == "copied" else "insertion"
 
     def epochs(self, plan: Plan) -> int:
@@ -81,6 +81,8 @@ class Decider:
         """
         if self.start is not None and self.epochs(self.start) <= horizon:
             return Decision("feasible", self.start)
+        if horizon < self.far.epochs:
+            return Decision("infeasible", proof=self.far.words)
         if self.grid.rule == "fluid":
             return self._fluid(horizon)
         if len(self.group) == 1:

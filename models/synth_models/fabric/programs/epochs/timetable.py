@@ -9,6 +9,7 @@ epochs, and more pieces bring it near.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
+Key = tuple[int, int, int]
 MOST_TRANSFERS = 300_000
 MOST_PIECES = 256  # of a chunk
 
@@ -91,31 +93,33 @@ def _shares(total: int, parts: int) -> list[int]:
     return [total * (j + 1) // parts - total * j // parts for j in range(parts)]
 
 
-def _feeders(grid: Grid, sends: Sends) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Link and epoch of a send that brings a chunk to a switch, by chunk, switch and epoch of arrival."""
+def _feeders(grid: Grid, sends: Sends) -> dict[Key, tuple[int, int]]:
+    """Link and epoch of the send that brings to a switch what a send takes out of it, by the latter's chunk, link and
+    epoch. Where nothing is copied, everyone has one of its own."""
     ends = sends.epoch + grid.lag[sends.link]
-    at = np.flatnonzero(~grid.holds[grid.dst[sends.link]])
-    keys = zip(sends.chunk[at].tolist(), grid.dst[sends.link[at]].tolist(), ends[at].tolist(), strict=True)
-    values = zip(sends.link[at].tolist(), sends.epoch[at].tolist(), strict=True)
-    found: dict[tuple[int, int, int], tuple[int, int]] = {}
-    for key, value in zip(keys, values, strict=True):
-        found.setdefault(key, value)
+    coming: dict[Key, list[tuple[int, int]]] = defaultdict(list)  # by chunk, switch and epoch
+    for i in np.flatnonzero(~grid.holds[grid.dst[sends.link]]).tolist():
+        key = (int(sends.chunk[i]), int(grid.dst[sends.link[i]]), int(ends[i]))
+        coming[key].append((int(sends.link[i]), int(sends.epoch[i])))
+    taken: dict[Key, int] = defaultdict(int)
+    found: dict[Key, tuple[int, int]] = {}
+    for i in np.flatnonzero(~grid.holds[grid.src[sends.link]]).tolist():
+        c, e, k = int(sends.chunk[i]), int(sends.link[i]), int(sends.epoch[i])
+        key = (c, int(grid.src[e]), k)
+        found[c, e, k] = coming[key][taken[key]]
+        taken[key] += not grid.copies
     return found
 
 
-def _way(
-    grid: Grid, feeders: dict[tuple[int, int, int], tuple[int, int]], chunk: int, link: int, epoch: int
-) -> list[tuple[int, int]]:
+def _way(grid: Grid, feeders: dict[Key, tuple[int, int]], chunk: int, link: int, epoch: int) -> list[tuple[int, int]]:
     """Links and epochs from the last node that kept the chunk over ``link``."""
     way = [(link, epoch)]
     while not grid.holds[grid.src[way[0][0]]]:
-        way.insert(0, feeders[chunk, int(grid.src[way[0][0]]), way[0][1]])
+        way.insert(0, feeders[chunk, way[0][0], way[0][1]])
     return way
 
 
-def _needed(
-    grid: Grid, sends: Sends, feeders: dict[tuple[int, int, int], tuple[int, int]]
-) -> dict[tuple[int, int], tuple[int, int]]:
+def _needed(grid: Grid, sends: Sends, feeders: dict[Key, tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
     """By chunk and node that keeps it: link and epoch of the send that first brings it, where it is needed."""
     first: dict[tuple[int, int], tuple[int, int]] = {}
     dst, src = grid.dst.tolist(), grid.src.tolist()
@@ -178,17 +182,14 @@ def _bytes(grid: Grid, streams: Streams) -> list[int]:
     return found
 
 
-def _quicker(instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int) -> Schedule | None:
-    """List scheduling and the plan's own order on every link: the better schedule."""
+def _quicker(instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int) -> Schedule:
+    """The best of list scheduling and the plan's own order on every link, forwards and (for a reduction) backwards."""
     transfers = _transfers(moves, pieces)
-    best: Schedule | None = None
-    for in_order in (False, True):
-        made = timed(there, transfers, in_order=in_order)
-        if there is not instance:
-            made = timed(instance, mirrored(there, transfers, made), in_order=False)
-        if best is None or seconds(instance, made) < seconds(instance, best):
-            best = made
-    return best
+    made = [timed(there, transfers, in_order=in_order) for in_order in (False, True)]
+    if there is not instance:
+        turned = [mirrored(there, transfers, one) for one in made]
+        made = [timed(instance, one, in_order=in_order) for one in turned for in_order in (False, True)]
+    return min(made, key=lambda one: seconds(instance, one))
 
 
 def _transfers(moves: Moves, pieces: int) -> Transfers:

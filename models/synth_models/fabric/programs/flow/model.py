@@ -25,6 +25,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from synth.solvers import writing
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
 
@@ -206,6 +207,7 @@ def solve(
     if len(order) > INTERIOR_FROM:
         highs.setOptionValue("solver", "ipm")
     highs.passModel(_as_highs(program, order))
+    writing.offer("highs", highs)
     best: Flow | None = None
     done = False
     while not done:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from synth.solvers import writing
 from synth_models.fabric.programs.forest.fluid import Fluid
 
 IntArray = npt.NDArray[np.int64]
@@ -99,10 +100,12 @@ def _program(
     cost[:count] = 1e-6 / count
     cost[-1] = -1.0
     upper = np.concatenate([cap[tail, head] / scale, np.full(columns - count, np.inf)])
-    found: Any = linprog(  # type: ignore[call-overload]
-        cost, A_ub=within, b_ub=np.zeros(len(flows)), A_eq=equal, b_eq=np.zeros(rhs_rows),
-        bounds=np.stack([np.zeros(columns), upper], axis=1), method="highs",
-    )  # fmt: skip
+    words: dict[str, Any] = {
+        "c": cost, "A_ub": within, "b_ub": np.zeros(len(flows)), "A_eq": equal, "b_eq": np.zeros(rhs_rows),
+        "bounds": np.stack([np.zeros(columns), upper], axis=1),
+    }  # fmt: skip
+    writing.offer("linprog", words)
+    found: Any = linprog(**words, method="highs")
     return None if found.x is None else np.asarray(found.x[:count] * scale)
 
 

@@ -18,7 +18,8 @@ from synth_models.fabric.programs.steps.refuting import Certificate, Refuter
 
 Answer = Literal["feasible", "infeasible", "limit"]
 QUICK = 0.25  # part of the time that is left for a way that finds plans but proves nothing
-LARGEST_SUMS = 3_000_000  # variables of the exact allreduce program that are worth building
+MIRRORED = 0.6  # the same for an allreduce that is a mirror image, which finds most plans
+LARGEST_SUMS = 50_000  # variables of the exact allreduce program that are worth building
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Decider:
         origins = [v for v in ends for _ in range(copies)]
         with _Building(self):
             model = trees.build(lanes, origins, self.instance.members, steps, rounds)
-        found = self._solved(model.program, lambda value: _plain(model.sends(value)), model.rounds, copies)
+        found = self._solved(model.program, _reader(model), model.rounds, copies)
         if reducing and isinstance(found, Plan):
             backwards = reversed_in_time([row[:3] for row in found.sends], steps)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
@@ -178,7 +179,7 @@ class Decider:
             chunks.setdefault(v, {})[u] = list(range(b * copies, (b + 1) * copies))
         with _Building(self):
             model = flows.build(lanes, chunks, steps, rounds)
-        found = self._solved(model.program, lambda value: _plain(model.sends(value)), model.rounds, copies)
+        found = self._solved(model.program, _reader(model), model.rounds, copies)
         if turned and isinstance(found, Plan):
             backwards = sorted((steps - 1 - s, i, e, False) for s, i, e, _ in found.sends)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
@@ -189,7 +190,7 @@ class Decider:
         steps, rounds, chunks = question
         if self.copies_allowed and self.lanes.two_way:
             for roots in self._roots(chunks):
-                with _Hurry(self, QUICK):
+                with _Hurry(self, MIRRORED):
                     plan = self._mirrored(steps, rounds, roots)
                 if plan is not None:
                     return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
@@ -202,6 +203,10 @@ class Decider:
         found = self._solved(model.program, model.sends, model.rounds, chunks)
         if isinstance(found, Plan):
             return Decided("feasible", found, words=f"sums in place by {self.solver}")
+        useful = members * (members - 1)
+        if found and not self.copies_allowed and steps >= useful and chunks == 1:
+            words = f"{found.words}, and so in any number of steps: each that is of use lets one of {members} sums grow"
+            return replace(found, words=f"{words}, from 1 contribution to {members}")
         return found or Decided("limit")
 
     def _roots(self, chunks: int) -> Iterator[list[int | None]]:
@@ -217,23 +222,30 @@ class Decider:
         room = min(rounds // 2, (rounds - steps % 2) // 2)
         if half < 1 or room < half or (half == 1 and self.fewest_steps > 1) or int(self.lanes.hops.max()) >= FAR:
             return None
-        for fewer in range(1, half + 1):
-            with _Hurry(self, 1.0 if fewer == half else QUICK), _Building(self):
+        for fewer in (half, *range(self.fewest_steps, half)):
+            with _Building(self):
                 model = trees.build(self.lanes, roots, self.instance.members, fewer, room)
-            found = self._solved(model.program, lambda value, m=model: _plain(m.sends(value)), model.rounds, len(roots))
+            with _Hurry(self, MIRRORED):
+                found = self._solved(model.program, _reader(model), model.rounds, len(roots))
             if isinstance(found, Plan):
-                back = {pair: e for e, pair in enumerate(_ends(self.lanes))}
-                opposite = [back[v, u] for u, v in _ends(self.lanes)]
-                up = [(fewer - 1 - s, i, opposite[e], True) for s, i, e, _ in found.sends]
-                down = [(fewer + s, i, e, False) for s, i, e, _ in found.sends]
-                length = (*found.rounds[::-1], *found.rounds)
-                whole = Plan(length, len(roots), len(roots), tuple(sorted(up + down)))
-                return stretched(self.lanes, whole, steps, rounds)
+                return stretched(self.lanes, self._with_mirror_image(found), steps, rounds)
+            if found is not None and fewer == half:
+                return None
         return None
 
+    def _with_mirror_image(self, spread: Plan) -> Plan:
+        """Every chunk's tree up to its root and down again."""
+        steps = len(spread.rounds)
+        back = {pair: e for e, pair in enumerate(_ends(self.lanes))}
+        opposite = [back[v, u] for u, v in _ends(self.lanes)]
+        up = [(steps - 1 - s, i, opposite[e], True) for s, i, e, _ in spread.sends]
+        down = [(steps + s, i, e, False) for s, i, e, _ in spread.sends]
+        return replace(spread, rounds=(*spread.rounds[::-1], *spread.rounds), sends=tuple(sorted(up + down)))
 
-def _plain(sends: Sequence[tuple[int, int, int]]) -> list[Row]:
-    return [(s, i, e, False) for s, i, e in sends]
+
+def _reader(model: trees.Trees | flows.Flows) -> Callable[[Sequence[int]], list[Row]]:
+    """What a model's point says is sent, as rows of a plan that add nothing."""
+    return lambda value: [(s, i, e, False) for s, i, e in model.sends(value)]
 
 
 def _ends(lanes: Lanes) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth_models.fabric.check.counting import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
-from synth_models.fabric.check.steps import HOPS, PARTS, PATHS, SOLVER, TIMED
+from synth_models.fabric.check.steps import HOPS, LENGTHS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.programs.steps.deciding import Decided, Decider
@@ -32,7 +32,7 @@ from synth_models.fabric.solution import Schedule
 MANY = 10**6  # rounds, beside which it does not matter that the first and last cannot be used
 SLICE = 0.3  # part of the time that is left for one of several questions
 MOST_CORNER_STEPS = 3  # steps beyond the fewest that the front looks at unless told
-NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS, "timed": TIMED}
+NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS, "timed": TIMED, "lengths": LENGTHS}
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
@@ -271,7 +271,7 @@ class Search:
         rows = [(*question, NUMBER[proof["argument"]] if proof else SOLVER) for question, proof in self.claims]
         lengths = [proof["length"] for _, proof in self.claims if proof and proof["argument"] == "paths"]
         parts = [proof["part"] for _, proof in self.claims if proof and proof["argument"] == "parts"]
-        timed = [proof for _, proof in self.claims if proof and proof["argument"] == "timed"]
+        timed = [proof for _, proof in self.claims if proof and "price" in proof]
         tables = {
             "refuted_tables": np.array([len(proof["price"]) for proof in timed], dtype=np.int64),
             "refuted_price": np.concatenate([proof["price"].reshape(-1) for proof in timed] or [_NONE]),

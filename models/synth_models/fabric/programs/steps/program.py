@@ -69,9 +69,10 @@ def _by_cpsat(program: Program, options: RunOptions, hint: Mapping[int, int]) ->
     started = time.monotonic()
     model = cp_model.CpModel()
     variables = [model.new_int_var(a, b, "") for a, b in zip(program.least, program.most, strict=True)]
-    cpsat.add_rows(
-        model, ([[(f, variables[i]) for f, i in terms], sense, right] for terms, sense, right in program.rows)
-    )
+    rows: list[Row] = [
+        ([(factor, variables[i]) for factor, i in terms], sense, right) for terms, sense, right in program.rows
+    ]
+    cpsat.add_rows(model, rows)
     for number, value in hint.items():
         model.add_hint(variables[number], value)
     built = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -12,10 +13,12 @@ from synth_models.fabric.check.counting import Question, chunks_of_a_block, faul
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.steps.lanes import Lanes
-from synth_models.fabric.programs.steps.relaxing import Relaxed, relaxed
+from synth_models.fabric.programs.steps.relaxing import Relaxed, certificates, lengths_of, relaxed
 
 FINEST = 2520  # prices of a linear program are rounded to multiples of this part of the largest
 MOST_TIMED = 100  # steps up to which the relaxation is asked
+MOST_CASES = 64  # ways to cut the rounds into steps up to which each is relaxed on its own
+MOST_TABLES = 200_000  # prices that these may have together
 MOST_SUBSETS = 12  # members up to which all cuts in two are tried for an allreduce
 
 Certificate = Mapping[str, Any]
@@ -27,13 +30,13 @@ class Refuter:
     def __init__(self, instance: FabricInstance, lanes: Lanes) -> None:
         self.instance, self.lanes = instance, lanes
         self.known: list[Certificate] = [{"argument": "hops"}]
-        self._relaxed: dict[tuple[int, int], Relaxed | None] = {}
+        self._relaxed: dict[tuple[int, int, tuple[int, ...] | None], Relaxed | None] = {}
 
     def refuted(self, question: Question) -> Certificate | None:
         """A certificate that the question has no answer, if one is found by counting."""
         for certificate in self._candidates(question):
             if fault_of(self.instance, question, certificate) is None:
-                timed = certificate["argument"] == "timed"  # good for its number of steps only
+                timed = "price" in certificate  # good for its number of steps only
                 if not timed and not any(certificate is other for other in self.known):
                     self.known.insert(0, certificate)
                 return certificate
@@ -54,11 +57,25 @@ class Refuter:
         steps, rounds, chunks = question
         if steps > MOST_TIMED or len(self.instance.blocks) == 0:
             return
-        if (steps, rounds) not in self._relaxed:
-            self._relaxed[steps, rounds] = relaxed(self.instance, self.lanes, steps, rounds)
-        found = self._relaxed[steps, rounds]
-        if found is not None and found.most < chunks_of_a_block(self.instance, chunks):
-            yield from found.certificates(self.instance, self.lanes)
+        copies = chunks_of_a_block(self.instance, chunks)
+        found = self._relaxation(steps, rounds, None)
+        if found is not None and found.most < copies:
+            yield from certificates([found], self.instance, self.lanes)
+        elif found is not None and 1 < (cases := math.comb(rounds - 1, steps - 1)) <= MOST_CASES:
+            if found.prices.size * cases <= MOST_TABLES:
+                each = []
+                for lengths in lengths_of(steps, rounds):
+                    one = self._relaxation(steps, rounds, lengths)
+                    if one is None or one.most >= copies:
+                        return
+                    each.append(one)
+                yield from certificates(each, self.instance, self.lanes)
+
+    def _relaxation(self, steps: int, rounds: int, lengths: tuple[int, ...] | None) -> Relaxed | None:
+        key = (steps, rounds, lengths)
+        if key not in self._relaxed:
+            self._relaxed[key] = relaxed(self.instance, self.lanes, steps, rounds, lengths)
+        return self._relaxed[key]
 
     @cached_property
     def _pairs(self) -> bool:
@@ -157,8 +174,9 @@ class Refuter:
             gain[where[u] + v] -= 1
         bounds: Any = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
         paid = np.concatenate([np.maximum(room, 1e-3), np.zeros(size - count)])
-        matrix = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
-        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], [1.0], bounds=bounds, method="highs")
+        matrix: Any = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
+        right: Any = [1.0]
+        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], right, bounds=bounds, method="highs")
         if found.status == 0:
             price = found.x[:count]
             for parts in (1, 2, 3, 4, 6, 12, FINEST):

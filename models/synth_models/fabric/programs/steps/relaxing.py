@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -46,28 +47,41 @@ class Relaxed:
     most: float
     prices: np.ndarray[Any, Any]
 
-    def certificates(self, instance: FabricInstance, lanes: Lanes) -> Iterator[Mapping[str, Any]]:
-        """The prices in whole numbers, coarse ones first; whether they prove anything is for the check to say."""
-        top = float(self.prices.max(initial=0.0))
-        ways = len(ways_of(instance))
-        if top <= 0:
-            return
-        of_link = np.zeros(instance.machine.links, dtype=np.int64)
-        for e, links in enumerate(lanes.links):
-            of_link[[link for link, _ in links]] = e
-        which = np.arange(ways) if len(self.prices) == ways else np.zeros(ways, dtype=np.int64)
-        for parts in FINENESS:
-            whole = np.round(self.prices / top * parts).astype(np.int64)
-            yield {"argument": "timed", "price": whole[:, of_link, :], "of": which.astype(np.int64)}
+
+def certificates(found: Sequence[Relaxed], instance: FabricInstance, lanes: Lanes) -> Iterator[Mapping[str, Any]]:
+    """The prices in whole numbers, coarse ones first; whether they prove anything is for the check to say. Of one
+    relaxation the argument ``timed``, of one for every row of :func:`lengths_of` the argument ``lengths``."""
+    ways = len(ways_of(instance))
+    of_link = np.zeros(instance.machine.links, dtype=np.int64)
+    for e, links in enumerate(lanes.links):
+        of_link[[link for link, _ in links]] = e
+    tables = len(found[0].prices)
+    which = np.arange(ways, dtype=np.int64) if tables == ways else np.zeros(ways, dtype=np.int64)
+    tops = [float(one.prices.max(initial=0.0)) for one in found]
+    if min(tops) <= 0:
+        return
+    for parts in FINENESS:
+        whole = [np.round(one.prices / top * parts).astype(np.int64) for one, top in zip(found, tops, strict=True)]
+        argument = "timed" if len(found) == 1 else "lengths"
+        yield {"argument": argument, "price": np.concatenate(whole)[:, of_link, :], "of": which}
 
 
-def relaxed(instance: FabricInstance, lanes: Lanes, steps: int, rounds: int) -> Relaxed | None:
-    """The relaxation's optimum; None where it is too large, not solved, or says nothing (allreduce)."""
+def lengths_of(steps: int, rounds: int) -> Iterator[tuple[int, ...]]:
+    """All rounds that the steps can have, in lexicographic order of the round after which each begins."""
+    for cuts in combinations(range(1, rounds), steps - 1):
+        yield tuple(b - a for a, b in pairwise((0, *cuts, rounds)))
+
+
+def relaxed(
+    instance: FabricInstance, lanes: Lanes, steps: int, rounds: int, lengths: tuple[int, ...] | None = None
+) -> Relaxed | None:
+    """The relaxation's optimum, for steps of these ``lengths`` or of the best (not whole) ones; None where it is too
+    large, not solved, or says nothing (allreduce)."""
     ways = ways_of(instance)
     shared = bool(np.any((instance.blocks.origin == EVERYONE) | (instance.blocks.goal == EVERYONE)))
     if instance.collective == "allreduce" or len(ways) * lanes.count * steps > LARGEST:
         return None
-    return _Relaxation(lanes, ways, steps, rounds, shared).solved()
+    return _Relaxation(lanes, ways, steps, rounds, shared).solved(lengths)
 
 
 class _Relaxation:
@@ -94,7 +108,7 @@ class _Relaxation:
         self.count += 1
         return self.count - 1
 
-    def solved(self) -> Relaxed | None:
+    def solved(self, lengths: tuple[int, ...] | None) -> Relaxed | None:
         from scipy.optimize import linprog
 
         limits = list(self.limits())
@@ -104,7 +118,8 @@ class _Relaxation:
         equal = [*self.arrivals(), {1 + s: 1.0 for s in range(self.steps)}]
         goal = np.zeros(self.count)
         goal[0] = -1
-        bounds = [(0, None)] + [(1, None)] * self.steps + [(0, None)] * (self.count - 1 - self.steps)
+        rounds: list[Any] = [(1, None)] * self.steps if lengths is None else [(n, n) for n in lengths]
+        bounds: Any = [(0, None), *rounds, *[(0, None)] * (self.count - 1 - self.steps)]
         right = np.zeros(len(equal))
         right[-1] = self.rounds
         found: Any = linprog(

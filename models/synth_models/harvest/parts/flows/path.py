@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from synth.kernels import jit
+from synth.solvers import writing
 from synth_models.harvest.solution import FloatArray, IntArray
 
 
@@ -105,7 +106,9 @@ def least_load(load: Any, equal: Any, right: FloatArray) -> FloatArray:
     """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS."""
     cost = np.zeros(load.shape[1])
     cost[-1] = 1.0
-    found: Any = linprog(cost, A_ub=load, b_ub=np.zeros(load.shape[0]), A_eq=equal, b_eq=right, method="highs")
+    words: dict[str, Any] = {"c": cost, "A_ub": load, "b_ub": np.zeros(load.shape[0]), "A_eq": equal, "b_eq": right}
+    writing.offer("linprog", words)
+    found: Any = linprog(**words, method="highs")
     if found.status != 0:
         raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")
     values: FloatArray = found.x

@@ -1,0 +1,157 @@
+"""A schedule from moves that somebody else decided on: routes and start times are found, nothing else is chosen.
+
+Rank k of the moves is the k-th member of the instance's process group. Every connection (sender, receiver, channel)
+gets one of the quickest routes, so that several channels share parallel links, and keeps its order; a transfer starts
+as soon as what it waits for has arrived and its links are free, the one that came first in the moves' order going
+first. Between ranks that no direct route joins, a piece goes over ranks in between; a partial sum cannot, for it would
+be added there. Time that a rank spends on its own (copies, additions, the start of a step) is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from synth.errors import Fault, InputError, UnsupportedError
+from synth.exchange.algorithm import Algorithm
+from synth.exchange.raising import raised
+from synth.exchange.transfers import Transfers as Moves
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE, SHARED_OUT
+from synth_models.fabric.parts.routes import Route, Routes
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.solution import IntArray, Schedule
+
+Waits = tuple[IntArray, IntArray]
+
+
+def from_algorithm(instance: FabricInstance, algorithm: Algorithm) -> Schedule:
+    """An executor's algorithm on the instance's machine: every message, every wait of its thread blocks. Raises
+    :class:`InputError` for an algorithm that is not valid or not for this instance, and as :func:`from_transfers`."""
+    n = len(instance.members)
+    if algorithm.ranks != n or algorithm.collective != instance.collective:
+        asks = f"the instance asks for {instance.collective} among {n} ranks"
+        raise InputError(f"the algorithm is {algorithm.collective} among {algorithm.ranks} gpus, {asks}")
+    found = raised(algorithm, instance.bytes // n if instance.collective in SHARED_OUT else instance.bytes)
+    return from_transfers(instance, found.transfers, (found.wait_start, found.wait))
+
+
+def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None = None) -> Schedule:
+    """The moves on the instance's machine.
+
+    ``waits``: rows (start, transfers) of what must have arrived where each transfer starts, beside the piece that it
+    carries; None for no more than that. Raises :class:`InputError` where the moves are not for this instance, and
+    :class:`UnsupportedError` where ranks are not joined or the moves wait for each other.
+    """
+    faults = list(_mismatches(instance, moves))
+    if faults:
+        raise InputError(faults)
+    block = _blocks(instance, moves)
+    if np.any(block[moves.piece] < 0):
+        part = int(moves.piece_part[moves.piece[np.flatnonzero(block[moves.piece] < 0)[0]]])
+        raise UnsupportedError(f"part {part} is where it belongs from the start, and is sent all the same")
+    used = np.flatnonzero(block >= 0)
+    number = np.full(len(block), -1, dtype=np.int64)
+    number[used] = np.arange(len(used))
+    start, wait = _needed(moves) if waits is None else waits
+    hops = _Hops(instance, moves)
+    for i in range(len(moves.piece)):
+        hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
+    found = Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
+    try:
+        return timed(instance, found)
+    except ValueError as error:
+        raise UnsupportedError(f"these moves cannot be made on this machine: {error}") from None
+
+
+def _mismatches(instance: FabricInstance, moves: Moves) -> Iterator[Fault]:
+    """What the moves are for, against what the instance asks."""
+    members = instance.members
+    if moves.collective != instance.collective:
+        yield Fault("collective", f"the moves are {moves.collective}, the instance asks {instance.collective}")
+        return
+    if moves.ranks != len(members):
+        yield Fault("ranks", f"the moves are for {moves.ranks} ranks, the instance has {len(members)}")
+        return
+    if moves.root is not None and members[moves.root] != instance.the_root:
+        yield Fault("root", f"the moves have rank {moves.root}, the instance node {instance.the_root}")
+    part = instance.bytes // len(members) if instance.collective in SHARED_OUT else instance.bytes
+    if moves.part_bytes != part:
+        yield Fault("bytes", f"the moves have parts of {moves.part_bytes} bytes, the instance of {part}")
+
+
+def _blocks(instance: FabricInstance, moves: Moves) -> IntArray:
+    """The block of every piece, -1 for a part that is where it belongs from the start; shape (pieces,)."""
+    place = {rank: k for k, rank in enumerate(instance.members)} | {EVERYONE: EVERYONE}
+    n = len(instance.members)
+    number = np.full(n * n if instance.collective == "alltoall" else n, -1, dtype=np.int64)
+    ends = zip(instance.blocks.origin.tolist(), instance.blocks.goal.tolist(), strict=True)
+    for block, (origin, goal) in enumerate(ends):
+        match instance.collective:
+            case "alltoall":
+                part = place[origin] * n + place[goal]
+            case "allgather" | "gather":
+                part = place[origin]
+            case "reduce_scatter" | "scatter":
+                part = place[goal]
+            case _:
+                part = 0
+        number[part] = block
+    return number[moves.piece_part]
+
+
+def _needed(moves: Moves) -> Waits:
+    """For every transfer those that brought its piece where it starts: the last copy, and what was added since."""
+    came: dict[tuple[int, int], list[int]] = {}
+    rows: list[list[int]] = []
+    columns = (moves.piece, moves.src, moves.dst, moves.adds, moves.start_s)
+    ends = moves.end_s.tolist()
+    for i, (piece, src, dst, adds, begin) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        rows.append([j for j in came.get((piece, src), ()) if ends[j] <= begin])
+        there = came.setdefault((piece, dst), [])
+        if not adds:
+            there.clear()
+        there.append(i)
+    start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return start, np.array([j for row in rows for j in row], dtype=np.int64)
+
+
+class _Hops:
+    """Transfers over routes, one after the other."""
+
+    def __init__(self, instance: FabricInstance, moves: Moves) -> None:
+        self.moves, self.members = moves, instance.members
+        self.routes = Routes.of(instance, int(np.median(moves.piece_bytes)) if len(moves.piece_bytes) else 1)
+        self.amount: dict[tuple[int, int, int], int] = {}
+        ends = (moves.src, moves.dst, moves.channel_hint, moves.piece_bytes[moves.piece])
+        for src, dst, channel, size in zip(*(column.tolist() for column in ends), strict=True):
+            self.amount[src, dst, channel] = self.amount.get((src, dst, channel), 0) + size
+        self.ways: dict[tuple[int, int, int], list[Route]] = {}
+        self.last: list[int] = []  # of every move, the number of its last hop
+        self.piece: list[int] = []
+        self.route: list[Route] = []
+        self.before: list[Sequence[int]] = []
+        self.adds: list[bool] = []
+
+    def add(self, i: int, piece: int, waits: list[int]) -> None:
+        """Move i, of ``piece`` as the schedule numbers it, which waits for other moves."""
+        adds = bool(self.moves.adds[i])
+        way = self._way(int(self.moves.src[i]), int(self.moves.dst[i]), int(self.moves.channel_hint[i]))
+        if adds and len(way) > 1:
+            ends = f"{self.members[self.moves.src[i]]} and {self.members[self.moves.dst[i]]}"
+            raise UnsupportedError(f"no direct route joins ranks {ends}, and partial sums cannot go over others")
+        for k, route in enumerate(way):
+            self.before.append((len(self.route) - 1,) if k else tuple(self.last[j] for j in waits))
+            self.piece.append(piece)
+            self.route.append(route)
+            self.adds.append(adds)
+        self.last.append(len(self.route) - 1)
+
+    def _way(self, src: int, dst: int, channel: int) -> list[Route]:
+        if (src, dst, channel) not in self.ways:
+            found = self.routes.hops(self.members[src], self.members[dst])
+            for route in found:
+                self.routes.take(route, self.amount[src, dst, channel])
+            self.ways[src, dst, channel] = found
+        return self.ways[src, dst, channel]

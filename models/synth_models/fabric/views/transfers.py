@@ -1,0 +1,167 @@
+"""A schedule as an executor needs it: moves of pieces from rank to rank, switches and links left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.errors import InputError
+from synth.exchange.transfers import Transfers, in_order, seconds
+from synth.kernels import jit
+from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import SHARED_OUT
+from synth_models.fabric.solution import Schedule
+
+IntArray = npt.NDArray[np.int64]
+MOST_SHOWN = 4
+
+
+def transfers(instance: FabricInstance, schedule: Schedule) -> Transfers:
+    """The schedule as moves between the members, numbered by their place in the process group.
+
+    A route of a cut-through transfer is one move a leaf; hops of pieces that switches store are put together to moves.
+    Raises :class:`InputError` for a demand, for routes that are none, and where ranks outside the group forward.
+    """
+    if instance.collective == "demand":
+        raise InputError("a demand is no collective that an executor knows; alltoall is")
+    hops = hops_of(instance, schedule)
+    if hops.wrong_count:
+        raise InputError(f"{hops.wrong_count} routes are none: synth check says which")
+    row, src, start = _moves(instance, schedule, hops)
+    owner = hops.owner[row]
+    dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)
+    _demand_members(instance, src, dst)
+    place = np.full(instance.machine.nodes, -1, dtype=np.int64)
+    place[list(instance.members)] = np.arange(len(instance.members))
+    start_s, end_s = seconds(schedule.ticks_per_s, start, hops.arrive[row])
+    part, offset = _pieces(instance, schedule, place)
+    n = len(instance.members)
+    return in_order(
+        Transfers(
+            name=instance.name,
+            collective=instance.collective,
+            ranks=n,
+            root=None if instance.the_root is None else int(place[instance.the_root]),
+            part_bytes=instance.bytes // n if instance.collective in SHARED_OUT else instance.bytes,
+            piece_part=part,
+            piece_offset=offset,
+            piece_bytes=schedule.piece_bytes,
+            piece=schedule.piece[owner],
+            src=place[src],
+            dst=place[dst],
+            adds=schedule.adds[owner],
+            start_s=start_s,
+            end_s=end_s,
+            channel_hint=_ways(src, dst, schedule.link[schedule.route_start[:-1]][owner]),
+        )
+    )
+
+
+def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows of hops that end at a rank, the rank each comes from and the tick at which it left there."""
+    net, is_switch = instance.machine.network, instance.machine.is_switch
+    first = schedule.link[schedule.route_start[:-1]]
+    came = np.arange(schedule.transfers, dtype=np.int64)
+    if is_switch[net.src[first]].any():
+        head = net.dst[first].astype(np.int64)
+        order = np.lexsort((schedule.start, schedule.piece))
+        came = _first_hop(
+            schedule.piece,
+            schedule.start,
+            hops.arrive[schedule.route_start[:-1]],
+            net.src[first].astype(np.int64),
+            head,
+            is_switch,
+            order,
+            bool((instance.blocks.origin < 0).any()),
+        )
+        if came.min(initial=0) < 0:
+            raise InputError("a switch sends what never came there: synth check says where")
+    row = np.flatnonzero((hops.arrive >= 0) & ~is_switch[net.dst[schedule.link]])
+    begin = came[hops.owner[row]]
+    return row, net.src[first[begin]].astype(np.int64), schedule.start[begin]
+
+
+@jit
+def _first_hop(
+    piece: IntArray, start: IntArray, arrive: IntArray, src: IntArray, dst: IntArray, is_switch: Any, order: Any,
+    reduces: bool,
+) -> IntArray:  # fmt: skip
+    """For every single hop the hop with which its data left a rank, -1 for none. In a reduction what leaves a switch is
+    the last listed before it that came there, otherwise the latest that has arrived (as the check has it)."""
+    nodes = len(is_switch)
+    first = np.full(len(piece), -1, dtype=np.int64)
+    n = 0
+    while n < len(order):
+        end = n
+        while end < len(order) and piece[order[end]] == piece[order[n]]:
+            end += 1
+        group = np.sort(order[n:end]) if reduces else order[n:end]
+        last = np.full(nodes, -1, dtype=np.int64)
+        for a in range(len(group)):
+            i = group[a]
+            if not is_switch[src[i]]:
+                first[i] = i
+            elif reduces:
+                if last[src[i]] >= 0:
+                    first[i] = first[last[src[i]]]
+            else:
+                best = np.int64(-1)
+                for b in range(len(group)):
+                    j = group[b]
+                    if start[j] >= start[i]:
+                        break
+                    if dst[j] == src[i] and arrive[j] <= start[i] and (best < 0 or arrive[j] > arrive[best]):
+                        best = j
+                if best >= 0:
+                    first[i] = first[best]
+            if is_switch[dst[i]]:
+                last[dst[i]] = i
+        n = end
+    return first
+
+
+def _demand_members(instance: FabricInstance, src: IntArray, dst: IntArray) -> None:
+    outside = sorted(set(np.unique(np.concatenate([src, dst])).tolist()) - set(instance.members))
+    if outside:
+        names = ", ".join(instance.machine.names[v] for v in outside[:MOST_SHOWN])
+        more = f" and {len(outside) - MOST_SHOWN} more" if len(outside) > MOST_SHOWN else ""
+        raise InputError(
+            f"the schedule relays through {names}{more}, outside the process group: an executor runs on the group's "
+            "ranks alone (solve the instance without relay)"
+        )
+
+
+def _pieces(instance: FabricInstance, schedule: Schedule, place: IntArray) -> tuple[IntArray, IntArray]:
+    """Part and offset in it of every piece: the pieces of a block lie one after the other in the order of their
+    numbers."""
+    block, n = schedule.piece_block, len(instance.members)
+    order = np.argsort(block, kind="stable")
+    ends = np.cumsum(schedule.piece_bytes[order])
+    begins = ends - schedule.piece_bytes[order]
+    of_block = np.searchsorted(block[order], np.arange(len(instance.blocks)))
+    offset = np.empty(len(block), dtype=np.int64)
+    if len(block):
+        offset[order] = begins - begins[np.minimum(of_block, len(block) - 1)][block[order]]
+    origin, goal = (place[np.maximum(ends, 0)] for ends in (instance.blocks.origin, instance.blocks.goal))
+    whole = np.zeros_like(origin)
+    part = {
+        "allgather": origin, "gather": origin, "reduce_scatter": goal, "scatter": goal, "alltoall": origin * n + goal,
+    }.get(instance.collective, whole)  # fmt: skip
+    return part[block], offset
+
+
+def _ways(src: IntArray, dst: IntArray, first: IntArray) -> IntArray:
+    """Which of the first links between two ranks a move takes, numbered from 0; -1 where there is but one."""
+    if not len(src):
+        return np.zeros(0, dtype=np.int64)
+    rows, inverse = np.unique(np.stack([src, dst, first], axis=1), axis=0, return_inverse=True)
+    new = np.concatenate([[True], np.any(rows[1:, :2] != rows[:-1, :2], axis=1)])
+    begin = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    alone = np.bincount(np.cumsum(new) - 1)[np.cumsum(new) - 1] == 1
+    number = np.where(alone, -1, np.arange(len(rows)) - begin)
+    found: IntArray = number[inverse.reshape(-1)]
+    return found

@@ -1,0 +1,51 @@
+"""A schedule as an executor needs it, where the instance says which data goes where: the direct all-to-all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.exchange.transfers import Transfers
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.solution import Schedule
+
+DIRECT = "alltoall_direct"
+
+
+def transfers(instance: HarvestInstance, schedule: Schedule) -> Transfers:
+    """The direct all-to-all: every pair's bytes (rounded up) go from one to the other in the step that lists the pair.
+
+    Raises :class:`InputError` for every other algorithm: the instance says how many bytes a pair exchanges in a step,
+    not which part of whose data they are.
+    """
+    pairs = np.concatenate(instance.pairs)
+    n, name = instance.gpus, (instance.algorithm or {}).get("name")
+    sizes = set(instance.bytes_per_pair.tolist())
+    part = pairs[:, 0] * n + pairs[:, 1]
+    if name != DIRECT or len(sizes) != 1 or len(np.unique(part)) != len(part) or len(part) != n * (n - 1):
+        raise InputError(
+            f"a harvest instance says how many bytes its pairs exchange, not which data they are, so there is nothing "
+            f"to run; only the algorithm {DIRECT} can be exported (this one is {name or 'of no name'})"
+        )
+    step = np.repeat(np.arange(len(instance.steps)), [len(row) for row in instance.pairs])
+    size, count = max(1, math.ceil(sizes.pop())), len(part)
+    zero = np.zeros(count, dtype=np.int64)
+    return Transfers(
+        name=instance.name,
+        collective="alltoall",
+        ranks=n,
+        root=None,
+        part_bytes=size,
+        piece_part=part,
+        piece_offset=zero,
+        piece_bytes=zero + size,
+        piece=np.arange(count, dtype=np.int64),
+        src=pairs[:, 0],
+        dst=pairs[:, 1],
+        adds=zero.astype(bool),
+        start_s=step.astype(np.float64),
+        end_s=step.astype(np.float64) + 1,
+        channel_hint=zero - 1,
+    )

@@ -1,0 +1,87 @@
+"""``synth export``: a record's schedule, or its program's model, in a format that others read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synth.cli.options import grouped
+from synth.cli.output import console, errors
+from synth.exchange.formats import FORMATS
+from synth.quantities import count
+
+if TYPE_CHECKING:
+    from synth.exchange.formats import Format
+    from synth.record import Record
+
+PLACE = typer.Option("--in-place/--out-of-place", help="One buffer for input and output, or two.")
+
+
+@dataclass(frozen=True)
+class Running:
+    """How an executor is to run a schedule."""
+
+    executor: Annotated[str | None, typer.Option(help="azure, msccl (XML), mscclpp. Default: the format's.")] = None
+    in_place: Annotated[bool, PLACE] = False
+    channels: Annotated[int, typer.Option(min=1, help="Channels that two ranks' moves are spread over.")] = 1
+    instances: Annotated[int, typer.Option(min=1, help="Copies side by side, each on its share of the data.")] = 1
+    chunks: Annotated[int | None, typer.Option(min=1, help="Equal chunks a part. Default: as the pieces ask.")] = None
+    fuse: Annotated[bool, typer.Option("--fuse", help="Receive and send on in one step where that can be.")] = False
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Check what is written (slow for huge ones).")] = (
+        True
+    )
+
+
+@dataclass(frozen=True)
+class Modelling:
+    """Which model of a program is to be written."""
+
+    number: Annotated[int, typer.Option("--nth", min=1, help="Models: the n-th that the method hands its solver.")] = 1
+    solver: Annotated[str | None, typer.Option(help="Models: for this solver. Default: the record's.")] = None
+    own: Annotated[
+        list[str] | None, typer.Option("--option", "-O", metavar="key=value", help="Models: a method's parameter.")
+    ] = None
+
+
+@grouped
+def export(
+    path: Path = typer.Argument(..., metavar="RECORD", help="A record."),
+    out: Path = typer.Option(..., "--out", "-o", help="The file to write."),
+    form: str = typer.Option(None, "--format", "-f", help=f"{', '.join(FORMATS)}. Default: by the file's suffix."),
+    running: Running = Running(),
+    modelling: Modelling = Modelling(),
+) -> None:
+    """Write a record's schedule for an executor or simulator, or its program's model for a solver."""
+    from synth import record as records
+    from synth.exchange.exporting import format_of
+
+    chosen = format_of(form, out)
+    record = records.read(path)
+    if chosen.of == "model":
+        _model(record, chosen, out, modelling)
+    else:
+        _schedule(record, chosen, out, running)
+    console.print(f"{out} written ({chosen.name}: {chosen.summary})", markup=False, soft_wrap=True)
+
+
+def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
+    from synth.exchange.exporting import write_model
+    from synth.options import split_pairs
+
+    parameters = split_pairs(which.own or [], "-O")
+    write_model(record, chosen.form, out, number=which.number, solver=which.solver, parameters=parameters)
+
+
+def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
+    from synth.exchange.exporting import transfers_of, write_schedule
+    from synth.exchange.lowering import Wish
+
+    transfers = transfers_of(record)
+    moves = count(len(transfers.piece))
+    errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
+    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse)
+    for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
+        errors.print(note, markup=False, soft_wrap=True)

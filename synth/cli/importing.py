@@ -1,0 +1,196 @@
+"""``synth import``: machines that other tools describe, as machine files and instances of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from synth.cli.common import bad_option, checked
+from synth.cli.output import console, errors, table
+
+if TYPE_CHECKING:
+    from synth.exchange.machines.machine import Hints, Machine
+
+T = TypeVar("T")
+STDOUT = Path("-")
+
+
+class WithFormats(TyperCommand):
+    """The help ends with the formats."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The command's help, then the formats, then examples."""
+        from synth.exchange.machines.formats import FORMATS
+
+        super().format_help(ctx, formatter)
+        console.print(table("format", "what it is", rows=[(one.name, one.summary) for one in FORMATS]))
+        for example in EXAMPLES:
+            console.print(f"synth import {example}", markup=False, soft_wrap=True)
+
+
+EXAMPLES = (
+    "topo.txt                                             # what is in it, and what it does not say",
+    "topo.txt --only NV --bandwidth NV=25GB/s --latency 0.7us collective=allgather bytes=1GiB -o dgx1.json",
+    "topo.xml --boxes 2 --latency 1us -o machine.json     # then: synth make fabric machine=machine.json …",
+)
+
+
+def import_(
+    file: Path = typer.Argument(..., help="The file; - for standard input."),
+    parameters: list[str] = typer.Argument(
+        None, metavar="key=value…", help="Make an instance at once: collective=…, bytes=…, as `synth make` takes them."
+    ),
+    output: Path = typer.Option(
+        None, "-o", "--output", help="Where to write the machine file, or with key=value the instance; - for stdout."
+    ),
+    format_name: str = typer.Option(None, "--format", help="Instead of telling the format by the content."),
+    bandwidth: str = typer.Option(
+        None, help="What the file does not say: 25GB/s, or by class of link NV=25GB/s,PIX=12GB/s (NV: of one NVLink)."
+    ),
+    latency: str = typer.Option(None, help="Likewise: 0.7us, or NV=0.7us,PCI=1us; of one link."),
+    only: str = typer.Option(None, help="Classes of links to keep, such as NV."),
+    boxes: int = typer.Option(1, min=1, help="So many such boxes, their NICs joined by one switch (class NET)."),
+    switches: str = typer.Option(None, help="Nodes that are switches, by name or number, such as 8,9."),
+    nvlinks: str = typer.Option(None, help="How NVLinks join GPUs: direct or switch (default: as the counts say)."),
+    chunk: str = typer.Option(None, help="taccl: the size that beta is the time of, such as 1MB."),
+    time_unit: str = typer.Option(None, help="taccl: what alpha and beta count in, such as 1us."),
+    family: str = typer.Option(None, help="Whose instance to make (default: the first family that takes machines)."),
+    name: str = typer.Option(None, help="The machine's name (default: the file's)."),
+    machine_name: str = typer.Option(
+        None, "--machine", help="For an algorithm (MSCCL XML): an instance, or a machine with key=value."
+    ),
+    results: Path = typer.Option(None, "--results", help="For an algorithm: where its record and the bound's go."),
+) -> None:
+    """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
+    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside what nobody can beat."""
+    from synth.errors import InputError
+    from synth.exchange.checking import holds_algorithm
+
+    if holds_algorithm(file):
+        from synth.cli.algorithms import import_algorithm
+        from synth.options import split_pairs
+
+        import_algorithm(file, machine_name, split_pairs(parameters or [], "synth import"), output, results)
+        return
+    if machine_name is not None or results is not None:
+        raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
+    from synth.exchange.machines import completing
+
+    hints = _hints(switches, nvlinks, chunk, time_unit)
+    rates, waits = _by_class("--bandwidth", bandwidth, "rate"), _by_class("--latency", latency, "duration")
+    machine = _read(file, format_name, hints, name)
+    kinds = [kind.strip() for kind in only.split(",")] if only else []
+    typed = (("--bandwidth", bandwidth), ("--latency", latency))
+    words = tuple(f"{option} {text}" for option, text in typed if text is not None)
+    machine = completing.completed(machine, completing.Supplied(rates, waits, words), boxes, kinds)
+    _describe(machine, to_errors=output == STDOUT)
+    if output is None and not parameters:
+        return
+    unknown = completing.missing(machine)
+    if unknown:
+        error = InputError(unknown, str(file))
+        error.hint = "nothing is written: a schedule needs every number; what they are: synth import --help"
+        raise error
+    _write(machine, parameters or [], family, output)
+
+
+def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -> Machine:
+    import sys
+    from dataclasses import replace
+
+    from synth.exchange.machines.formats import read, read_text, text_in
+
+    if file == STDOUT:
+        machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", format_name, hints, "standard input")
+    else:
+        machine = read(file, format_name, hints)
+    shown = "standard input" if file == STDOUT else file.name
+    machine = replace(machine, source=f"synth import {shown} ({machine.source})")
+    return machine if name is None else replace(machine, name=name)
+
+
+def _hints(switches: str | None, nvlinks: str | None, chunk: str | None, time_unit: str | None) -> Hints:
+    from synth.exchange.machines import units
+    from synth.exchange.machines.machine import Hints
+
+    if nvlinks not in (None, "direct", "switch"):
+        raise bad_option("--nvlinks", "must be direct or switch", nvlinks or "")
+    return Hints(
+        tuple(word.strip() for word in switches.split(",")) if switches else (),
+        "direct" if nvlinks == "direct" else "switch" if nvlinks == "switch" else None,
+        None if chunk is None else checked("--chunk", units.size, chunk),
+        None if time_unit is None else checked("--time-unit", units.duration, time_unit),
+    )
+
+
+def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
+    from synth.exchange.machines import units
+    from synth.exchange.machines.completing import by_class
+
+    reader: Callable[[str], float] = getattr(units, unit)
+    return {} if text is None else checked(option, lambda words: by_class(words, reader), text)
+
+
+def _describe(machine: Machine, to_errors: bool) -> None:
+    """What was read: nodes, links by class, what is unknown, what is assumed."""
+    from synth.exchange.machines.completing import described, parted
+    from synth.exchange.machines.machine import counted
+
+    out = errors if to_errors else console
+    out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)
+    sizes = (("rank", len(machine.ranks)), ("switch", len(machine.switches)), ("link", len(machine.links)))
+    counts = ", ".join(counted(number, what) for what, number in sizes)
+    out.print(counts, markup=False)
+    rows = [(kind, f"{count:,}", rate, wait) for kind, count, rate, wait in described(machine)]
+    out.print(table("class", "links", "bandwidth", "latency", rows=rows, right=("links",)))
+    for title in ("given", "assumed", "unknown", "left_out"):
+        for word in getattr(machine, title):
+            out.print(f"{title.replace('_', ' ')}: {word}", markup=False, soft_wrap=True)
+    words = parted(machine)
+    if words:
+        out.print(f"note: {words}", markup=False, soft_wrap=True)
+
+
+def _write(machine: Machine, parameters: list[str], family: str | None, output: Path | None) -> None:
+    from synth.exchange.machines.file import as_raw, to_text
+    from synth.options import split_pairs
+
+    if not parameters:
+        assert output is not None
+        _put(to_text(machine), output, "machine file")
+        return
+    from synth.family import get_family, load
+    from synth.making import make
+
+    chosen = get_family(family or _families()[0])
+    key = load(chosen.keys).machine_key
+    if key is None:
+        raise bad_option("--family", f"takes no machines; one of {', '.join(_families())}", chosen.name)
+    instance = make(chosen, {key: as_raw(machine), **split_pairs(parameters, "synth import")})
+    path = output or Path(f"{instance.name}.json")
+    _put(instance.to_json(), path, f"{instance.family} instance {instance.name}")
+
+
+def _families() -> list[str]:
+    """Families whose instances hold machines."""
+    from synth.family import family_names, get_family, load
+
+    return [name for name in family_names() if load(get_family(name).keys).machine_key]
+
+
+def _put(text: str, path: Path, what: str) -> None:
+    from synth.errors import InputError
+
+    if path == STDOUT:
+        typer.echo(text, nl=False)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+    typer.echo(f"{path}: {what}")

@@ -1,0 +1,64 @@
+"""An algorithm that came in, run on a machine of ours: a record like any method's, so that it can be compared.
+
+A family that can do it has a method ``imported`` with a parameter ``file``. Its schedule keeps every message and every
+wait of the thread blocks; routes and start times are found for it. The family's check replays it, the family's bound
+stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from synth import api
+from synth.errors import InputError
+from synth.exchange import msccl_xml
+from synth.exchange.checking import HEAD
+from synth.family import defaults_for, family_names, get_family
+from synth.instance import Instance
+from synth.instance import read as read_instance
+from synth.making import make
+from synth.record import Record
+
+METHOD = "imported"
+
+
+def run(path: Path, instance: Instance) -> Record:
+    """The record of the algorithm on the instance, checked, not yet written. Raises :class:`InputError` also where
+    the algorithm is right and yet no schedule of ours: a rank here has one partial sum of a piece, to which all that
+    arrives is added, and an executor may keep several apart."""
+    record = api.solve(instance, METHOD, options={"file": path.as_posix()})
+    faults = record["verified"]["faults"]
+    if faults:
+        raise InputError(
+            f"keeps partial sums apart that a schedule adds as they arrive ({faults[0]}): its time is not known",
+            str(path),
+        )
+    return record
+
+
+def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance:
+    """The instance that an algorithm is to be run on: a file of one, or made from a ``machine`` and keys as ``synth
+    make`` takes them (the collective is the algorithm's). Raises :class:`InputError`."""
+    if machine.endswith(".json") and is_instance(Path(machine)):
+        if given:
+            raise InputError(f"{', '.join(given)}: the instance says all; keys go with a machine", machine)
+        return read_instance(Path(machine))
+    family = next(name for name in family_names() if METHOD in get_family(name).methods)
+    collective = msccl_xml.read(path).algorithm.collective
+    return make(get_family(family), {"machine": machine, "collective": collective, **given})
+
+
+def is_instance(path: Path) -> bool:
+    """Whether a file is an instance of ours, and not a machine."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return b'"synth-instance/' in stream.read(HEAD)
+
+
+def bound_of(instance: Instance, seconds: float) -> Record | None:
+    """The record of the family's first default bound, None for a family without one."""
+    family = get_family(instance.family)
+    name = next((name for name in defaults_for(family, instance) if family.methods[name].kind == "bound"), None)
+    return None if name is None else api.solve(instance, name, time_limit=seconds)

@@ -1,0 +1,168 @@
+"""From a record to a file in one of the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from synth.api import method_options
+from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
+from synth.exchange import executors, validity
+from synth.exchange.algorithm import Algorithm
+from synth.exchange.formats import FORMATS, Format
+from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
+from synth.exchange.transfers import Transfers
+from synth.family import get_family, load
+from synth.options import RunOptions, as_text
+from synth.quantities import count
+from synth.record import Record
+from synth.solvers import writing
+from synth.solvers.writing import Form
+from synth.verification import replay
+
+PLAIN = Wish()
+FEWER = "fewer steps: --chunks N rounds pieces to N chunks a part; or solve with larger pieces (solve -O chunks=N)"
+
+
+def format_of(name: str | None, path: Path) -> Format:
+    """The format of that name, or by the file's suffix. Raises :class:`InputError` naming the known ones."""
+    known = ", ".join(FORMATS)
+    if name is None:
+        fitting = [one for one in FORMATS.values() if path.suffix.lower() == one.suffix]
+        if len(fitting) != 1:
+            raise InputError([Fault("--format", f"say which: one of {known}")])
+        return fitting[0]
+    if name not in FORMATS:
+        raise InputError([Fault("--format", f"must be one of {known}", name, True)])
+    return FORMATS[name]
+
+
+def transfers_of(record: Record) -> Transfers:
+    """The record's schedule as moves from rank to rank. Raises :class:`InputError` where it holds none, and for
+    families and solutions that are no collective among ranks."""
+    family = get_family(record["family"])
+    source = str(record.path) if record.path else None
+    if family.transfers is None:
+        raise InputError(f"schedules of family {family.name} are no collective that an executor runs", source)
+    if record["kind"] == "bound" or not record.packed:
+        raise InputError(f"holds no schedule ({record['method']} ended: {record['termination']})", source)
+    instance, solution = record.find_instance(), record.solution()
+    verdict = replay(family, instance, solution)  # what the record says of itself is a claim
+    if verdict.faults:
+        more = f" (and {len(verdict.faults) - 1} more faults)" if len(verdict.faults) > 1 else ""
+        raise InputError(f"its schedule is none: {verdict.faults[0]}{more}", source)
+    made: Transfers = load(family.transfers)(instance, solution)
+    return made
+
+
+def write_schedule(
+    transfers: Transfers, form: Format, path: Path, executor: str | None = None, wish: Wish = PLAIN, checks: bool = True
+) -> list[str]:
+    """Write the moves in a format of schedules for an executor (default: the format's first), as wished where the
+    format leaves a choice; returns what is worth knowing, in words.
+
+    Raises :class:`InputError` for an executor that does not read the format, where a limit cannot be kept, where what
+    would be written does not pass the check of its format, and where the file cannot be written.
+    """
+    name = executor or (form.executors[0] if form.executors else None)
+    if name is not None and name not in form.executors:
+        readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
+        raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
+    write = load(form.target)
+    try:
+        match form.of:
+            case "algorithm":
+                assert name is not None
+                algorithm, notes = algorithm_of(transfers, name, wish, checks)
+                write(algorithm, path, name)
+                return notes
+            case "plan":
+                whole, notes = in_chunks(transfers, wish.chunks)
+                write(whole, path, in_place=wish.in_place, instances=wish.instances)
+                return notes
+            case "traces":
+                return _write_traces(transfers, path, write, checks)
+        write(transfers, path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(error.filename or path)) from None
+    return []
+
+
+def algorithm_of(
+    transfers: Transfers, executor: str, wish: Wish = PLAIN, checks: bool = True
+) -> tuple[Algorithm, list[str]]:
+    """The algorithm that makes these moves on an executor, and what is worth knowing, in words. It has passed the check
+    that other people's algorithms have to pass, and holds the executor's limits, unless ``checks`` is off.
+
+    Raises :class:`InputError` where a limit cannot be kept.
+    """
+    try:
+        algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
+    except InputError as error:
+        error.hint = FEWER
+        raise
+    if checks:
+        _demand_valid(algorithm, executor)
+    notes.append(
+        f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
+        f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
+    )
+    return algorithm, notes
+
+
+def _demand_valid(algorithm: Algorithm, executor: str) -> None:
+    """Raises :class:`InputError` with every fault."""
+    refused = InputError(executors.faults(executor, algorithm))
+    if refused.faults:
+        refused.hint = FEWER
+        raise refused
+    try:
+        faults = validity.check(algorithm).faults
+    except InputError as error:
+        raise InputError(f"{error}; --no-check writes it unchecked") from None
+    if faults:
+        raise InputError(faults)
+
+
+def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
+    """Traces below a prefix, read back and replayed, and how a simulator finds them."""
+    from synth.exchange import chakra
+
+    prefix = path.with_suffix("") if path.suffix == ".et" else path
+    paths = write(transfers, prefix)
+    if checks:
+        faults = chakra.faults(chakra.read(prefix))
+        if faults:
+            for one in paths:
+                one.unlink()
+            raise InputError(faults)
+    lines = chakra.system_lines(transfers.collective, prefix.name)
+    return [
+        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; ASTRA-sim's system file: {' '.join(lines.split())}"
+    ]
+
+
+def write_model(
+    record: Record, form: Form, path: Path, *, number: int = 1, solver: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Write the ``number``-th model that the record's method hands to a solver, with the record's options but for
+    ``solver`` and ``parameters`` (as texts). Raises :class:`InputError` for methods that are no program, and as
+    :func:`synth.solvers.writing.instead_of_solving` does."""
+    family = get_family(record["family"])
+    method = family.method(record["method"])
+    source = str(record.path) if record.path else None
+    if method.kind != "program" and not method.solvers:
+        raise InputError(f"{method.name} is a {method.kind}, no program: it has no model", source)
+    kept, known = record["options"], {parameter.name for parameter in method.parameters}
+    given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}
+    solver, values = method_options(family, method, solver or record["solver"], given | dict(parameters or {}))
+    options = RunOptions(kept["time_limit_s"], kept["relative_gap"], kept["threads"], kept["seed"], solver, values)
+    instance = record.find_instance()
+    with writing.instead_of_solving(path, form, number):
+        try:
+            outcome = method.load()(instance, options)
+        except (UnsupportedError, SizeLimitError) as error:
+            raise InputError(str(error), source) from None
+        if outcome.termination in ("unsupported", "size_limit"):
+            raise InputError(outcome.message or outcome.termination, source)

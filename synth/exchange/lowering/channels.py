@@ -1,0 +1,138 @@
+"""Which thread block does what: one for every peer, direction and channel.
+
+A pair of ranks has one connection or several: a lane for each copy of the algorithm and each of its parallel links
+(``--channels``), and where a thread block would have more steps than an executor takes, one connection after the
+other. Every connection takes the first channel that is free at both its ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.exchange.lowering.limits import Limits
+from synth.exchange.lowering.moving import LOCAL, RECEIVE, SEND, Acts
+from synth.exchange.transfers import IntArray, Transfers
+from synth.kernels import jit
+
+FIRST = np.array([2, 0, 1])  # of send, receive, local: others wait for receives, and the numbers they name are small
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Thread blocks, ordered by rank: ``of`` (the block of every act), and ``rank``, ``send``, ``recv``, ``channel``
+    of every block."""
+
+    of: IntArray
+    rank: IntArray
+    send: IntArray
+    recv: IntArray
+    channel: IntArray
+
+
+def lanes(t: Transfers, copy: IntArray, channels: int) -> IntArray:
+    """The lane of every move: that of its copy, and by its hint (else its piece) one of ``channels``."""
+    which = np.where(t.channel_hint >= 0, t.channel_hint, t.piece) % channels
+    found: IntArray = copy * channels + which
+    return found
+
+
+def connections(t: Transfers, lane: IntArray, budget: IntArray, pair: IntArray) -> IntArray:
+    """The connection of every move, numbered: its pair's (``pair``, numbered), its lane, and the run it is in when a
+    connection takes at most ``budget[pair]`` moves; shape (moves,)."""
+    key = pair * (int(lane.max(initial=0)) + 1) + lane
+    order = np.argsort(key, kind="stable")
+    new = np.concatenate([[True], key[order][1:] != key[order][:-1]]) if len(key) else np.zeros(0, dtype=bool)
+    begin = np.maximum.accumulate(np.where(new, np.arange(len(key)), 0)) if len(key) else order
+    nth = np.empty(len(key), dtype=np.int64)
+    nth[order] = np.arange(len(key)) - begin
+    run = nth // budget[pair] if len(key) else nth
+    _, found = np.unique(np.stack([key, run]), axis=1, return_inverse=True)
+    return np.asarray(found).reshape(-1).astype(np.int64)
+
+
+def channels_of(t: Transfers, connection: IntArray, limits: Limits) -> IntArray:
+    """The channel of every move. Raises :class:`InputError` naming the limit where there are too few channels."""
+    _, first = np.unique(connection, return_index=True)
+    src, dst = t.src[first], t.dst[first]
+    order = np.argsort(first, kind="stable")
+    found = np.full(len(first), -1, dtype=np.int64)
+    most = limits.channels if limits.channels is not None else len(first)
+    peers = limits.peers if limits.peers is not None else t.ranks
+    if not _first_free(src, dst, order, t.ranks, most, peers, found):
+        raise InputError(
+            f"{limits.executor} takes {most} channels with {peers} peers in each direction; this needs more "
+            f"(fewer moves: fewer pieces or chunks, fewer --instances)"
+        )
+    return found[connection]
+
+
+@jit
+def _first_free(
+    src: IntArray, dst: IntArray, order: IntArray, ranks: int, most: int, peers: int, found: IntArray
+) -> bool:
+    """The first channel for each connection that its pair does not use and that has room at both ends."""
+    pair = src * ranks + dst
+    by_pair = np.argsort(pair, kind="mergesort")
+    number = np.empty(len(pair), dtype=np.int64)
+    pairs = 0
+    for k in range(len(by_pair)):
+        if k and pair[by_pair[k]] != pair[by_pair[k - 1]]:
+            pairs += 1
+        number[by_pair[k]] = pairs
+    after = np.zeros(pairs + 1, dtype=np.int64)  # the channels of a pair grow with its connections
+    size = 8
+    out, into = np.zeros((ranks, size), dtype=np.int32), np.zeros((ranks, size), dtype=np.int32)
+    for k in range(len(order)):
+        i = order[k]
+        c = after[number[i]]
+        while c < size and (out[src[i], c] >= peers or into[dst[i], c] >= peers):
+            c += 1
+        if c >= most:
+            return False
+        if c >= size:
+            more = np.zeros((ranks, size), dtype=np.int32)
+            out, into = np.concatenate((out, more), axis=1), np.concatenate((into, more), axis=1)
+            size *= 2
+        found[i] = c
+        after[number[i]] = c + 1
+        out[src[i], c] += 1
+        into[dst[i], c] += 1
+    return True
+
+
+def blocks(done: Acts, channel: IntArray, local_budget: int, ranks: int) -> Blocks:
+    """Thread blocks of all acts: sends and receives by peer and channel, at most ``local_budget`` local acts each."""
+    rank, role = done.rank.astype(np.int64), done.role.astype(np.int64)
+    lane = np.where(role == LOCAL, _nth(rank, role == LOCAL) // local_budget, 0)
+    moving = role != LOCAL
+    lane[moving] = channel[done.move[moving]]
+    peer = done.peer.astype(np.int64) + 1
+    wide = int(lane.max(initial=0)) + 1
+    key = ((rank * 3 + FIRST[role]) * wide + lane) * (ranks + 1) + peer
+    values, of = np.unique(key, return_inverse=True)
+    rest, other = np.divmod(values, ranks + 1)
+    rest, where = np.divmod(rest, wide)
+    at, part = np.divmod(rest, 3)
+    part = np.argsort(FIRST)[part]
+    other = other - 1
+    return Blocks(
+        np.asarray(of).reshape(-1).astype(np.int64),
+        at,
+        np.where(part == SEND, other, -1),
+        np.where(part == RECEIVE, other, -1),
+        np.where(part == LOCAL, 0, where),
+    )
+
+
+def _nth(rank: IntArray, which: IntArray) -> IntArray:
+    """How many of ``which`` come before each on its rank."""
+    found = np.zeros(len(rank), dtype=np.int64)
+    rows = np.flatnonzero(which)
+    order = rows[np.argsort(rank[rows], kind="stable")]
+    here = rank[order]
+    begin = np.searchsorted(here, here)
+    found[order] = np.arange(len(order)) - begin
+    return found

@@ -1,0 +1,192 @@
+"""A receive and the send of the same data behind it as one step: data that only passes is not read again.
+
+``r`` and ``s`` become ``rcs``, ``rrc`` and ``s`` become ``rrcs``, or ``rrs`` where nobody needs the sum here. The two
+must lie in one thread block, so that of a rank and channel the peers that send the most of what goes on to one peer are
+paired with it. The send then happens where the receive is, earlier than before; what the block sent before it must
+stand before that place too, and every wait is still for something earlier, so nothing can wait for itself. A connection
+has to hold a message now, though, as all executors' do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from synth.exchange.algorithm import KINDS
+from synth.exchange.lowering.buffers import SCRATCH
+from synth.exchange.lowering.channels import Blocks
+from synth.exchange.lowering.moving import RECEIVE, SEND, Acts, R
+from synth.exchange.lowering.ordering import READS, WRITES
+from synth.exchange.transfers import IntArray, Transfers
+from synth.kernels import jit
+
+KIND_RE = KINDS.index("re")
+RCS, RRCS, RRS = (KINDS.index(kind) for kind in ("rcs", "rrcs", "rrs"))
+
+
+def by_time(t: Transfers, done: Acts) -> Acts:
+    """The acts by the start of their moves, of one moment local ones first, then sends, then receives: so that a block
+    sends what it has before it receives what it gets meanwhile."""
+    moment = np.unique(t.start_s, return_inverse=True)[1].reshape(-1)
+    when = np.full(len(done), -1, dtype=np.int64)
+    late = done.place >= len(t.piece)
+    inner = (done.place >= 0) & ~late
+    when[inner] = moment[done.place[inner]]
+    when[late] = len(moment)
+    phase = np.array([1, 2, 0])[done.role]
+    return done.taken(np.lexsort((phase, when)))
+
+
+def fused(done: Acts, made: Blocks, buffer_chunks: IntArray) -> tuple[Acts, Blocks]:
+    """The acts in time order (:func:`by_time`) with what can be one step as one, and the blocks of those."""
+    by_rank = np.argsort(done.rank, kind="stable")
+    rows = done.taken(by_rank)
+    block = made.of[by_rank]
+    start = np.searchsorted(rows.rank, np.arange(len(buffer_chunks) + 1))
+    base = np.concatenate([np.zeros((len(buffer_chunks), 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
+    columns = (rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count)
+    came, last_use = _just_came(start, rows.role, *columns, READS, WRITES, base)
+    sends = np.flatnonzero(came >= 0)
+    sends = sends[made.channel[block[sends]] == made.channel[block[came[sends]]]]
+    partner = _paired(block[came[sends]], block[sends], len(made.rank))
+    merged = np.where((partner >= 0) & (made.send >= 0), partner, np.arange(len(made.rank)))
+    fits = np.zeros(len(rows), dtype=bool)
+    fits[sends] = partner[block[sends]] == block[came[sends]]
+    one = _chosen(merged[block], rows.role, np.where(fits, came, -1), len(made.rank))
+    gone = np.flatnonzero(one)
+    at = came[gone]
+    kind = rows.kind.copy()
+    passes = (rows.dst_buffer[at] == SCRATCH) & (last_use[at] == gone)
+    kind[at] = np.where(kind[at] == R, RCS, np.where(passes, RRS, RRCS))
+    dst_buffer, dst_offset = rows.dst_buffer.copy(), rows.dst_offset.copy()
+    nothing = at[kind[at] == RRS]
+    dst_buffer[nothing], dst_offset[nothing] = rows.src_buffer[nothing], rows.src_offset[nothing]
+    left = replace(rows, kind=kind, dst_buffer=dst_buffer, dst_offset=dst_offset).taken(~one)
+    used, of = np.unique(merged[block[~one]], return_inverse=True)
+    send = np.full(len(made.rank), -1, dtype=np.int64)
+    sending = made.send >= 0
+    send[merged[sending]] = made.send[sending]
+    new = Blocks(of.reshape(-1), made.rank[used], send[used], made.recv[used], made.channel[used])
+    return _compact(left, len(buffer_chunks)), new
+
+
+def _paired(receives: IntArray, sends: IntArray, count: int) -> IntArray:
+    """For every block that sends the one that receives whose data it sends on most, each taken once; -1 for none."""
+    found, taken = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=bool)
+    pairs, often = np.unique(np.stack([receives, sends]), axis=1, return_counts=True)
+    for k in np.lexsort((pairs[1], pairs[0], -often)).tolist():
+        recv, send = int(pairs[0, k]), int(pairs[1, k])
+        if found[send] < 0 and not taken[recv]:
+            found[send], taken[recv] = recv, True
+    return found
+
+
+@jit
+def _just_came(
+    start: IntArray,
+    role: Any,
+    kind: Any,
+    src_buffer: Any,
+    src_offset: Any,
+    dst_buffer: Any,
+    dst_offset: Any,
+    count: Any,
+    reads: Any,
+    writes: Any,
+    base: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """For every send the receive that brought just what it sends, if nothing has touched that since, else -1; for every
+    receive the last act that reads what it brought before that is written again."""
+    came = np.full(len(kind), -1, dtype=np.int64)
+    last_use = np.full(len(kind), -1, dtype=np.int64)
+    for r in range(len(start) - 1):
+        touched = np.full(base[r, 3], -1, dtype=np.int64)
+        writer = np.full(base[r, 3], -1, dtype=np.int64)
+        for x in range(start[r], start[r + 1]):
+            if reads[kind[x]]:
+                c0 = base[r, src_buffer[x]] + src_offset[x]
+                y = touched[c0]
+                alike = role[x] == SEND and y >= 0 and role[y] == RECEIVE and count[y] == count[x]
+                if alike and dst_buffer[y] == src_buffer[x] and dst_offset[y] == src_offset[x]:
+                    came[x] = y
+                    for c in range(c0, c0 + count[x]):
+                        if touched[c] != y:
+                            came[x] = -1
+                for c in range(c0, c0 + count[x]):
+                    touched[c] = x
+                    if writer[c] >= 0:
+                        last_use[writer[c]] = x
+            if writes[kind[x]]:
+                c0 = base[r, dst_buffer[x]] + dst_offset[x]
+                for c in range(c0, c0 + count[x]):
+                    if writer[c] >= 0 and kind[x] == KIND_RE:
+                        last_use[writer[c]] = x
+                    touched[c] = x
+                    writer[c] = x
+    return came, last_use
+
+
+@jit
+def _chosen(block: IntArray, role: Any, came: IntArray, blocks: int) -> Any:
+    """Which sends become one step with the receive that brought their data: in every block receives keep their order,
+    sends keep theirs, and no send that stays alone has to move up."""
+    one = np.zeros(len(block), dtype=np.bool_)
+    alone = np.full(blocks, -1, dtype=np.int64)  # the last send that stays alone
+    joined = np.full(blocks, -1, dtype=np.int64)  # the last receive that is joined
+    for x in range(len(block)):
+        if role[x] != SEND:
+            continue
+        b, y = block[x], came[x]
+        if y >= 0 and alone[b] < y and joined[b] < y:
+            one[x] = True
+            joined[b] = y
+        else:
+            alone[b] = x
+    return one
+
+
+def _compact(done: Acts, ranks: int) -> Acts:
+    """Without the places in the scratch buffer that nobody uses any more."""
+    new_src, new_dst = done.src_offset.copy(), done.dst_offset.copy()
+    scratch = np.zeros(ranks, dtype=np.int64)
+    in_src, in_dst = done.src_buffer == SCRATCH, done.dst_buffer == SCRATCH
+    _renumber(done.rank, in_src, in_dst, done.src_offset, done.dst_offset, done.count, done.scratch, new_src, new_dst,
+              scratch)  # fmt: skip
+    return replace(done, src_offset=new_src, dst_offset=new_dst, scratch=scratch)
+
+
+@jit
+def _renumber(
+    rank: Any,
+    in_src: Any,
+    in_dst: Any,
+    src: Any,
+    dst: Any,
+    count: Any,
+    size: IntArray,
+    new_src: Any,
+    new_dst: Any,
+    scratch: IntArray,
+) -> None:
+    first = np.zeros(len(size) + 1, dtype=np.int64)
+    for r in range(len(size)):
+        first[r + 1] = first[r] + size[r]
+    used = np.zeros(first[-1], dtype=np.bool_)
+    for x in range(len(rank)):
+        for c in range(count[x]):
+            if in_src[x]:
+                used[first[rank[x]] + src[x] + c] = True
+            if in_dst[x]:
+                used[first[rank[x]] + dst[x] + c] = True
+    number = np.zeros(first[-1], dtype=np.int64)
+    for r in range(len(size)):
+        for c in range(first[r], first[r + 1]):
+            number[c] = scratch[r]
+            scratch[r] += used[c]
+    for x in range(len(rank)):
+        if in_src[x]:
+            new_src[x] = number[first[rank[x]] + src[x]]
+        if in_dst[x]:
+            new_dst[x] = number[first[rank[x]] + dst[x]]

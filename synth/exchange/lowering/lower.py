@@ -1,0 +1,145 @@
+"""The lowering itself: moves in, an algorithm that keeps to an executor's limits out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.exchange.algorithm import KINDS, Algorithm, IntArray
+from synth.exchange.lowering.buffers import sizes
+from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
+from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.fusing import by_time, fused
+from synth.exchange.lowering.joining import joined
+from synth.exchange.lowering.limits import Limits
+from synth.exchange.lowering.moving import Acts, acts
+from synth.exchange.lowering.ordering import Ordered, ordered
+from synth.exchange.transfers import Transfers
+
+NOP = KINDS.index("nop")
+MOST_COUNT = 2**20  # chunks of a step where the executor has no limit
+MOST_STEPS = 2**30
+ROUNDS = 12  # tries to keep thread blocks short enough
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
+    ranks are spread over, ``instances``: copies of the algorithm side by side, each on its share of every piece and on
+    channels of its own; ``fuse``: a receive and the send of the same data behind it in one step; ``protocol`` as MSCCL
+    names it."""
+
+    in_place: bool = False
+    chunks: int | None = None
+    channels: int = 1
+    instances: int = 1
+    fuse: bool = False
+    protocol: str = "Simple"
+
+
+def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
+    """The algorithm that makes these moves, and what was changed on the way, in words.
+
+    Raises :class:`InputError` naming the limit where the executor cannot run it, whatever is split.
+    """
+    most_count = limits.count or MOST_COUNT
+    transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable"))
+    cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
+    t, notes = cut.moves, list(cut.notes)
+    done = acts(cut, wish.in_place, most_count)
+    if done.dropped:
+        notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
+    lane = lanes(t, copy, wish.channels)
+    t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
+    if wish.fuse:
+        done = by_time(t, done)
+    done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)
+    return _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order), notes
+
+
+def _within_limits(
+    t: Transfers, done: Acts, lane: IntArray, chunks: int, limits: Limits, fuse: bool
+) -> tuple[Acts, Blocks, Ordered]:
+    """Acts (fused, if wished), thread blocks and order of the steps; where a thread block has too many steps, its pair
+    of ranks gets more connections, until none has."""
+    most = limits.steps or MOST_STEPS
+    pairs, pair = np.unique(t.src * t.ranks + t.dst, return_inverse=True)
+    pair = pair.reshape(-1).astype(np.int64)
+    budget = np.full(len(pairs), most, dtype=np.int64)
+    local = most
+    for _ in range(ROUNDS):
+        channel = channels_of(t, connections(t, lane, budget, pair), limits)
+        acts_now, made = done, blocks(done, channel, local, t.ranks)
+        if fuse:
+            acts_now, made = fused(done, made, sizes(t, chunks, done.scratch))
+        _demand_blocks(made, t.ranks, limits)
+        order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch))
+        length = np.diff(order.step_start)
+        long = length > most
+        if not long.any():
+            return acts_now, made, order
+        is_local = (made.send < 0) & (made.recv < 0)
+        local = max(1, int(local * most / max(most, length[is_local].max(initial=0))))
+        share = np.full(len(pairs), 1.0)
+        for src, dst in ((made.rank, made.send), (made.recv, made.rank)):
+            rows = np.flatnonzero(long & (src >= 0) & (dst >= 0))
+            np.minimum.at(share, np.searchsorted(pairs, src[rows] * t.ranks + dst[rows]), most / length[rows])
+        hit = share < 1
+        held = np.zeros(len(pairs), dtype=np.int64)  # moves of the fullest connection of a pair
+        _, where, number = np.unique(np.stack([pair, channel]), axis=1, return_index=True, return_counts=True)
+        np.maximum.at(held, pair[where], number)
+        if (np.minimum(budget, held)[hit] <= 1).any():
+            break
+        budget[hit] = np.maximum(1, (np.minimum(budget, held)[hit] * share[hit]).astype(np.int64) - 1)
+    raise InputError(
+        f"{limits.executor} takes {most} steps a thread block; with what this schedule has to wait for some have more, "
+        f"however they are split (fewer pieces or chunks{', no --fuse' if fuse else ''})"
+    )
+
+
+def _demand_blocks(made: Blocks, ranks: int, limits: Limits) -> None:
+    count = np.bincount(made.rank, minlength=ranks)
+    if limits.blocks is not None and count.max(initial=0) > limits.blocks:
+        raise InputError(
+            f"{limits.executor} takes {limits.blocks} thread blocks a rank; rank {int(count.argmax())} needs "
+            f"{int(count.max())} (fewer pieces or chunks, fewer --instances or --channels)"
+        )
+
+
+def _algorithm(
+    t: Transfers, wish: Wish, chunks: int, buffers: IntArray, done: Acts, made: Blocks, order: Ordered
+) -> Algorithm:
+    real, act = order.act >= 0, np.maximum(order.act, 0)
+
+    def column(name: str, nothing: int) -> IntArray:
+        values = getattr(done, name)
+        if not len(values):
+            return np.zeros(0, dtype=np.int64)
+        return np.where(real, values[act], nothing).astype(np.int64)
+
+    return Algorithm(
+        name=t.name,
+        collective=t.collective,
+        ranks=t.ranks,
+        root=t.root,
+        in_place=wish.in_place,
+        protocol=wish.protocol,
+        chunks=chunks,
+        buffer_chunks=buffers,
+        tb_rank=made.rank,
+        tb_send=made.send,
+        tb_recv=made.recv,
+        tb_channel=made.channel,
+        step_start=order.step_start,
+        kind=column("kind", NOP),
+        src_buffer=column("src_buffer", 0),
+        src_offset=column("src_offset", -1),
+        dst_buffer=column("dst_buffer", 1),
+        dst_offset=column("dst_offset", -1),
+        count=column("count", 0),
+        dep_tb=order.dep_tb,
+        dep_step=order.dep_step,
+        has_dependents=order.has_dependents,
+    )

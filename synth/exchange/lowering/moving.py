@@ -1,0 +1,260 @@
+"""The moves played one after the other, and what every rank does for them: sends, receives, local steps.
+
+Every move is played as a whole at its place in the order, so that nothing ever waits for something later in the order:
+whatever executor runs it, with however little room for data under way, it cannot get stuck. A move carries what its
+sender held when it began, though: where a sum comes in before the last move that wants the sum without it has been
+played, it waits in the scratch buffer and is added behind that move. In place, what would overwrite data that still
+has to leave waits there too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.errors import InputError
+from synth.exchange.algorithm import KINDS
+from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, own_copies, places
+from synth.exchange.lowering.chunking import Chunked
+from synth.exchange.transfers import IntArray, Transfers
+from synth.kernels import jit
+
+Small = npt.NDArray[np.int32]
+SEND, RECEIVE, LOCAL = range(3)
+S, R, CPY, RE, RRC = (KINDS.index(kind) for kind in ("s", "r", "cpy", "re", "rrc"))
+COLUMNS = ("move", "place", "rank", "role", "peer", "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset",
+           "count")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Acts:
+    """What ranks do, in the order of the moves; int32 arrays of shape (acts,): ``move`` (-1: a local step), ``place``
+    (the number of the move at which it is due), ``rank``, ``role`` (SEND, RECEIVE, LOCAL), ``peer`` (-1 for none), then
+    as in ``Algorithm``. ``scratch``: chunks of the scratch buffer used, shape (ranks,). ``dropped``: moves that bring
+    a rank what it has."""
+
+    move: Small
+    place: Small
+    rank: Small
+    role: Small
+    peer: Small
+    kind: Small
+    src_buffer: Small
+    src_offset: Small
+    dst_buffer: Small
+    dst_offset: Small
+    count: Small
+    scratch: IntArray
+    dropped: int
+
+    def __len__(self) -> int:
+        return len(self.move)
+
+    def taken(self, rows: Any) -> Acts:
+        """Those of these rows, in their order."""
+        columns = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return Acts(**columns, scratch=self.scratch, dropped=self.dropped)
+
+
+def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
+    """Play the moves. Raises :class:`InputError` for a move of what its sender has not."""
+    t = cut.moves
+    state, of_src, of_dst = _states(t, len(cut.count))
+    rank, piece = (part.astype(np.int64) for part in np.divmod(state, max(len(cut.count), 1)))
+    where = places(t, rank, t.piece_part[piece], cut.offset[piece], cut.chunks, in_place)
+    wait, first_end, start, end = _waits(t, of_src, of_dst)
+    if in_place and t.collective == "alltoall":
+        wait = _still_leaving(t)
+    room = 2 * len(t.piece) + 2 * int((wait >= 0).sum()) + int(where.ends.sum()) + 1
+    rows = np.zeros((len(COLUMNS), room), dtype=np.int32)
+    scratch = np.zeros(t.ranks, dtype=np.int64)
+    total, dropped, wrong = _play(
+        of_src, of_dst, t.src, t.dst, t.adds, wait, first_end, start, end, rank, cut.count[piece], where.begins,
+        where.begin_buffer, where.begin_offset, where.ends, where.keep_buffer, where.keep_offset.copy(), t.reduces,
+        scratch, rows,
+    )  # fmt: skip
+    if wrong >= 0:
+        raise InputError(f"transfer {wrong}: rank {t.src[wrong]} sends piece {t.piece[wrong]}, which it has not")
+    made = [np.ascontiguousarray(row[:total]) for row in rows]
+    if not in_place:
+        made = [np.concatenate(pair) for pair in zip(_own(t, cut.chunks, most_count), made, strict=True)]
+    columns: dict[str, Any] = dict(zip(COLUMNS, made, strict=True))
+    return Acts(**columns, scratch=scratch, dropped=dropped)
+
+
+def _states(t: Transfers, pieces: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of rank and piece that moves touch, as one number each; of every move its sender's and its receiver's."""
+    keys = np.concatenate([t.src * max(pieces, 1) + t.piece, t.dst * max(pieces, 1) + t.piece])
+    state, inverse = np.unique(keys, return_inverse=True)
+    of_src, of_dst = np.split(inverse.reshape(-1), 2)
+    return state, of_src, of_dst
+
+
+def _waits(t: Transfers, of_src: IntArray, of_dst: IntArray) -> tuple[IntArray, Any, IntArray, IntArray]:
+    """For every move of a reduction the last move played after it that wants its receiver's sum without it, -1 for
+    none; whether no later one arrives there sooner; start and end of all moves as numbers in order of time."""
+    count = len(t.piece)
+    none = np.full(count, -1, dtype=np.int64)
+    if not t.reduces:
+        return none, np.zeros(count, dtype=bool), none, none
+    moments, inverse = np.unique(np.concatenate([t.start_s, t.end_s]), return_inverse=True)
+    start, end = np.split(inverse.reshape(-1).astype(np.int64), 2)
+    reads = np.lexsort((start, of_src))
+    base = len(moments) + 1
+    keys = of_src[reads] * base + start[reads]
+    before = np.searchsorted(keys, of_dst * base + end)  # reads of the state that start before the end
+    last = reads[np.maximum(before - 1, 0)]
+    same = (before > 0) & (of_src[last] == of_dst) & (last > np.arange(count))
+    return np.where(same, last, -1), _in_order(of_dst, end), start, end
+
+
+@jit
+def _in_order(state: IntArray, end: IntArray) -> Any:
+    found = np.zeros(len(state), dtype=np.bool_)
+    least = np.full(state.max() + 1 if len(state) else 0, np.int64(2**62))
+    for i in range(len(state) - 1, -1, -1):
+        found[i] = least[state[i]] >= end[i]
+        least[state[i]] = min(least[state[i]], end[i])
+    return found
+
+
+def _still_leaving(t: Transfers) -> IntArray:
+    """In place what comes from rank r lies where what goes to rank r lay: for every move that ends there the last move
+    played after it of that, -1 for none."""
+    n, part, count = t.ranks, t.piece_part[t.piece], len(t.piece)
+    last = np.full(n * n, -1, dtype=np.int64)
+    leaves = t.src == part // n
+    np.maximum.at(last, part[leaves], np.flatnonzero(leaves))
+    turned = part % n * n + part // n
+    found = np.where(t.dst == part % n, last[turned], -1)
+    return np.where(found > np.arange(count), found, -1)
+
+
+def _own(t: Transfers, chunks: int, most_count: int) -> list[Small]:
+    """Copies of own parts as rows of :class:`Acts`, before all moves."""
+    rank, src, dst = own_copies(t, chunks)
+    pieces = -(-chunks // most_count)
+    low = np.tile(np.arange(pieces) * most_count, len(rank))
+    count = np.minimum(chunks - low, most_count)
+    rank, src, dst = (np.repeat(x, pieces) for x in (rank, src, dst))
+    zero = np.zeros_like(rank)
+    rows = (zero - 1, zero - 1, rank, zero + LOCAL, zero - 1, zero + CPY, zero + INPUT, src + low, zero + OUTPUT,
+            dst + low, count)  # fmt: skip
+    return [row.astype(np.int32) for row in rows]
+
+
+@jit
+def _act(
+    rows: Small, n: int, move: int, place: int, rank: int, role: int, peer: int, kind: int, sb: int, so: int, db: int,
+    do: int, count: int,
+) -> int:  # fmt: skip
+    rows[0, n], rows[1, n], rows[2, n], rows[3, n], rows[4, n], rows[5, n] = move, place, rank, role, peer, kind
+    rows[6, n], rows[7, n], rows[8, n], rows[9, n], rows[10, n] = sb, so, db, do, count
+    return n + 1
+
+
+@jit
+def _play(
+    of_src: IntArray, of_dst: IntArray, src: IntArray, dst: IntArray, adds: Any, wait: IntArray, in_order: Any,
+    start: IntArray, end: IntArray, rank: IntArray, count: IntArray, begins: Any, begin_buffer: IntArray,
+    begin_offset: IntArray, ends: Any, keep_buffer: IntArray, keep_offset: IntArray, reduces: bool, scratch: IntArray,
+    rows: Small,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Fill ``rows`` and ``scratch``; the number of acts, of dropped moves, and the first move of what is not there, or
+    -1. The state of a rank and piece: where its data is now, whether it is a finished sum, and what waits to be put
+    there."""
+    states = len(rank)
+    has, done = begins.copy(), np.zeros(states, dtype=np.bool_)
+    buffer, offset = begin_buffer.copy(), begin_offset.copy()
+    first_end = np.full(states, -1, dtype=np.int64)  # when the first sum arrived, if the begin is still where it was
+    waiting = np.full(states, -1, dtype=np.int64)
+    then, held = np.full(len(src), -1, dtype=np.int64), np.full(len(src), -1, dtype=np.int64)
+    n, dropped = 0, 0
+    for i in range(len(src)):
+        a, b = of_src[i], of_dst[i]
+        if not has[a]:
+            return n, dropped, i
+        if (done[b] or has[b]) if not reduces else done[b]:
+            dropped += 1
+            continue
+        if waiting[a] >= 0:
+            n = _put(a, i, rank, count, keep_buffer, keep_offset, scratch, waiting, then, held, wait, adds, buffer,
+                     offset, rows, n)  # fmt: skip
+        sb, so = buffer[a], offset[a]
+        if reduces and first_end[a] > start[i]:
+            sb, so = begin_buffer[a], begin_offset[a]
+        size = count[a]
+        u, v = src[i], dst[i]
+        n = _act(rows, n, i, i, u, SEND, v, S, sb, so, sb, so, size)
+        begun = reduces and buffer[b] == begin_buffer[b] and offset[b] == begin_offset[b]
+        if wait[i] >= 0 and reduces and adds[i] and begun and in_order[i]:
+            apart = keep_buffer[b] != begin_buffer[b] or keep_offset[b] != begin_offset[b]
+        else:
+            apart = wait[i] < 0
+        if not apart:  # put it aside
+            held[i] = scratch[v]
+            scratch[v] += size
+            n = _act(rows, n, i, i, v, RECEIVE, u, R, SCRATCH, held[i], SCRATCH, held[i], size)
+            if reduces:
+                then[i], waiting[b] = waiting[b], i
+            else:
+                buffer[b], offset[b], has[b] = SCRATCH, held[i], True
+            continue
+        if keep_offset[b] < 0:
+            keep_offset[b] = scratch[v]
+            scratch[v] += size
+        kb, ko = keep_buffer[b], keep_offset[b]
+        if adds[i]:
+            n = _act(rows, n, i, i, v, RECEIVE, u, RRC, buffer[b], offset[b], kb, ko, size)
+            if begun and (kb != begin_buffer[b] or ko != begin_offset[b]):
+                first_end[b] = end[i]
+        else:
+            n = _act(rows, n, i, i, v, RECEIVE, u, R, kb, ko, kb, ko, size)
+            done[b] = True
+        buffer[b], offset[b], has[b] = kb, ko, True
+    for b in range(states):
+        if ends[b]:
+            if waiting[b] >= 0:
+                n = _put(b, len(src), rank, count, keep_buffer, keep_offset, scratch, waiting, then, held, wait, adds,
+                         buffer, offset, rows, n)  # fmt: skip
+            if has[b] and not begins[b] and (buffer[b] != keep_buffer[b] or offset[b] != keep_offset[b]):
+                n = _act(rows, n, -1, len(src), rank[b], LOCAL, -1, CPY, buffer[b], offset[b], keep_buffer[b],
+                         keep_offset[b], count[b])  # fmt: skip
+    return n, dropped, -1
+
+
+@jit
+def _put(
+    b: int, i: int, rank: IntArray, count: IntArray, keep_buffer: IntArray, keep_offset: IntArray, scratch: IntArray,
+    waiting: IntArray, then: IntArray, held: IntArray, wait: IntArray, adds: Any, buffer: IntArray, offset: IntArray,
+    rows: Small, n: int,
+) -> int:  # fmt: skip
+    """Put what waits for moves before ``i`` where it belongs: first what is added, then finished sums."""
+    v = rank[b]
+    for turn in range(2):
+        before, w = np.int64(-1), waiting[b]
+        while w >= 0:
+            following = then[w]
+            if wait[w] >= i or adds[w] != (turn == 0):
+                before = w
+            else:
+                if keep_offset[b] < 0:
+                    keep_offset[b] = scratch[v]
+                    scratch[v] += count[b]
+                kb, ko = keep_buffer[b], keep_offset[b]
+                if adds[w]:
+                    if buffer[b] != kb or offset[b] != ko:
+                        n = _act(rows, n, -1, i, v, LOCAL, -1, CPY, buffer[b], offset[b], kb, ko, count[b])
+                    n = _act(rows, n, -1, i, v, LOCAL, -1, RE, SCRATCH, held[w], kb, ko, count[b])
+                else:
+                    n = _act(rows, n, -1, i, v, LOCAL, -1, CPY, SCRATCH, held[w], kb, ko, count[b])
+                buffer[b], offset[b] = kb, ko
+                if before < 0:
+                    waiting[b] = following
+                else:
+                    then[before] = following
+            w = following
+    return n

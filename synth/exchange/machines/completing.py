@@ -1,0 +1,230 @@
+"""From what a file shows to a machine that can be scheduled: several boxes, classes of links and nodes that are left
+out, numbers that a person supplies. What is still unknown after that is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from synth.errors import Fault, InputError
+from synth.exchange.machines.machine import Link, Machine, listed, too_large
+from synth.exchange.machines.units import scaled_rate
+
+NET = "NET"
+MOST_BOXES = 4096
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """Numbers by class of link; under ``""`` those for every link whose own number is unknown. A number for a class by
+    name takes the place of the file's. ``words``: the same as they were typed."""
+
+    bandwidth: Mapping[str, float]
+    latency: Mapping[str, float]
+    words: tuple[str, ...] = ()
+
+
+def completed(machine: Machine, given: Supplied, boxes: int = 1, kinds: Sequence[str] = ()) -> Machine:
+    """As many boxes, only these classes of links (all where none is named), with the numbers given; :func:`missing`
+    says what is still unknown. Raises :class:`InputError`."""
+    whole = without_dead_ends(several(machine, boxes))
+    return supplied(only(whole, kinds), given)
+
+
+def several(machine: Machine, boxes: int) -> Machine:
+    """``boxes`` such machines, their ports joined by one switch (class NET); of one box the ports are left out. Raises
+    :class:`InputError` where there are no ports, or too many nodes."""
+    if boxes == 1:
+        ways = listed(port.name for port in machine.ports)
+        words = (f"{ways}: ways out of one box (--boxes joins several)",) if ways else ()
+        return replace(machine, left_out=machine.left_out + words)
+    if boxes > MOST_BOXES:
+        raise InputError([Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
+    if not machine.ports:
+        raise InputError([Fault("--boxes", "the file shows no way out of the box (no NIC)", boxes, True)])
+    each, nodes = machine.nodes, machine.nodes * boxes + 1
+    faults = too_large(nodes, boxes * (len(machine.links) + 2 * len(machine.ports)))
+    if faults:
+        raise InputError(faults)
+    ranks = machine.ranks
+    inner = sorted(machine.switches)
+    place = {(b, v): b * len(ranks) + i for b in range(boxes) for i, v in enumerate(ranks)}
+    place |= {(b, v): boxes * len(ranks) + b * len(inner) + i for b in range(boxes) for i, v in enumerate(inner)}
+    names = [""] * (boxes * each) + ["net"]
+    links: list[Link] = []
+    for b in range(boxes):
+        for v in range(each):
+            names[place[b, v]] = f"{b}/{machine.names[v]}"
+        for link in machine.links:
+            group = None if link.group is None else f"{b}/{link.group}"
+            links.append(replace(link, src=place[b, link.src], dst=place[b, link.dst], group=group))
+        for port in machine.ports:
+            for ends in ((place[b, port.node], nodes - 1), (nodes - 1, place[b, port.node])):
+                links.append(Link(*ends, NET, port.bandwidth, port.latency))
+    return replace(
+        machine,
+        name=f"{machine.name}-x{boxes}",
+        source=f"{boxes} of: {machine.source}",
+        names=tuple(names),
+        switches=frozenset(range(boxes * len(ranks), nodes)),
+        links=tuple(links),
+        ports=(),
+        assumed=(*machine.assumed, f"{boxes} boxes alike, every port joined to one switch without limits of its own"),
+    )
+
+
+def only(machine: Machine, kinds: Sequence[str]) -> Machine:
+    """Without links of other classes. Raises :class:`InputError` for a class that is not there."""
+    if not kinds:
+        return machine
+    faults = [
+        Fault("--only", f"no such class of links; there are {', '.join(machine.kinds)}", kind, True)
+        for kind in kinds
+        if kind not in machine.kinds
+    ]
+    if faults:
+        raise InputError(faults)
+    left = [kind for kind in machine.kinds if kind not in kinds]
+    kept = without_dead_ends(replace(machine, links=tuple(link for link in machine.links if link.kind in kinds)))
+    words = (f"links of the classes {', '.join(left)} (--only {','.join(kinds)})",) if left else ()
+    return replace(kept, left_out=machine.left_out + words)
+
+
+def without_dead_ends(machine: Machine) -> Machine:
+    """Without switches that have one neighbour or none, again and again: nothing goes through them."""
+    near: dict[int, set[int]] = {v: set() for v in range(machine.nodes)}
+    for link in machine.links:
+        near[link.src].add(link.dst)
+        near[link.dst].add(link.src)
+    queue = [v for v in machine.switches if len(near[v]) < 2]
+    gone: set[int] = set()
+    while queue:
+        node = queue.pop()
+        if node in gone:
+            continue
+        gone.add(node)
+        for other in near.pop(node):
+            near[other].discard(node)
+            if other in machine.switches and other not in gone and len(near[other]) < 2:
+                queue.append(other)
+    if not gone:
+        return machine
+    others = [machine.names[v] for v in sorted(gone - {port.node for port in machine.ports})]
+    words = [f"{listed(others)}: switches that lead nowhere"] if others else []
+    kept = [v for v in range(machine.nodes) if v not in gone]
+    place = {v: i for i, v in enumerate(kept)}
+    return replace(
+        machine,
+        names=tuple(machine.names[v] for v in kept),
+        switches=frozenset(place[v] for v in machine.switches - gone),
+        links=tuple(
+            replace(link, src=place[link.src], dst=place[link.dst])
+            for link in machine.links
+            if link.src in place and link.dst in place
+        ),
+        ports=tuple(replace(port, node=place[port.node]) for port in machine.ports if port.node in place),
+        left_out=machine.left_out + tuple(words),
+    )
+
+
+def supplied(machine: Machine, given: Supplied) -> Machine:
+    """With the numbers given. Raises :class:`InputError` for a class that is not there, and for a number that nothing
+    needs."""
+    faults: list[Fault] = []
+    links = list(machine.links)
+    for what, values in (("bandwidth", given.bandwidth), ("latency", given.latency)):
+        for kind in values:
+            if kind and kind not in machine.kinds:
+                known = ", ".join(machine.kinds)
+                faults.append(Fault(f"--{what}", f"no such class of links; there are {known}", kind, True))
+        if "" in values and all(getattr(link, what) is not None for link in links):
+            faults.append(Fault(f"--{what}", f"every {what} is known; a class by name (CLASS=…) replaces the file's"))
+        try:
+            links = [_with(link, what, values) for link in links]
+        except ValueError as error:
+            faults.append(Fault(f"--{what}", f"times the number of bonded links {error}"))
+    if faults:
+        raise InputError(faults)
+    return replace(machine, links=tuple(links), given=machine.given + given.words)
+
+
+def missing(machine: Machine) -> list[Fault]:
+    """What has to be supplied before anything can be scheduled, by class, with the option that does."""
+    faults = []
+    for what, example in (("bandwidth", "25GB/s"), ("latency", "0.7us")):
+        kinds: dict[str, int] = {}
+        for link in machine.links:
+            if getattr(link, what) is None:
+                kinds[link.kind] = kinds.get(link.kind, 0) + 1
+        if kinds:
+            words = ", ".join(f"{kind} ({count:,} links)" for kind, count in kinds.items())
+            option = f"--{what} " + ",".join(f"{kind}={example if what == 'latency' else '…'}" for kind in kinds)
+            lanes = " (NV: of one NVLink, one direction)" if what == "bandwidth" and _bonded(machine) else ""
+            faults.append(Fault(what, f"unknown for {words}; give {option}{lanes}"))
+    if faults and len(machine.kinds) > 1:
+        faults.append(Fault("classes", f"or leave some out: --only {machine.kinds[0]}"))
+    return faults
+
+
+def described(machine: Machine) -> list[tuple[str, int, str, str]]:
+    """A row a class: its name, how many links, their bandwidths, their latencies."""
+    from synth.quantities import shown
+
+    rows = []
+    for kind in machine.kinds:
+        links = [link for link in machine.links if link.kind == kind]
+        rates = sorted({link.bandwidth for link in links if link.bandwidth is not None})
+        waits = sorted({link.latency for link in links if link.latency is not None})
+        words = [listed(shown(value, unit) for value in values) for values, unit in ((rates, "bytes/s"), (waits, "s"))]
+        lanes = sorted({link.lanes for link in links if link.bandwidth is None})
+        open_rate = any(link.bandwidth is None for link in links)
+        if open_rate:
+            bonds = f" (times {listed(lanes)})" if lanes != [1] else ""
+            words[0] = ", ".join(filter(None, (words[0], f"unknown{bonds}")))
+        if any(link.latency is None for link in links):
+            words[1] = ", ".join(filter(None, (words[1], "unknown")))
+        rows.append((kind, len(links), words[0], words[1]))
+    return rows
+
+
+def parted(machine: Machine) -> str | None:
+    """In words, which ranks do not reach each other over the links; None where all do."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(machine.nodes))
+    graph.add_edges_from((link.src, link.dst) for link in machine.links)
+    parts = [sorted(part - machine.switches) for part in nx.strongly_connected_components(graph)]
+    parts = sorted(part for part in parts if part)
+    if len(parts) < 2:
+        return None
+    words = listed(("{" + listed(machine.names[v] for v in part) + "}" for part in parts), 4)
+    return f"the ranks fall into {len(parts)} parts that do not reach each other: {words}"
+
+
+def by_class(text: str, read: Callable[[str], float]) -> dict[str, float]:
+    """``0.7us`` or ``NV=25GB/s,PIX=12GB/s`` as numbers by class. Raises ``ValueError``."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        kind, equals, value = part.rpartition("=")
+        kind = kind.strip()
+        if (equals and not kind) or kind in found:
+            raise ValueError("must be a value, or CLASS=VALUE with commas between, every class once")
+        found[kind] = read(value)
+    return found
+
+
+def _with(link: Link, what: str, values: Mapping[str, float]) -> Link:
+    value = values.get(link.kind)
+    if value is None and getattr(link, what) is None:
+        value = values.get("")
+    if value is None:
+        return link
+    return (
+        replace(link, bandwidth=scaled_rate(value, link.lanes)) if what == "bandwidth" else replace(link, latency=value)
+    )
+
+
+def _bonded(machine: Machine) -> bool:
+    return any(link.bandwidth is None and link.lanes > 1 for link in machine.links)

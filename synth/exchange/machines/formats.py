@@ -1,0 +1,140 @@
+"""The formats of topology that are read: names, how each is told by its content, and the reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+from synth.errors import Fault, InputError
+from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
+from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, plain
+from synth.textfile import decode
+
+
+@dataclass(frozen=True)
+class TopologyFormat:
+    """One format: its name for ``--format``, what it is, how large a file may be, and its functions.
+
+    ``looks_like`` tells from the text alone; ``read`` takes the text, the machine's name and the hints, and raises
+    :class:`InputError` without a source.
+    """
+
+    name: str
+    summary: str
+    most_bytes: int
+    looks_like: Callable[[str], bool]
+    read: Callable[[str, str, Hints], Machine]
+
+
+def _format(name: str, module: ModuleType, most_bytes: int, summary: str) -> TopologyFormat:
+    return TopologyFormat(name, summary, most_bytes, module.looks_like, module.read)
+
+
+_MIB = 2**20
+FORMATS = (
+    _format(
+        "nvidia-smi", nvidia_smi, 4 * _MIB, "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers"
+    ),
+    _format("nccl", nccl, 16 * _MIB, "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"),
+    _format(
+        "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
+    ),
+    _format(
+        "taccl", taccl, 64 * _MIB, "TACCL's topology JSON, known or custom; relative numbers (--chunk, --time-unit)"
+    ),
+    _format("astra-sim", astra_sim, 2**14, "ASTRA-sim analytical YAML: Ring, FullyConnected, Switch, a dimension each"),
+    _format(
+        "node-link", node_link, 512 * _MIB, "NetworkX node-link JSON with edge attributes bandwidth, latency, group"
+    ),
+    _format("graphml", graphml, 64 * _MIB, "GraphML with the same attributes (NetworkX, yEd, Gephi)"),
+    _format("csv", links_csv, 512 * _MIB, "links CSV: src,dst,bandwidth[,latency][,group][,class], units allowed"),
+)
+
+
+_NOT_MACHINES = {
+    "graphs": "NCCL's search result (NCCL_GRAPH_FILE): channels",
+    "algo": "an MSCCL algorithm: steps of a schedule",
+}  # by the root of an XML file
+_OURS = {
+    '"synth-machine/1"': "a machine file already: synth make fabric machine=FILE …",
+    '"synth-instance/1"': "an instance already: synth solve FILE",
+}
+_HEAD = 1000
+
+
+def format_named(name: str) -> TopologyFormat | None:
+    """The format of that name."""
+    return next((one for one in FORMATS if one.name == name), None)
+
+
+def recognised(text: str) -> TopologyFormat | None:
+    """The format that a text looks like."""
+    return next((one for one in FORMATS if one.looks_like(text)), None)
+
+
+def text_of(path: Path) -> str:
+    """The file's text. Raises :class:`InputError` where it cannot be read or is larger than any format allows."""
+    try:
+        with path.open("rb") as stream:
+            return text_in(stream, str(path))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def text_in(stream: IO[bytes], source: str) -> str:
+    """The text of an open file. Raises :class:`InputError` where it is none or is larger than any format allows."""
+    most = max(one.most_bytes for one in FORMATS)
+    data = stream.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"is larger than {most:,} bytes, the most that is read", source)
+    try:
+        return decode(data).replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is no text: {error.reason} at byte {error.start}", source) from None
+
+
+def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HINTS) -> Machine:
+    """The machine in a file of any of the formats, told by its content unless named.
+
+    Raises :class:`InputError` naming the file and every fault in it.
+    """
+    path = Path(path)
+    return read_text(text_of(path), path.name, format_name, hints, str(path))
+
+
+def read_text(
+    text: str, file_name: str, format_name: str | None = None, hints: Hints = NO_HINTS, source: str | None = None
+) -> Machine:
+    """As :func:`read`, from a text; the machine is named after the file."""
+    source = source or file_name
+    known = ", ".join(one.name for one in FORMATS)
+    chosen = recognised(text) if format_name is None else format_named(format_name)
+    own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
+    if format_name is None and own is not None:
+        raise InputError(f"is {own}", source)
+    if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
+        raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
+    if chosen is None and format_name is None:
+        raise InputError(f"is of no topology format that is known; --format names one of {known}", source)
+    if chosen is None:
+        raise InputError([Fault("--format", f"unknown; one of {known}", format_name, True)])
+    if len(text) > chosen.most_bytes:
+        raise InputError(f"is larger than {chosen.most_bytes:,} characters, the most for {chosen.name}", source)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", Path(file_name).stem).strip("-")[:60] or "machine"
+    try:
+        machine = chosen.read(text, name, hints)
+    except InputError as error:
+        raise InputError(
+            [replace(f, path=plain(f.path), message=plain(f.message)) for f in error.faults], source
+        ) from None
+    return replace(
+        machine,
+        source=plain(machine.source),
+        unknown=tuple(map(plain, machine.unknown)),
+        assumed=tuple(map(plain, machine.assumed)),
+        left_out=tuple(map(plain, machine.left_out)),
+    )

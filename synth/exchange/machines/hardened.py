@@ -1,0 +1,91 @@
+"""Untrusted XML and JSON as data: no entities, no DTD, bounded depth, numbers checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from synth.errors import Fault, InputError, abridged
+from synth.instance import parse_json
+
+MOST_DEPTH = 64
+
+
+def xml_root(text: str) -> Element:
+    """The root of an XML text. Raises :class:`InputError`, also for a DTD or entities, which no format needs."""
+    try:
+        root: Element = fromstring(text, forbid_dtd=True)
+    except ParseError as error:
+        line, column = error.position
+        words = str(error).partition(":")[0]
+        raise InputError([Fault(f"line {line}, column {column + 1}", f"not valid XML: {words}")]) from None
+    except DefusedXmlException:
+        raise InputError("holds a DTD or entities, which such a file does not need and which are not read") from None
+    except (ValueError, LookupError) as error:
+        raise InputError(f"not valid XML: {abridged(str(error))}") from None
+    if any(depth > MOST_DEPTH for depth in _depths(root)):
+        raise InputError(f"is nested deeper than {MOST_DEPTH} elements")
+    return root
+
+
+def root_name(text: str) -> str:
+    """The name of the root element (or of the DTD) as the text's beginning shows it, without reading it as XML."""
+    rest = text.lstrip("\ufeff \t\r\n")
+    while rest.startswith(("<?", "<!--")):
+        _, _, rest = rest.partition("-->" if rest.startswith("<!--") else "?>")
+        rest = rest.lstrip()
+    if not rest.startswith("<"):
+        return ""
+    words = rest[1:200].replace("/", " ").replace(">", " ").replace("[", " ").split()
+    return "".join(words[1:2] if words[:1] == ["!DOCTYPE"] else words[:1])
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The object that a JSON text holds. Raises :class:`InputError`."""
+    try:
+        raw = parse_json(text.encode("utf-8", "surrogatepass"), "")
+    except InputError as error:
+        raise InputError(error.faults) from None
+    if not isinstance(raw, dict):
+        raise InputError("must hold one JSON object")
+    return raw
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a text begins as a JSON object does."""
+    return text.lstrip("\ufeff \t\r\n").startswith("{")
+
+
+def whole_attribute(element: Element, key: str, least: int, most: int) -> int:
+    """An attribute as a whole number in ``least..most``. Raises ``ValueError`` in words, without the value."""
+    text = attribute(element, key)
+    body = text.strip().removeprefix("-")
+    if not (body.isascii() and body.isdigit()) or len(body) > 18:
+        raise ValueError("must be a whole number")
+    if not least <= int(text) <= most:
+        raise ValueError(f"must be in {least}..{most}")
+    return int(text)
+
+
+def attribute(element: Element, key: str) -> str:
+    """An attribute's text. Raises ``ValueError``."""
+    text = element.get(key)
+    if text is None:
+        raise ValueError("is missing")
+    return text
+
+
+def unknown_keys(raw: Mapping[str, Any], known: tuple[str, ...], path: str = "") -> list[Fault]:
+    """A fault a key that nobody reads."""
+    return [Fault(f"{path}{str(key)[:40]}", "unknown key") for key in raw if key not in known]
+
+
+def _depths(root: Element) -> Iterator[int]:
+    layer, depth = [root], 1
+    while layer and depth <= MOST_DEPTH + 1:
+        yield depth
+        layer, depth = [child for element in layer for child in element], depth + 1

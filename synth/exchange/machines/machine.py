@@ -1,0 +1,178 @@
+"""The one intermediate form of all topology formats: nodes, links, and what the file leaves open.
+
+Nothing here is invented: a bandwidth or latency that the file does not state is None, what it does not say at all is
+told in ``unknown``, what a reader takes for granted in ``assumed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from synth.errors import Fault, InputError
+
+MOST_NODES, MOST_LINKS = 65_536, 4_000_000
+Switching = Literal["cut_through", "store_and_forward"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One directed link of a class (``NV``, ``PCI``, …); ``bandwidth`` in bytes/s, ``latency`` in seconds, None where
+    the file does not say. ``lanes`` links are bonded: a bandwidth given for the class is that of one."""
+
+    src: int
+    dst: int
+    kind: str
+    bandwidth: float | None = None
+    latency: float | None = None
+    group: str | None = None
+    lanes: int = 1
+
+
+@dataclass(frozen=True)
+class Port:
+    """A way out of the box (of a NIC), whose other end the file does not show."""
+
+    node: int
+    name: str
+    bandwidth: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine as a file shows it.
+
+    ``names``: what the nodes are called, shape (nodes,), every name once. ``switches``: node numbers that hold no data;
+    all others are ranks. ``format`` and ``source`` say what was read, in words. ``switching``: how switches forward.
+    ``unknown`` is what the file does not say, ``assumed`` what the reader takes for granted, ``given`` what a person
+    supplied, ``left_out`` what of the file is not in the machine.
+    """
+
+    name: str
+    format: str
+    source: str
+    names: tuple[str, ...]
+    switches: frozenset[int]
+    links: tuple[Link, ...]
+    ports: tuple[Port, ...] = ()
+    unknown: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    switching: Switching = "cut_through"
+    given: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """Ranks and switches."""
+        return len(self.names)
+
+    @property
+    def ranks(self) -> list[int]:
+        """Node numbers of the ranks, ascending."""
+        return [v for v in range(self.nodes) if v not in self.switches]
+
+    @property
+    def kinds(self) -> list[str]:
+        """Classes of links, in the order of their first."""
+        return list(dict.fromkeys(link.kind for link in self.links))
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a person says of a file that leaves it open.
+
+    ``switches``: names or numbers of nodes that are switches. ``nvlinks``: whether NVLinks join GPUs directly or a
+    switch does. ``chunk_bytes``, ``time_unit_s``: what TACCL's relative numbers count in.
+    """
+
+    switches: tuple[str, ...] = ()
+    nvlinks: Literal["direct", "switch"] | None = None
+    chunk_bytes: int | None = None
+    time_unit_s: float | None = None
+
+
+NO_HINTS = Hints()
+
+
+@dataclass
+class Builder:
+    """A machine as it is put together; nodes are numbered in the order in which they are added."""
+
+    names: list[str] = field(default_factory=list)
+    switches: set[int] = field(default_factory=set)
+    links: list[Link] = field(default_factory=list)
+    ports: list[Port] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+
+    def rank(self, name: str) -> int:
+        """A rank's number."""
+        return self._node(name)
+
+    def switch(self, name: str) -> int:
+        """A switch's number."""
+        number = self._node(name)
+        self.switches.add(number)
+        return number
+
+    def link(
+        self,
+        src: int,
+        dst: int,
+        kind: str,
+        bandwidth: float | None = None,
+        latency: float | None = None,
+        *,
+        group: str | None = None,
+        lanes: int = 1,
+        both: bool = True,
+    ) -> None:
+        """A link, and the one back."""
+        for tail, head in ((src, dst), (dst, src))[: 2 if both else 1]:
+            named = None if group is None else plain(group)
+            self.links.append(Link(tail, head, plain(kind), bandwidth, latency, named, lanes))
+
+    def machine(self, name: str, format_name: str, source: str, switching: Switching = "cut_through") -> Machine:
+        """What was put together. Raises :class:`InputError` for more than is supported, and for none."""
+        faults = []
+        if len(self.switches) == len(self.names):
+            faults.append(Fault("", "holds no rank"))
+        if not self.links:
+            faults.append(Fault("", "holds no link"))
+        faults += too_large(len(self.names), len(self.links))
+        if faults:
+            raise InputError(faults)
+        return Machine(
+            name, format_name, source, tuple(self.names), frozenset(self.switches), tuple(self.links),
+            tuple(self.ports), tuple(self.unknown), tuple(self.assumed), switching,
+        )  # fmt: skip
+
+    def _node(self, name: str) -> int:
+        self.names.append(plain(name))
+        return len(self.names) - 1
+
+
+def too_large(nodes: int, links: int) -> list[Fault]:
+    """What is to be said of a machine of this size before it is built."""
+    if nodes > MOST_NODES or links > MOST_LINKS:
+        words = f"at most {MOST_NODES:,} nodes and {MOST_LINKS:,} links are supported"
+        return [Fault("", f"{nodes:,} nodes and {links:,} links; {words}")]
+    return []
+
+
+def plain(text: str) -> str:
+    """The text as it can be printed and stored: no control characters, no half of a character."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def counted(number: int, what: str) -> str:
+    """The number with the word, in the plural where it is."""
+    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
+
+
+def listed(words: Iterable[object], most: int = 6) -> str:
+    """The first few, and how many there are."""
+    every = [str(word) for word in words]
+    return ", ".join(every[:most]) + (f", … ({len(every)})" if len(every) > most else "")

@@ -1,0 +1,20 @@
+"""MSCCL++ execution plans (JSON), in and out, and a check with every rule that their loader and kernel leave to the
+writer.
+
+Read from microsoft/mscclpp 1f5f065d (src/core/executor/execution_plan.cc, execution_kernel.hpp, execution_common.hpp).
+A plan has one entry a GPU: sizes of its buffers in chunks, its channels and remote buffers, and thread blocks whose
+operations run in order. The loader looks names up without asking whether they are there and writes past its arrays
+where a limit is passed; here all of that is a fault, all at once, each with its place (gpu, tb, op).
+
+What the kernel does that the format does not say, and the reader therefore refuses: ``get`` with different offsets at
+its two ends (the kernel swaps them), ``pws`` and ``pwsf`` over memory channels (they give no signal), a ``put`` over
+memory channels from buffers of several types (the first one's type counts for all), reading over a port channel.
+Operations over a switch (``glres``, ``gstore``, ``gstorepkt``) and ``pipeline`` are read, but not replayed.
+"""
+
+from synth.exchange.mscclpp.reading import parse, read
+from synth.exchange.mscclpp.replay import faults
+from synth.exchange.mscclpp.schedule import transfers
+from synth.exchange.mscclpp.writing import plan, write
+
+__all__ = ["faults", "parse", "plan", "read", "transfers", "write"]

@@ -1,0 +1,53 @@
+"""A thread block in the making: its operations, with a ``nop`` wherever its threads must meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from synth.exchange.mscclpp.plan import MAX_CHANNEL_PER_OPERATION
+
+
+@dataclass
+class Block:
+    """A thread block in the making: operations, its channels and remote buffers by their numbers on the GPU, and what
+    its threads have done since they last met."""
+
+    ops: list[dict[str, Any]] = field(default_factory=list)
+    channels: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
+    buffers: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
+    waited: bool = False
+    touched: list[tuple[str, int, int, bool]] = field(default_factory=list)
+
+    def meet(self) -> None:
+        self.ops.append({"name": "nop"})
+        self.waited, self.touched = False, []
+
+    def access(self, op: dict[str, Any], spans: Sequence[tuple[str, int, int, bool]]) -> None:
+        """An operation on local ``spans`` (buffer, first, size, written), behind a ``nop`` where it needs one."""
+        clash = any(
+            a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2] and (a[3] or b[3])
+            for a in self.touched
+            for b in spans
+        )
+        if self.waited or clash:
+            self.meet()
+        self.ops.append(op)
+        self.touched += spans
+
+    def signals(self, name: str, ids: Sequence[tuple[str, int]]) -> None:
+        """Signals or waits over channels (type, number in the block), as few operations as there can be."""
+        gives = name.endswith("signal")
+        if gives and self.touched and ids:
+            self.meet()
+        for kind in ("memory", "port"):
+            left = [i for k, i in ids if k == kind]
+            while left:
+                now: list[int] = []
+                for i in list(left):
+                    if i not in now and len(now) < MAX_CHANNEL_PER_OPERATION:
+                        now.append(i)
+                        left.remove(i)
+                self.ops.append({"name": name, "channel_ids": now, "channel_type": kind})
+        self.waited |= bool(ids) and not gives

@@ -1,0 +1,186 @@
+"""Operations of a thread block: their fields, limits, and what the kernel asks of them beyond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from synth.exchange.mscclpp.plan import (
+    MAX_BUFFERS,
+    MAX_CHANNEL_PER_OPERATION,
+    MAX_DEVICE_SEMAPHORES,
+    MAX_DEVICE_SYNCERS,
+    MOST_CHUNKS,
+    Op,
+    Span,
+)
+from synth.exchange.mscclpp.values import Values
+
+UNSUPPORTED = ("glres", "gstore", "gstorepkt", "pipeline")
+# what the sources and destinations of an operation are: l local, p local in packets, r remote, q remote in packets;
+# the last may be repeated (+) or left out (*)
+SHAPES = {
+    "put": ("l+", "r+"),
+    "pws": ("l+", "r+"),
+    "pwsf": ("l+", "r+"),
+    "get": ("r+", "l+"),
+    "copy": ("l", "l"),
+    "re": ("ll*", "l"),
+    "res": ("ll*", "lr+"),
+    "rre": ("lr+", "l"),
+    "rres": ("lr+", "lr+"),
+    "ppkt": ("l+", "q+"),
+    "rppkt": ("p", "q+"),
+    "respkt": ("lp*", "lq+"),
+    "repkt": ("lp*", "l"),
+    "recpkt": ("lp*", "lp"),
+    "recspkt": ("lp*", "lpq+"),
+    "cpkt": ("l", "p"),
+    "upkt": ("p", "l"),
+}
+SYNCS = ("signal", "wait", "flush", "rlxsignal", "rlxwait")
+NAMES = (*SHAPES, *SYNCS, *UNSUPPORTED, "nop", "barrier", "sem_acquire", "sem_release")
+_KEYS = ("src_buff", "dst_buff")
+
+
+@dataclass(frozen=True)
+class Head:
+    """What other parts of the file refer to in a GPU: chunks by buffer, peers by type of channel, remote buffers
+    (owner, buffer, types of channel), first values of semaphores."""
+
+    chunks: dict[str, int]
+    peers: dict[str, list[int]]
+    remote: list[tuple[int, str, list[str]]]
+    semaphores: list[int]
+
+
+@dataclass(frozen=True)
+class OpReading:
+    """The operations of one thread block, over its channels and remote buffers by their numbers there."""
+
+    all: Values
+    units: int
+    unsupported: dict[str, str]
+    rank: int
+    heads: list[Head]
+    channels: dict[str, list[int]]
+    buffers: dict[str, list[tuple[int, str]]]
+
+    def op(self, op: Any, place: str) -> Op:
+        name = self.all.word(op, "name", NAMES, place)
+        if not isinstance(op, dict):
+            return Op("nop")
+        place = f"{place} ({name})"
+        if name in UNSUPPORTED:
+            self.unsupported.setdefault(name, f"{place}: {name} is not replayed")
+            return Op(name)
+        if name == "nop":
+            return Op(name)
+        if name == "barrier":
+            barrier = self.all.whole(op, "barrier_id", 0, MAX_DEVICE_SYNCERS - 1, place)
+            return Op(name, barrier=barrier, parties=self.all.whole(op, "num_threadblocks", 1, 2**16, place))
+        if name in ("sem_acquire", "sem_release"):
+            there = len(self.heads[self.rank].semaphores)
+            semaphores = self.all.numbers(op, "semaphore_ids", there - 1, place)
+            if not 1 <= len(semaphores) <= MAX_DEVICE_SEMAPHORES or len(set(semaphores)) != len(semaphores):
+                self.all.fault(place, f"semaphore_ids: 1 to {MAX_DEVICE_SEMAPHORES} different ones are right")
+            return Op(name, semaphores=tuple(semaphores))
+        remote = name not in ("copy", "re", "cpkt", "upkt", "repkt", "recpkt")
+        kind = self.all.word(op, "channel_type", ("memory", "port"), place) if remote else "none"
+        if name in SYNCS:
+            return Op(name, kind, self.channel_ids(op, kind, place, needed=True))
+        src, dst = (self.spans(op, key, shape, kind, place) for key, shape in zip(_KEYS, SHAPES[name], strict=True))
+        self.fits(name, kind, src, dst, place)
+        ids: tuple[int, ...] = ()
+        if remote:
+            ids = self.channel_ids(op, kind, place, needed=kind == "port")
+            if kind == "port":
+                self.over_ports(ids, dst, place)
+        return Op(name, kind, ids, self.part(op, src, place), self.part(op, dst, place))
+
+    def channel_ids(self, op: Any, kind: str, place: str, needed: bool) -> tuple[int, ...]:
+        mine = self.channels[kind]
+        ids = self.all.numbers(op, "channel_ids", len(mine) - 1, place, None if needed else [])
+        if len(ids) > MAX_CHANNEL_PER_OPERATION:
+            most = f"MAX_CHANNEL_PER_OPERATION = {MAX_CHANNEL_PER_OPERATION}"
+            self.all.fault(place, f"{len(ids)} channels, more than {most}")
+        if needed and not ids and isinstance(op.get("channel_ids"), list) and not op["channel_ids"]:
+            self.all.fault(place, "channel_ids is empty")
+        found = tuple(mine[i] for i in ids)
+        if op.get("name") in SYNCS and len(set(found)) != len(found):
+            self.all.fault(place, "one channel twice: its threads would count it once")
+        return found
+
+    def spans(self, op: Any, key: str, shape: str, kind: str, place: str) -> list[Span]:
+        entries = self.all.value(op, key, list, place)
+        roles = shape.rstrip("+*")
+        least = len(roles) - shape.endswith("*")
+        if len(entries) < least or (len(entries) > len(roles) and shape[-1] not in "+*"):
+            self.all.fault(
+                place, f"{key} has {len(entries)} entries, not {least}{' or more' if shape[-1] in '+*' else ''}"
+            )
+        if len(entries) > MAX_BUFFERS:
+            self.all.fault(
+                place, f"{key} has {len(entries)} entries, more than {MAX_BUFFERS} (2 + MAX_CHANNEL_PER_OPERATION)"
+            )
+        filled = roles + roles[-1] * (len(entries) - len(roles))
+        return [self.span(entry, filled[k], kind, f"{place}, {key}[{k}]") for k, entry in enumerate(entries)]
+
+    def span(self, entry: Any, role: str, kind: str, place: str) -> Span:
+        if role in "lp":
+            owner, buffer = self.rank, self.all.word(entry, "type", ("i", "o", "s"), place)
+        else:
+            there = self.buffers.get(kind, [])
+            before = len(self.all.faults)
+            number = self.all.whole(entry, "buffer_id", 0, max(len(there) - 1, 0), place)
+            if not there and len(self.all.faults) == before:
+                self.all.fault(place, f"buffer_id: the thread block refers to no remote buffer over {kind} channels")
+            owner, buffer = there[number] if number < len(there) else (self.rank, "s")
+        if role in "pq" and buffer != "s":
+            self.all.fault(place, "packets lie in scratch")
+        start = self.all.whole(entry, "index", 0, MOST_CHUNKS, place)
+        size = self.all.whole(entry, "size", 1, MOST_CHUNKS, place)
+        there_are = self.heads[owner].chunks[buffer]
+        if start + size > there_are:
+            self.all.fault(
+                place, f"{buffer}[{start}:{start + size}] of gpu {owner}, which has {there_are} chunks of {buffer}"
+            )
+        return Span(owner, buffer, start, size, role in "pq")
+
+    def fits(self, name: str, kind: str, src: list[Span], dst: list[Span], place: str) -> None:
+        """What the kernel asks of an operation beyond its fields."""
+        pairwise = name in ("put", "pws", "pwsf", "get", "ppkt")
+        if pairwise and len(src) != len(dst):
+            self.all.fault(place, f"{len(src)} sources for {len(dst)} destinations")
+        pairs = list(zip(src, dst, strict=False)) if pairwise else [(src[0], s) for s in [*src, *dst] if src]
+        if any(a.size != b.size for a, b in pairs):
+            self.all.fault(place, "sources and destinations are of different sizes")
+        if name == "get" and any(a.start != b.start for a, b in pairs):
+            self.all.fault(place, "the executor swaps the offsets of its two ends, which differ")
+        if kind == "memory" and name in ("put", "ppkt") and len({s.buffer for s in src}) > 1:
+            self.all.fault(place, "sources in different buffers: the executor takes the first one's buffer for all")
+        if kind == "memory" and name in ("pws", "pwsf"):
+            self.all.fault(place, "over memory channels the executor puts, but gives no signal")
+        if kind == "port" and name not in ("put", "pws", "pwsf", "ppkt", "rppkt"):
+            self.all.fault(place, "the executor does this over memory channels only")
+
+    def over_ports(self, ids: tuple[int, ...], dst: list[Span], place: str) -> None:
+        """Over ports the k-th channel carries the k-th put, and must lead to the buffer's owner."""
+        if len(ids) != len(dst):
+            self.all.fault(place, f"{len(ids)} channels for {len(dst)} destinations")
+        for channel, span in zip(ids, dst, strict=False):
+            peer = self.heads[self.rank].peers["port"][channel]
+            if peer != span.rank:
+                self.all.fault(place, f"its channel leads to gpu {peer}, its remote buffer is gpu {span.rank}'s")
+
+    def part(self, op: Any, spans: list[Span], place: str) -> tuple[Span, ...]:
+        """The spans in units; of a thread block group's operation the part of this thread block."""
+        units, turn, size = self.units, 0, 1
+        if "tbg_info" in op:
+            size = self.all.whole(op["tbg_info"], "tbg_size", 1, 4096, place)
+            turn = self.all.whole(op["tbg_info"], "tb_id", 0, max(size - 1, 0), place)
+        found = []
+        for s in spans:
+            share = s.size * units // size
+            found.append(Span(s.rank, s.buffer, s.start * units + turn * share, share, s.packets))
+        return tuple(found)

@@ -1,0 +1,69 @@
+"""An execution plan of MSCCL++ as it is understood, and the limits of its executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_CHANNEL = 16  # channels, and remote buffers, of one type in a thread block
+MAX_CHANNEL_PER_OPERATION = 8
+MAX_BUFFERS = 2 + MAX_CHANNEL_PER_OPERATION  # sources, and destinations, of an operation
+MAX_OPERATION = 64  # of a thread block
+MAX_DEVICE_SYNCERS = 16
+MAX_DEVICE_SEMAPHORES = 16
+MOST_RANKS, MOST_CHUNKS, MOST_BYTES = 4096, 2**24, 2**30  # ours: of what can be replayed
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Chunks of a buffer: whose it is, ``i``, ``o`` or ``s``, the first unit and how many; ``packets``: with flags."""
+
+    rank: int
+    buffer: str
+    start: int
+    size: int
+    packets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation. ``channels``: numbers among the GPU's channels of ``channel_type``."""
+
+    name: str
+    channel_type: str = "none"
+    channels: tuple[int, ...] = ()
+    src: tuple[Span, ...] = ()
+    dst: tuple[Span, ...] = ()
+    barrier: int = -1
+    parties: int = 0
+    semaphores: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU: chunks of its buffers i, o, s; the peers of its channels by type; first values of its semaphores; the
+    operations of its thread blocks."""
+
+    chunks: Mapping[str, int]
+    peers: Mapping[str, Sequence[int]]
+    semaphores: Sequence[int]
+    blocks: Sequence[Sequence[Op]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks).
+    ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it."""
+
+    name: str
+    collective: str
+    packets: bool
+    in_place: bool
+    units: int
+    gpus: Sequence[Gpu]
+    unsupported: Sequence[str] = ()
+    root: int | None = None
+
+    def place(self, rank: int, block: int, op: int) -> str:
+        """Where an operation stands, for a message."""
+        return f"gpu {rank}, tb {block}, op {op} ({self.gpus[rank].blocks[block][op].name})"

@@ -1,0 +1,191 @@
+"""Execution plans in: JSON of whatever origin, with all that the format's rules refuse at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synth.errors import InputError
+from synth.exchange.mscclpp.operations import Head, OpReading
+from synth.exchange.mscclpp.plan import (
+    MAX_CHANNEL,
+    MAX_DEVICE_SEMAPHORES,
+    MAX_OPERATION,
+    MOST_BYTES,
+    MOST_CHUNKS,
+    MOST_RANKS,
+    Gpu,
+    Op,
+    Plan,
+)
+from synth.exchange.mscclpp.values import Values
+from synth.textfile import read_text
+
+TYPES = ("memory", "port", "switch")  # of channels
+
+
+def read(path: Path) -> Plan:
+    """The plan in a JSON file. Raises :class:`InputError` with all that the format's rules refuse, and ``OSError``."""
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"is larger than {MOST_BYTES >> 30} GiB", str(path))
+    try:
+        return parse(read_text(path))
+    except UnicodeDecodeError:
+        raise InputError("is no text in UTF-8", str(path)) from None
+    except InputError as error:
+        raise InputError(error.faults, str(path)) from None
+
+
+def parse(text: str) -> Plan:
+    """The plan in a text of JSON. Raises :class:`InputError`."""
+    try:
+        stored = json.loads(text, parse_constant=lambda word: _no_number(word))
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"is no JSON: {error}") from None
+    return _Reading().plan(stored)
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+@dataclass
+class _Reading:
+    values: Values = field(default_factory=Values)
+    unsupported: dict[str, str] = field(default_factory=dict)
+    units: int = 1
+
+    def plan(self, stored: Any) -> Plan:
+        if not isinstance(stored, dict):
+            raise InputError("is no plan: the outermost value is no object")
+        name, collective = (self.values.value(stored, key, str, key) for key in ("name", "collective"))
+        packets = self.values.word(stored, "protocol", ("Simple", "LL"), "protocol") == "LL"
+        in_place = self.values.value(stored, "inplace", bool, "inplace")
+        for key in ("reuse_resources", "use_double_scratch_buffer"):
+            self.values.value(stored, key, bool, key, False)
+        alignment = self.values.whole(stored, "buffer_alignment", 1, 2**31 - 1, "buffer_alignment", 16)
+        if alignment % 16:
+            self.values.fault("buffer_alignment", f"{alignment}: the kernel adds and sends in units of 16 bytes")
+        self.values.whole(stored, "num_threads_per_block", 1, 1024, "num_threads_per_block", 1024)
+        least = self.values.whole(stored, "min_message_size", 0, 2**64 - 1, "min_message_size", 0)
+        if least > self.values.whole(stored, "max_message_size", 0, 2**64 - 1, "max_message_size", 2**64 - 1):
+            self.values.fault("max_message_size", "is less than min_message_size")
+        gpus = self.values.value(stored, "gpus", list, "gpus")
+        if not 1 <= len(gpus) <= MOST_RANKS:
+            self.values.fault("gpus", f"there are {len(gpus)}, not 1..{MOST_RANKS}")
+        self.units = math.lcm(*_group_sizes(gpus))
+        if self.units > 4096:
+            self.values.fault("tbg_info", "thread block groups of too many sizes to be replayed")
+            self.units = 1
+        root = self.values.whole(stored, "root", 0, max(len(gpus) - 1, 0), "root") if "root" in stored else None
+        if self.values.faults and not gpus:
+            raise InputError(self.values.faults)
+        heads = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
+        made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
+        if self.values.faults:
+            raise InputError(self.values.faults)
+        return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()), root)
+
+    def head(self, gpu: Any, rank: int, ranks: int) -> Head:
+        """What other GPUs refer to."""
+        place = f"gpu {rank}"
+        if self.values.whole(gpu, "id", 0, 2**31, place) != rank:
+            self.values.fault(
+                place, f"id = {gpu.get('id') if isinstance(gpu, dict) else None}, but it is entry {rank} of gpus"
+            )
+        chunks = {
+            "i": self.values.whole(gpu, "input_chunks", 1, MOST_CHUNKS, place),
+            "o": self.values.whole(gpu, "output_chunks", 1, MOST_CHUNKS, place),
+            "s": self.values.whole(gpu, "scratch_chunks", 0, MOST_CHUNKS, place),
+        }
+        peers: dict[str, list[int]] = {kind: [] for kind in TYPES}
+        for k, channel in enumerate(self.values.value(gpu, "channels", list, place)):
+            here = f"{place}, channels[{k}]"
+            kind = self.values.word(channel, "channel_type", TYPES, here)
+            if kind == "switch":
+                self.values.word(channel, "buffer_type", ("i", "o", "s"), here)
+                groups = self.values.value(channel, "rank_groups", list, here)
+                peers[kind] += [rank] * len(groups)
+                for group in groups:
+                    self.values.whole(group, "size", 1, MOST_CHUNKS, here)
+                    self.values.numbers(group, "ranks", ranks - 1, here)
+                continue
+            to = self.values.numbers(channel, "connected_to", ranks - 1, here)
+            if rank in to:
+                self.values.fault(here, f"is connected to gpu {rank} itself")
+            peers[kind] += to
+        remote = []
+        for k, buffer in enumerate(self.values.value(gpu, "remote_buffers", list, place)):
+            here = f"{place}, remote_buffers[{k}]"
+            owner = self.values.whole(buffer, "rank", 0, ranks - 1, here)
+            if owner == rank:
+                self.values.fault(here, f"is a buffer of gpu {rank} itself")
+            access = self.values.value(buffer, "access_channel_types", list, here)
+            if not access or not all(kind in ("memory", "port") for kind in access):
+                self.values.fault(here, "access_channel_types holds other than memory and port, or nothing")
+            remote.append((owner, self.values.word(buffer, "type", ("i", "o", "s"), here), access))
+        first = [
+            self.values.whole(s, "init_value", 0, 2**31 - 1, f"{place}, semaphores[{k}]")
+            for k, s in enumerate(self.values.value(gpu, "semaphores", list, place, []))
+        ]
+        if len(first) > MAX_DEVICE_SEMAPHORES:
+            self.values.fault(
+                place, f"{len(first)} semaphores, more than MAX_DEVICE_SEMAPHORES = {MAX_DEVICE_SEMAPHORES}"
+            )
+        return Head(chunks, peers, remote, first)
+
+    def gpu(self, gpu: Any, rank: int, heads: list[Head]) -> Gpu:
+        head, blocks = heads[rank], []
+        for b, block in enumerate(self.values.value(gpu, "threadblocks", list, f"gpu {rank}")):
+            place = f"gpu {rank}, tb {b}"
+            if self.values.whole(block, "id", 0, 2**31, place) != b:
+                self.values.fault(place, "its id is not its place in threadblocks")
+            blocks.append(self.block(block, place, rank, heads))
+        return Gpu(head.chunks, head.peers, head.semaphores, blocks)
+
+    def block(self, block: Any, place: str, rank: int, heads: list[Head]) -> list[Op]:
+        channels: dict[str, list[int]] = {kind: [] for kind in TYPES}
+        for entry in self.values.value(block, "channels", list, place):
+            kind = self.values.word(entry, "channel_type", TYPES, f"{place}, channels")
+            there = len(heads[rank].peers[kind])
+            channels[kind] += self.values.numbers(entry, "channel_ids", there - 1, f"{place}, channels ({kind})")
+        buffers: dict[str, list[tuple[int, str]]] = {"memory": [], "port": []}
+        for entry in self.values.value(block, "remote_buffer_refs", list, place, []):
+            here = f"{place}, remote_buffer_refs"
+            kind = self.values.word(entry, "access_channel_type", ("memory", "port"), here)
+            for number in self.values.numbers(entry, "remote_buffer_ids", len(heads[rank].remote) - 1, here):
+                owner, buffer, access = heads[rank].remote[number]
+                if kind not in access:
+                    self.values.fault(here, f"remote buffer {number} is not accessed over a {kind} channel")
+                buffers[kind].append((owner, buffer))
+        for what, table in (("channels", channels), ("remote buffers", buffers)):
+            for kind, entries in table.items():
+                if len(entries) > MAX_CHANNEL:
+                    self.values.fault(place, f"{len(entries)} {kind} {what}, more than MAX_CHANNEL = {MAX_CHANNEL}")
+        ops = self.values.value(block, "ops", list, place)
+        inner = sum(len(op["ops"]) for op in ops if isinstance(op, dict) and isinstance(op.get("ops"), list))
+        if len(ops) + inner > MAX_OPERATION:
+            self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {MAX_OPERATION}")
+        reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers)
+        return [reader.op(op, f"{place}, op {k}") for k, op in enumerate(ops)]
+
+
+def _group_sizes(gpus: list[Any]) -> set[int]:
+    """Sizes of thread block groups anywhere in the file, as far as they can be read."""
+    sizes, left = {1}, list(gpus)
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            group = value.get("tbg_info")
+            size = group.get("tbg_size") if isinstance(group, dict) else None
+            if type(size) is int and 1 <= size <= 4096:
+                sizes.add(size)
+            left += [value[key] for key in ("threadblocks", "ops") if isinstance(value.get(key), list)]
+        elif isinstance(value, list):
+            left += value
+    return sizes

@@ -1,0 +1,304 @@
+"""The check of MSCCL++ plans: a replay of all thread blocks of all GPUs, with clocks that tell what is ordered.
+
+* A thread block runs its operations in order, but its threads meet only at ``nop`` and ``barrier``: of two operations
+  that touch the same chunk, one writing, one of these must stand between them, as between data and a ``signal``.
+* The k-th ``wait`` of a channel goes on after the k-th ``signal`` of its other end (the k-th channel of a type from A
+  to B and the k-th from B to A belong together). Relaxed signals order what comes after them, but publish no writes.
+* What a port channel puts has arrived for whoever waits for a later signal of the same channel.
+* Packets carry their flag: who reads them waits for them, chunk by chunk; what they were made of is read then.
+* A kernel may begin before, and end after, its peers': another GPU's buffers are touched only after a signal from it,
+  and what touches them is waited for by their owner (packets into scratch need no permission: it is used in turns).
+
+An access is right where a clock says that what it must follow is over: then it is over in every run, as what a thread
+block waits for never depends on timing. One replay therefore finds every race, deadlock and uninitialised read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from synth.errors import Fault, UnsupportedError
+from synth.exchange.mscclpp.goals import Goal, Value
+from synth.exchange.mscclpp.plan import Op, Plan, Span
+from synth.exchange.mscclpp.syncs import Block, Clock, Syncs
+
+Made = tuple[frozenset[tuple[str, int]], tuple[Clock, ...]]
+Stamp = tuple[int, int, str]  # entry of a clock, what it must have reached for the access to be over, place
+
+FEW = 20
+MOST_UNITS = 2**24
+
+
+@dataclass
+class Cell:
+    """One unit of a buffer: its value, who wrote it (clock entry, stamp, place), who has read it since; the transfer
+    that brought it. Of packets: the reads that its value was made of, and what their writer knew to be over."""
+
+    value: Value | None = None
+    writer: Stamp | None = None
+    readers: list[Stamp] = field(default_factory=list)
+    came_by: int = -1
+    made_of: frozenset[tuple[str, int]] = frozenset()
+    known: tuple[Clock, ...] = ()
+
+
+def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
+    """All that is wrong with a plan, at most :data:`FEW` places of a kind.
+
+    ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
+    :class:`UnsupportedError` for a plan that cannot be replayed: operations over a switch, pipelines, a collective
+    that is not known.
+    """
+    return Replay(plan, collective, root).run()
+
+
+class Replay:
+    """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``began`` and
+    ``used``: the operation, counted through, that moved it and the one that first added it up or copied it;
+    ``adding``: the moves that were added up."""
+
+    def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
+        if plan.unsupported:
+            raise UnsupportedError("; ".join(plan.unsupported))
+        if sum(c for gpu in plan.gpus for c in gpu.chunks.values()) * plan.units > MOST_UNITS:
+            raise UnsupportedError(f"more than {MOST_UNITS:,} chunks are more than can be replayed")
+        self.plan, self.goal = plan, Goal.of(plan, collective, root)
+        self.found: list[Fault] = self.goal.size_faults()
+        self.kinds: dict[str, int] = defaultdict(int)
+        self.moves: list[tuple[int, int, tuple[Value | None, ...]]] = []
+        self.began: list[int] = []
+        self.used: dict[int, int] = {}
+        self.adding: set[int] = set()
+        self.done = 0
+        self.memory: dict[tuple[int, str], list[Cell]] = {}
+
+    def fault(self, place: str, kind: str, message: str) -> None:
+        self.kinds[kind] += 1
+        if self.kinds[kind] <= FEW:
+            self.found.append(Fault(place, message))
+
+    def run(self) -> list[Fault]:
+        """All faults."""
+        if self.found:
+            return self.found
+        self.syncs = Syncs(self.plan, self.fault)
+        for rank, gpu in enumerate(self.plan.gpus):
+            for buffer, chunks in gpu.chunks.items():
+                self.memory[rank, buffer] = [Cell() for _ in range(chunks * self.plan.units)]
+            self.memory[rank, "packets"] = [
+                Cell() for _ in range(gpu.chunks["s"] * self.plan.units * self.plan.packets)
+            ]
+        for span, value in self.goal.beginning():
+            self._at(span)[0].value = value
+        moving = True
+        while moving:
+            moving = False
+            for block in self.syncs.blocks:
+                moving |= self._run(block)
+        if any(block.next < len(self.syncs.ops(block)) for block in self.syncs.blocks):
+            self.syncs.stuck()
+        else:
+            self.syncs.surplus()
+            self._ended()
+            for span, value in self.goal.end():
+                held = self._at(span)[0].value
+                if held != value:
+                    text = f"ends with {self.goal.described(held)}, not {self.goal.described(value)}"
+                    self.fault(f"gpu {span.rank}, o[{span.start // self.plan.units}]", "end", text)
+        return self.found
+
+    def _run(self, block: Block) -> bool:
+        """As far as a thread block comes; whether it came any further."""
+        ops, before = self.syncs.ops(block), block.next
+        while block.next < len(ops):
+            op = ops[block.next]
+            if not self.syncs.ready(block, op):
+                break
+            if any(cell.value is None for s in op.src if s.packets for cell in self._at(s)):
+                break
+            if op.name == "barrier":
+                self.syncs.meet(block.rank, op)
+                continue
+            if not self.syncs.do(block, op):
+                self._access(block, op)
+            block.next += 1
+        return block.next > before
+
+    def _at(self, s: Span) -> list[Cell]:
+        """The cells of a span."""
+        if s.packets:
+            return self.memory[s.rank, "packets"][s.start : s.start + s.size]
+        s = self.goal.one_place(s)
+        return self.memory[s.rank, s.buffer][s.start : s.start + s.size]
+
+    def _access(self, block: Block, op: Op) -> None:
+        place = self.syncs.place(block)
+        self.done += 1
+        self._overlaps(op, place)
+        if op.channel_type == "port":
+            sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
+            for k, (s, d) in enumerate(zip(sources, op.dst, strict=True)):
+                channel = op.channels[k]
+                block.puts[channel].append(block.segment)
+                entry = self.syncs.port_entry[block.rank, block.number, channel]
+                self._copy(block, s, d, (entry, len(block.puts[channel]), place))
+                if op.name in ("pws", "pwsf"):
+                    self.syncs.give(block, op, channel)
+                if op.name == "pwsf":
+                    self.syncs.landed(block, channel, block.data_waited, block.order_waited, now=True)
+            return
+        stamp = (block.entry, block.segment, place)
+        if op.name in ("put", "get", "ppkt"):
+            for s, d in zip(op.src, op.dst, strict=True):
+                self._copy(block, s, d, stamp)
+            return
+        values = [self._read(block, s, stamp) for s in op.src]
+        total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
+        if len(values) > 1:
+            self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
+        for s, found in zip(op.src, values, strict=True):
+            if s.rank != block.rank:
+                self._moved(s.rank, block.rank, found, adds=len(values) > 1)
+        made = self._made(op.src, place) if self.plan.packets else None
+        for s in op.src:
+            if s.packets:
+                for cell in self._at(s):
+                    for clock in cell.known:
+                        block.waited_for(clock)
+        for d in op.dst:
+            self._write(block, d, total, stamp, made)
+
+    def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
+        values = self._read(block, s, stamp)
+        if s.rank != block.rank:
+            self._moved(s.rank, block.rank, values)
+        self._write(block, d, values, stamp, self._made((s,), stamp[2]) if self.plan.packets else None)
+
+    def _made(self, sources: tuple[Span, ...], place: str) -> list[Made]:
+        """Of every unit that an operation makes: the reads that come before it, and clocks of what does."""
+        made: list[Made] = []
+        for cells in zip(*(self._at(s) for s in sources), strict=True):
+            reads = {(place, id(cell)) for cell in cells}
+            known: tuple[Clock, ...] = ()
+            for cell, s in zip(cells, sources, strict=True):
+                if s.packets:
+                    reads |= cell.made_of
+                    known += cell.known
+            made.append((frozenset(reads), known))
+        return made
+
+    def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
+        self.moves.append((src, dst, tuple(values)))
+        self.began.append(self.done)
+        if adds:
+            self.adding.add(len(self.moves) - 1)
+        return len(self.moves) - 1
+
+    def _read(self, block: Block, s: Span, stamp: Stamp) -> list[Value | None]:
+        self._begun(block, s, stamp[2])
+        found = []
+        for k, cell in enumerate(self._at(s)):
+            writer = cell.writer
+            if writer and not s.packets and block.data[writer[0]] < writer[1]:
+                self._race(
+                    stamp[2], f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block
+                )
+            if cell.value is None:
+                self.fault(stamp[2], "uninitialised", f"reads {self._named(s, k)}, where nothing has been written")
+            cell.readers.append(stamp)
+            if cell.came_by >= 0:
+                self.used.setdefault(cell.came_by, self.done)
+            found.append(cell.value)
+        return found
+
+    def _write(
+        self,
+        block: Block,
+        d: Span,
+        values: list[Value | None],
+        stamp: Stamp,
+        made: list[Made] | None = None,
+    ) -> None:
+        self._begun(block, d, stamp[2])
+        number = self._moved(block.rank, d.rank, values) if d.rank != block.rank else -1
+        for k, (cell, value) in enumerate(zip(self._at(d), values, strict=True)):
+            writer = cell.writer
+            if writer and block.data[writer[0]] < writer[1]:
+                self._race(
+                    stamp[2], f"writes {self._named(d, k)}, unordered with its writing by {writer[2]}", writer, block
+                )
+            elif d.packets and writer:
+                self.fault(
+                    stamp[2], "packets", f"writes packets to {self._named(d, k)}, whose flag {writer[2]} has set"
+                )
+            for reader in cell.readers:
+                if made and ((reader[2], id(cell)) in made[k][0] or any(c[reader[0]] >= reader[1] for c in made[k][1])):
+                    continue
+                if block.order[reader[0]] < reader[1] and reader is not stamp:
+                    text = f"writes {self._named(d, k)}, unordered with its reading by {reader[2]}"
+                    self._race(stamp[2], text, reader, block)
+                    break
+            cell.value, cell.writer, cell.readers, cell.came_by = value, stamp, [], number
+            if d.packets and made:
+                cell.made_of, cell.known = made[k][0], (block.order.copy(), *made[k][1])
+
+    def _race(self, place: str, text: str, other: Stamp, block: Block) -> None:
+        same = other[0] == block.entry
+        self.fault(place, "race", text + (": a nop must stand between them" if same else ""))
+
+    def _begun(self, block: Block, s: Span, place: str) -> None:
+        if s.rank != block.rank and not s.packets and not block.order[s.rank]:
+            here = f"{s.buffer}[{s.start // self.plan.units}] of gpu {s.rank}"
+            self.fault(place, "begun", f"touches {here} without a signal that its kernel runs")
+
+    def _named(self, s: Span, k: int) -> str:
+        return f"{s.buffer}[{(s.start + k) // self.plan.units}] of gpu {s.rank}"
+
+    def _sum(self, units: tuple[Value | None, ...], place: str) -> Value | None:
+        whole = [value for value in units if value is not None]
+        if len(whole) < len(units):
+            return None
+        item, mask = whole[0]
+        for other, more in whole[1:]:
+            if other != item or not self.goal.sums:
+                self.fault(place, "mixed", "adds chunks that do not belong together")
+                return (-1, 0)
+            if mask & more:
+                both = (mask & more).bit_length() - 1
+                self.fault(place, "doubled", f"adds gpu {both}'s contribution to a sum that holds it already")
+            mask |= more
+        return (item, mask)
+
+    def _overlaps(self, op: Op, place: str) -> None:
+        """Within one operation the threads are not ordered: no chunk is written twice, and one that is read is
+        written only by the same threads (the same span)."""
+        cells: dict[int, Span] = {}
+        for d in op.dst:
+            for cell in self._at(d):
+                if cells.setdefault(id(cell), d) is not d:
+                    self.fault(
+                        place, "overlap", f"writes {d.buffer} of gpu {d.rank} twice where its destinations overlap"
+                    )
+                    return
+        pairwise = op.name in ("put", "get", "pws", "pwsf", "ppkt")
+        for s in op.src:
+            hit = {id(cell) for cell in self._at(s)} & cells.keys()
+            if hit and (pairwise or any(self._at(cells[h])[0] is not self._at(s)[0] for h in hit)):
+                self.fault(place, "overlap", "a source and a destination overlap: its threads are not ordered")
+                return
+
+    def _ended(self) -> None:
+        """What others did to a GPU's memory is over when its kernel ends, and so are its own puts."""
+        for rank, gpu in enumerate(self.plan.gpus):
+            data, order = self.syncs.at_end(rank)
+            for buffer in gpu.chunks:
+                for k, cell in enumerate(self.memory[rank, buffer]):
+                    here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
+                    late = f"{here}, whose kernel may have ended: it does not wait for it"
+                    if cell.writer and data[cell.writer[0]] < cell.writer[1]:
+                        self.fault(cell.writer[2], "ended", f"writes {late}")
+                    for reader in cell.readers:
+                        if order[reader[0]] < reader[1]:
+                            self.fault(reader[2], "ended", f"reads {late}")
+                            break

@@ -1,0 +1,80 @@
+"""The schedule of a plan: what went from GPU to GPU in its replay, as transfers of pieces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synth.errors import InputError
+from synth.exchange.mscclpp.plan import Plan
+from synth.exchange.mscclpp.replay import Replay
+from synth.exchange.transfers import Transfers
+
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+
+
+def transfers(plan: Plan, collective: str | None = None, root: int | None = None, unit_bytes: int = 16) -> Transfers:
+    """The schedule of a plan that :func:`synth.exchange.mscclpp.faults` finds nothing wrong with, otherwise raises
+    :class:`InputError` with the faults; ``UnsupportedError`` as there.
+
+    A plan is of any size: every unit (a chunk, or a thread block's part of one) counts as ``unit_bytes``. Start and end
+    are the numbers of the operation that moves a piece and of the one that uses it, in one order that the plan allows.
+    """
+    replay = Replay(plan, collective, root)
+    wrong = replay.run()
+    if wrong:
+        raise InputError(wrong)
+    goal, ranks = replay.goal, len(plan.gpus)
+    each = goal.each
+    rows, cuts = [], set(range(0, each * _parts(goal.collective, ranks) + 1, each))
+    for k, (src, dst, values) in enumerate(replay.moves):
+        began = replay.began[k]
+        items = [-1 if value is None else _unit(goal.collective, goal.root, value[0], each, ranks) for value in values]
+        first = 0
+        for i in range(1, len(items) + 1):
+            if i == len(items) or items[i] != items[i - 1] + 1 or items[i] % each == 0:
+                rows.append((began, k, items[first], items[first] + i - first, src, dst))
+                cuts |= {items[first], items[first] + i - first}
+                first = i
+    bounds = np.array(sorted(cuts), dtype=np.int64)
+    columns: list[list[float]] = [[] for _ in range(6)]
+    moved = np.zeros(len(bounds) - 1, dtype=bool)
+    for began, k, low, high, src, dst in sorted(rows):
+        for piece in range(int(np.searchsorted(bounds, low)), int(np.searchsorted(bounds, high))):
+            moved[piece] = True
+            row = (piece, src, dst, k in replay.adding, began, replay.used.get(k, began + 1))
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+    part = bounds[:-1] // each
+    kept = np.isin(part, np.unique(part[moved]))
+    number = np.cumsum(kept) - 1
+    whole = np.array(columns[:3], dtype=np.int64).reshape(3, -1)
+    return Transfers(
+        name=plan.name,
+        collective=goal.collective,
+        ranks=ranks,
+        root=goal.root if goal.collective in ROOTED else None,
+        part_bytes=each * unit_bytes,
+        piece_part=part[kept],
+        piece_offset=bounds[:-1][kept] % each * unit_bytes,
+        piece_bytes=np.diff(bounds)[kept] * unit_bytes,
+        piece=number[whole[0]],
+        src=whole[1],
+        dst=whole[2],
+        adds=np.array(columns[3], dtype=bool),
+        start_s=np.array(columns[4], dtype=float),
+        end_s=np.array(columns[5], dtype=float),
+        channel_hint=np.full(whole.shape[1], -1, dtype=np.int64),
+    )
+
+
+def _parts(collective: str, ranks: int) -> int:
+    if collective == "alltoall":
+        return ranks * ranks
+    return 1 if collective in ("broadcast", "reduce", "allreduce") else ranks
+
+
+def _unit(collective: str, root: int, item: int, each: int, ranks: int) -> int:
+    """The place of an item of the replay among the units of all parts in turn."""
+    if collective in ("scatter", "broadcast"):
+        return item - root * each * (ranks if collective == "scatter" else 1)
+    return item

@@ -1,0 +1,55 @@
+"""Values of a JSON file by kind and range, with the faults of the whole file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from synth.errors import Fault
+
+
+@dataclass
+class Values:
+    """Reads values and keeps all faults; what is wrong reads as something harmless, so that the rest is read."""
+
+    faults: list[Fault] = field(default_factory=list)
+
+    def fault(self, place: str, message: str) -> None:
+        self.faults.append(Fault(place, message))
+
+    def value(self, stored: Any, key: str, kind: type, place: str, default: Any = None) -> Any:
+        """``stored[key]`` of a kind, or ``default`` (a fault where there is none)."""
+        found = stored.get(key, default) if isinstance(stored, dict) else None
+        if isinstance(stored, dict) and key not in stored and default is None:
+            self.fault(place, f"{key} is missing")
+        elif type(found) is not kind:
+            words = {int: "a whole number", str: "a text", bool: "true or false", list: "a list", dict: "an object"}
+            self.fault(place, f"{key} is not {words[kind]}")
+        else:
+            return found
+        return kind()
+
+    def whole(self, stored: Any, key: str, least: int, most: int, place: str, default: int | None = None) -> int:
+        before = len(self.faults)
+        found = int(self.value(stored, key, int, place, default))
+        if len(self.faults) == before and not least <= found <= most:
+            self.fault(place, f"{key} = {found} is outside {least}..{most}")
+        return min(max(found, least), most)
+
+    def word(self, stored: Any, key: str, words: Sequence[str], place: str) -> str:
+        before = len(self.faults)
+        found = str(self.value(stored, key, str, place))
+        if len(self.faults) == before and found not in words:
+            self.fault(place, f"{key} = {found[:40]!r} is none of {', '.join(words)}")
+        return found if found in words else words[0]
+
+    def numbers(self, stored: Any, key: str, most: int, place: str, default: list[int] | None = None) -> list[int]:
+        """Whole numbers 0..most."""
+        good = []
+        for entry in self.value(stored, key, list, place, default):
+            if type(entry) is not int or not 0 <= entry <= most:
+                self.fault(place, f"{key} holds {str(entry)[:40]}, not one of 0..{most}")
+            else:
+                good.append(entry)
+        return good

@@ -1,0 +1,393 @@
+"""MSCCL++ execution plans: the writer.
+
+The pieces are dealt to groups; a group has one thread block on every GPU and channels of its own, so nothing that a
+thread block does depends on another one's of the same GPU. It runs the starts and arrivals of its pieces in the order
+of the schedule's times: a start is a ``put`` into the receiver's buffer and a ``signal`` (over a port channel ``pwsf``,
+which is both), an arrival a ``wait``, and where the receiver adds, a ``re`` from a slot of its scratch buffer. Before
+the first of these the GPUs tell each other, by relaxed signals, that their kernels run.
+
+There are as many groups as asked for, and more where a thread block would pass a limit of the executor; all thread
+blocks of a GPU must fit on it at once, or they wait for each other for ever. Every plan is read back and replayed
+before it is handed over.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth.errors import Fault, InputError
+from synth.exchange.mscclpp.blocks import Block
+from synth.exchange.mscclpp.goals import COLLECTIVES, SUMS
+from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
+from synth.exchange.mscclpp.reading import parse
+from synth.exchange.mscclpp.replay import faults
+from synth.exchange.transfers import Transfers
+from synth.textfile import write_atomically
+
+MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
+THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}
+
+
+def write(transfers: Transfers, path: Path, **options: Any) -> None:
+    """Write the plan of a schedule as JSON; options as for :func:`plan`. Raises :class:`InputError`, ``OSError``."""
+    write_atomically(path, (json.dumps(plan(transfers, **options), indent=1) + "\n").encode())
+
+
+def plan(
+    transfers: Transfers,
+    in_place: bool = False,
+    thread_blocks: int = 8,
+    instances: int = 1,
+    ranks_per_node: int | None = None,
+    most_blocks: int = MOST_BLOCKS,
+) -> dict[str, Any]:
+    """The plan of a schedule, as JSON has it.
+
+    ``thread_blocks``: at least so many a GPU where there are so many pieces; ``instances``: every piece is cut into so
+    many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
+    channels without). Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
+    """
+    cut = _cut(transfers, instances)
+    pieces = max(len(cut.piece_part), 1)
+    groups = max(1, min(thread_blocks, pieces, most_blocks))
+    while True:
+        try:
+            return _checked(cut, groups, in_place, ranks_per_node)
+        except _Limit as limit:
+            if groups >= min(pieces, most_blocks):
+                raise InputError(
+                    f"{limit} (with {groups} groups of the {pieces:,} pieces, at most {most_blocks})"
+                ) from None
+            groups = min(2 * groups, pieces, most_blocks)
+
+
+class _Limit(Exception):
+    """A thread block would pass a limit of the executor."""
+
+
+def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> dict[str, Any]:
+    """The plan, replayed; with all copies over scratch where putting them in place at once is a race."""
+    wrong: list[Fault] = []
+    for staged in (False, True):
+        made = _Writer(t, groups, in_place, node, staged).plan()
+        wrong = faults(parse(json.dumps(made)), t.collective, t.root)
+        if not wrong:
+            return made
+    raise InputError(wrong, "the plan of this schedule is not right")
+
+
+def _cut(t: Transfers, instances: int) -> Transfers:
+    """Pieces in chunks of a grid that all of them fit, each cut into ``instances``."""
+    if instances < 1:
+        raise InputError("instances: at least one")
+    grid = math.gcd(t.part_bytes, *t.piece_offset.tolist(), *t.piece_bytes.tolist())
+    turn = np.arange(instances)
+    size = t.piece_bytes // grid
+    pieces, moves = len(t.piece_part), len(t.piece)
+    return replace(
+        t,
+        part_bytes=t.part_bytes // grid * instances,
+        piece_part=np.repeat(t.piece_part, instances),
+        piece_offset=np.repeat(t.piece_offset // grid * instances, instances)
+        + np.tile(turn, pieces) * np.repeat(size, instances),
+        piece_bytes=np.repeat(size, instances),
+        piece=np.repeat(t.piece * instances, instances) + np.tile(turn, moves),
+        src=np.repeat(t.src, instances),
+        dst=np.repeat(t.dst, instances),
+        adds=np.repeat(t.adds, instances),
+        start_s=np.repeat(t.start_s, instances),
+        end_s=np.repeat(t.end_s, instances),
+        channel_hint=np.repeat(t.channel_hint, instances),
+    )
+
+
+class _Writer:
+    def __init__(self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool) -> None:
+        self.t, self.groups, self.in_place, self.node, self.staged = t, groups, in_place, node, staged
+        self.at = Layout(t, in_place)
+        self.peers: list[dict[str, list[int]]] = [{"memory": [], "port": []} for _ in range(t.ranks)]
+        self.remote: list[dict[tuple[int, str, str], int]] = [{} for _ in range(t.ranks)]
+        self.state: dict[tuple[int, int], Place] = {}
+
+    def plan(self) -> dict[str, Any]:
+        t = self.t
+        chunks = self.at.sizes()
+        if max(chunks) > MOST_CHUNKS:
+            raise InputError(f"{max(chunks):,} chunks, more than {MOST_CHUNKS:,}: the pieces fit no coarser grid")
+        blocks = self.dealt()
+        self.numbered(blocks)
+        self.landing = [self.place_of(k) for k in range(len(t.piece))]
+        for (group, rank), block in blocks.items():
+            self.run(block, group, rank)
+        self.own_parts(blocks)
+        if self.at.swaps:
+            self.swapped(blocks)
+        gpus = [
+            self.gpu(rank, [b for (_, r), b in sorted(blocks.items()) if r == rank], chunks) for rank in range(t.ranks)
+        ]
+        return {
+            "name": f"{t.name} ({t.ranks} gpus)",
+            "collective": THEIR_NAMES[t.collective],
+            "protocol": "Simple",
+            **({} if t.root is None else {"root": t.root}),  # for us: the executor does not read it
+            "inplace": self.in_place,
+            "reuse_resources": False,
+            "num_threads_per_block": 1024,
+            "use_double_scratch_buffer": False,
+            "buffer_alignment": 16,
+            "min_message_size": 0,
+            "max_message_size": 2**64 - 1,
+            "gpus": gpus,
+        }
+
+    def place_of(self, k: int) -> Place:
+        """Where a transfer lands."""
+        dst, piece = int(self.t.dst[k]), int(self.t.piece[k])
+        if self.t.adds[k] or self.staged:
+            return "s", self.at.slot(dst, int(self.t.piece_bytes[piece]))
+        return self.at.store(dst, piece)
+
+    # ---------------------------------------------------------------------------------------------------- thread blocks
+
+    def dealt(self) -> dict[tuple[int, int], Block]:
+        """A thread block for every group and rank that has anything to do, and the transfers of each group and pair."""
+        t = self.t
+        self.members: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.pairs: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for k in np.lexsort((np.arange(len(t.piece)), t.start_s)).tolist():
+            group, src, dst = int(t.piece[k]) % self.groups, int(t.src[k]), int(t.dst[k])
+            self.members[group, src].append(k)
+            self.members[group, dst].append(k)
+            self.pairs[group, src, dst].append(k)
+        self.inward: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
+        for (group, _, dst), transfers in self.pairs.items():
+            self.inward[group, dst].append(transfers)
+        blocks = {key: Block() for key in sorted(self.members)}
+        for rank in range(t.ranks):
+            if not any(r == rank for _, r in blocks):
+                blocks[0, rank] = Block()
+        return blocks
+
+    def numbered(self, blocks: dict[tuple[int, int], Block]) -> None:
+        """Channels: for every group and pair one, counted alike at both ends."""
+        self.channel: dict[tuple[int, int, int], tuple[str, int]] = {}
+        ends = sorted({key for group, src, dst in self.pairs for key in ((group, src, dst), (group, dst, src))})
+        for group, rank, peer in ends:
+            kind = "memory" if self.node is None or rank // self.node == peer // self.node else "port"
+            mine = blocks[group, rank].channels[kind]
+            mine.append(len(self.peers[rank][kind]))
+            self.peers[rank][kind].append(peer)
+            if len(mine) > MAX_CHANNEL:
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} {kind} channels")
+            self.channel[group, rank, peer] = kind, len(mine) - 1
+
+    def run(self, block: Block, group: int, rank: int) -> None:
+        """The events of a thread block: waits (0), what is done with what came (1), starts (2), in runs."""
+        t = self.t
+        mine = self.members[group, rank]
+        events = [(float(t.start_s[k]), 2, k) for k in mine if t.src[k] == rank]
+        events += [(float(t.end_s[k]), 1, k) for k in mine if t.dst[k] == rank]
+        events += [(time, 0, k) for time, k in self.waits(group, rank)]
+        inward = sorted({int(t.src[k]) for k in mine if t.dst[k] == rank})
+        outward = sorted({int(t.dst[k]) for k in mine if t.src[k] == rank})
+        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
+        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
+        arrivals: list[tuple[int, int]] = []
+        starts: list[int] = []
+        for _, kind, k in [*sorted(events), (math.inf, 0, -1)]:
+            if kind < 2 and starts:
+                self.start(block, group, rank, starts)
+                starts = []
+            if kind == 2 and arrivals:
+                self.arrive(block, group, rank, arrivals)
+                arrivals = []
+            if kind == 2:
+                starts.append(k)
+            elif k >= 0:
+                arrivals.append((kind, k))
+        self.arrive(block, group, rank, arrivals)
+
+    def waits(self, group: int, rank: int) -> list[tuple[float, int]]:
+        """When to wait for the signals of each sender: in the order in which they start, none later than it arrives."""
+        found = []
+        for transfers in self.inward[group, rank]:
+            due = math.inf
+            for k in reversed(transfers):
+                due = min(due, float(self.t.end_s[k]))
+                found.append((due, k))
+        return found
+
+    def arrive(self, block: Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:
+        t = self.t
+        waits = [k for kind, k in arrivals if kind == 0]
+        block.signals("wait", [self.channel[group, rank, int(t.src[k])] for k in waits])
+        pending: dict[int, list[int]] = defaultdict(list)  # piece -> slots to add
+        for kind, k in arrivals:
+            piece = int(t.piece[k])
+            if kind == 1 and t.adds[k]:
+                pending[piece].append(self.landing[k][1])
+                if len(pending[piece]) == MAX_BUFFERS - 1:
+                    self.add(block, rank, piece, pending.pop(piece))
+            elif kind == 1:
+                if piece in pending:
+                    self.add(block, rank, piece, pending.pop(piece))
+                store = self.at.store(rank, piece)
+                if self.landing[k] != store:
+                    self.copy(block, self.landing[k], store, int(t.piece_bytes[piece]))
+                self.state[rank, piece] = store
+        for piece, slots in pending.items():
+            self.add(block, rank, piece, slots)
+
+    def add(self, block: Block, rank: int, piece: int, slots: list[int]) -> None:
+        size = int(self.t.piece_bytes[piece])
+        state, store = self.state.get((rank, piece), self.at.own(piece)), self.at.store(rank, piece)
+        sources = [state, *(("s", slot) for slot in slots)]
+        op = {
+            "name": "re",
+            "src_buff": [{"type": b, "index": i, "size": size} for b, i in sources],
+            "dst_buff": [{"type": store[0], "index": store[1], "size": size}],
+            "reduce_op": "sum",
+        }
+        block.access(op, [(b, i, size, False) for b, i in sources] + [(*store, size, True)])
+        self.state[rank, piece] = store
+
+    def copy(self, block: Block, source: Place, to: Place, size: int) -> None:
+        op = {
+            "name": "copy",
+            "src_buff": [{"type": source[0], "index": source[1], "size": size}],
+            "dst_buff": [{"type": to[0], "index": to[1], "size": size}],
+        }
+        block.access(op, [(*source, size, False), (*to, size, True)])
+
+    def start(self, block: Block, group: int, rank: int, starts: list[int]) -> None:
+        """Puts, as many in one operation as it may have, and their signals."""
+        t = self.t
+        batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
+        for k in starts:
+            source = self.state.get((rank, int(t.piece[k])), self.at.own(int(t.piece[k])))
+            kind, _ = self.channel[group, rank, int(t.dst[k])]
+            batch = batches[kind, source[0]]
+            if not batch or len(batch[-1]) == MAX_CHANNEL_PER_OPERATION:
+                batch.append([])
+            batch[-1].append(k)
+        for (kind, _), batch in batches.items():
+            for several in batch:
+                self.put(block, group, rank, kind, several)
+        over_memory = [self.channel[group, rank, int(t.dst[k])] for k in starts]
+        block.signals("signal", [end for end in over_memory if end[0] == "memory"])
+
+    def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
+        t = self.t
+        src, dst, ids, spans = [], [], [], []
+        for k in several:
+            piece, peer = int(t.piece[k]), int(t.dst[k])
+            size = int(t.piece_bytes[piece])
+            buffer, index = self.state.get((rank, piece), self.at.own(piece))
+            src.append({"type": buffer, "index": index, "size": size})
+            spans.append((buffer, index, size, False))
+            to, place = self.landing[k]
+            dst.append({"buffer_id": self.buffer(block, rank, peer, to, kind), "index": place, "size": size})
+            ids.append(self.channel[group, rank, peer][1])
+        op: dict[str, Any] = {"name": "put" if kind == "memory" else "pwsf", "src_buff": src, "dst_buff": dst}
+        if kind == "port":
+            op["channel_ids"] = ids
+        block.access({**op, "channel_type": kind}, spans)
+
+    def buffer(self, block: Block, rank: int, peer: int, buffer: str, kind: str) -> int:
+        """The number, in the thread block, of a peer's buffer."""
+        table = self.remote[rank]
+        number = table.setdefault((peer, buffer, kind), len(table))
+        mine = block.buffers[kind]
+        if number not in mine:
+            mine.append(number)
+            if len(mine) > MAX_CHANNEL:
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} remote buffers")
+        return mine.index(number)
+
+    # ----------------------------------------------------------------------------------------------- a rank's own data
+
+    def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
+        """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
+        t, each = self.t, self.t.part_bytes
+        if self.in_place or (t.collective in SUMS and t.ranks > 1):
+            return
+        for rank in range(t.ranks):
+            block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
+            at = rank * each
+            match t.collective:
+                case "allgather":
+                    ends = [(0, at)]
+                case "gather":
+                    ends = [(0, at)] if rank == t.root else []
+                case "alltoall":
+                    ends = [(at, at)]
+                case "scatter":
+                    ends = [(at, 0)] if rank == t.root else []
+                case "broadcast":
+                    ends = [(0, 0)] if rank == t.root else []
+                case _:
+                    ends = [(0, 0)]
+            for source, to in ends:
+                self.copy(block, ("i", source), ("o", to), each)
+
+    def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
+        """In place, what came to its end is copied there when all that lay there has left."""
+        t = self.t
+        for rank in range(t.ranks):
+            mine = [(group, block) for (group, r), block in sorted(blocks.items()) if r == rank]
+            for _, block in mine:
+                block.ops.append({"name": "barrier", "barrier_id": 0, "num_threadblocks": len(mine)})
+                block.waited, block.touched = False, []
+            for piece in np.flatnonzero(t.piece_part % t.ranks == rank).tolist():
+                if (rank, piece) in self.state:
+                    end = self.at.final(rank, piece)
+                    assert end is not None
+                    block = dict(mine).get(piece % self.groups, mine[0][1])
+                    self.copy(block, self.state[rank, piece], end, int(t.piece_bytes[piece]))
+
+    def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
+        if self.at.scratch[rank] > MOST_CHUNKS:
+            raise InputError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
+        made = []
+        for number, block in enumerate(blocks):
+            ops = block.ops or [{"name": "nop"}]
+            if len(ops) > MAX_OPERATION:
+                text = f"a thread block of gpu {rank} has {len(ops)} operations"
+                raise _Limit(f"{text}, more than MAX_OPERATION = {MAX_OPERATION}")
+            kinds = ("memory", "port")
+            made.append(
+                {
+                    "id": number,
+                    "ops": ops,
+                    "channels": [
+                        {"channel_type": k, "channel_ids": block.channels[k]} for k in kinds if block.channels[k]
+                    ],
+                    "remote_buffer_refs": [
+                        {"access_channel_type": k, "remote_buffer_ids": block.buffers[k]}
+                        for k in kinds
+                        if block.buffers[k]
+                    ],
+                }
+            )
+        peers = self.peers[rank]
+        return {
+            "id": rank,
+            "input_chunks": chunks[0],
+            "output_chunks": chunks[1],
+            "scratch_chunks": self.at.scratch[rank],
+            "channels": [{"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to],
+            "remote_buffers": [
+                {"rank": peer, "type": buffer, "access_channel_types": [kind]}
+                for peer, buffer, kind in self.remote[rank]
+            ],
+            "semaphores": [],
+            "threadblocks": made,
+        }

@@ -1,0 +1,106 @@
+"""Where things are in an algorithm: the memory of every rank as numbered cells, and the words for a step or a chunk.
+
+A cell is one chunk of one buffer of one rank. In place, input and output are one piece of memory, so that a chunk of
+the input and one of the output may be the same cell (:class:`synth.exchange.algorithm.Algorithm` says which).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.exchange.algorithm import BUFFERS, KINDS, RECEIVES, SENDS, Algorithm, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+READS_SRC = np.array([kind in ("s", "cpy", "re", "rrc", "rrs", "rrcs") for kind in KINDS])
+READS_DST = np.array([kind == "re" for kind in KINDS])
+WRITES_DST = np.array([kind in ("r", "cpy", "re", "rrc", "rcs", "rrcs") for kind in KINDS])
+SENDING = np.array([kind in SENDS for kind in KINDS])
+RECEIVING = np.array([kind in RECEIVES for kind in KINDS])
+ADDING = np.array([kind in ("re", "rrc", "rrs", "rrcs") for kind in KINDS])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """``base[rank, buffer] + offset`` is the cell of a chunk; ``size``: how many chunks a rank's buffer really has,
+    whatever a file declares (the scratch buffer: what it declares). Both int64 of shape (ranks, 3). ``total`` cells."""
+
+    base: IntArray
+    size: IntArray
+    total: int
+
+
+def cells(algorithm: Algorithm) -> Cells:
+    """The cells of all ranks, one rank after the other."""
+    a, ranks = algorithm, np.arange(algorithm.ranks)
+    part, all_parts = np.full(a.ranks, a.chunks), np.full(a.ranks, a.chunks * a.ranks)
+    at_root = ranks == (-1 if a.root is None else a.root)
+    given, result = {
+        "allgather": (part, all_parts),
+        "reduce_scatter": (all_parts, part),
+        "alltoall": (all_parts, all_parts),
+        "gather": (part, np.where(at_root, all_parts, 0)),
+        "scatter": (np.where(at_root, all_parts, 0), part),
+    }.get(a.collective, (part, part))
+    scratch = a.buffer_chunks[:, 2]
+    one = np.full(a.ranks, a.in_place)
+    if a.collective in ("gather", "scatter"):
+        one &= at_root
+    memory = np.where(one, np.maximum(given, result), given + result)
+    start = np.concatenate([[0], np.cumsum(memory + scratch)]).astype(np.int64)
+    first = start[:-1]
+    inner = first + np.where(a.collective in ("allgather", "gather", "reduce_scatter", "scatter"), ranks * a.chunks, 0)
+    in_base = np.where(one & (given < result), inner, first)
+    out_base = np.where(one, np.where(result < given, inner, first), first + given)
+    base = np.stack([in_base, out_base, first + memory], axis=1).astype(np.int64)
+    return Cells(base, np.stack([given, result, scratch], axis=1).astype(np.int64), int(start[-1]))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Per step, shape (steps,): its thread block (numbered over all ranks), its rank, its position in the block, and
+    the thread block's number on its rank."""
+
+    block: IntArray
+    rank: IntArray
+    position: IntArray
+    number: IntArray
+
+
+def steps(algorithm: Algorithm) -> Steps:
+    """Where every step stands."""
+    a = algorithm
+    lengths = np.diff(a.step_start)
+    block = np.repeat(np.arange(len(a.tb_rank)), lengths).astype(np.int64)
+    number = numbers(a)
+    position = np.arange(a.steps) - a.step_start[:-1][block] if a.steps else np.zeros(0, dtype=np.int64)
+    return Steps(block, a.tb_rank[block], position.astype(np.int64), number[block])
+
+
+def numbers(algorithm: Algorithm) -> IntArray:
+    """The number of every thread block on its rank, shape (thread blocks,)."""
+    first = np.searchsorted(algorithm.tb_rank, algorithm.tb_rank)
+    found: IntArray = (np.arange(len(algorithm.tb_rank)) - first).astype(np.int64)
+    return found
+
+
+def place(algorithm: Algorithm, step: int) -> str:
+    """The step in words."""
+    a = algorithm
+    block = int(np.searchsorted(a.step_start, step, "right")) - 1
+    line = f"line {a.line[step]}, " if len(a.line) else ""
+    return f"{line}{block_place(a, block)}, step {step - int(a.step_start[block])}"
+
+
+def block_place(algorithm: Algorithm, block: int) -> str:
+    """The thread block in words."""
+    rank = int(algorithm.tb_rank[block])
+    return f"gpu {rank}, tb {block - int(np.searchsorted(algorithm.tb_rank, rank))}"
+
+
+def chunk(buffer: int, offset: int, count: int = 1) -> str:
+    """Chunks of a buffer in words: ``o[3]``, ``o[3..5]``."""
+    return f"{BUFFERS[buffer]}[{offset}]" if count == 1 else f"{BUFFERS[buffer]}[{offset}..{offset + count - 1}]"

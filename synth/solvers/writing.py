@@ -1,0 +1,151 @@
+"""Models written to a file instead of being solved: the one seam for every program method.
+
+Whoever hands a model to a solver offers it here first (:func:`offer`). Within :func:`instead_of_solving` the n-th model
+offered is written and :class:`Written` leaves the method; the ones before it are solved as ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from synth.errors import InputError
+
+Form = Literal["mps", "lp", "cpsat"]
+Kind = Literal["pyomo", "highs", "linprog", "cpsat"]
+
+
+class Written(BaseException):
+    """The model was written; what asked for it need not go on. No error, so no handler of errors stops it."""
+
+
+@dataclass
+class _Wish:
+    path: Path
+    form: Form
+    number: int
+    offered: int = 0
+
+
+_WISH: ContextVar[_Wish | None] = ContextVar("model to write", default=None)
+
+
+@contextmanager
+def instead_of_solving(path: Path, form: Form, number: int = 1) -> Iterator[None]:
+    """Within, the ``number``-th model that is offered goes into the file ``path``; leaves by itself once it is written.
+
+    Raises :class:`InputError` where fewer models were offered, where the form does not fit the model, and where the
+    file cannot be written.
+    """
+    wish = _Wish(path, form, number)
+    token = _WISH.set(wish)
+    try:
+        yield
+    except Written:
+        return
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+    finally:
+        _WISH.reset(token)
+    if not wish.offered:
+        raise InputError("the method handed no model to a solver: bounds, references or algorithms of its own sufficed")
+    raise InputError(
+        f"the method handed a solver {wish.offered} model{'s'[: wish.offered - 1]}: there is no number {number}"
+    )
+
+
+def offer(kind: Kind, model: Any) -> None:
+    """A model on its way to a solver: a Pyomo model, a ``highspy.Highs`` that holds one, the words of a call of
+    ``scipy.optimize.linprog``, or a ``CpModel``. Does nothing unless somebody wants it written."""
+    wish = _WISH.get()
+    if wish is None:
+        return
+    wish.offered += 1
+    if wish.offered == wish.number:
+        _WRITERS[kind](model, wish.path, wish.form)
+        raise Written
+
+
+def _write_pyomo(model: Any, path: Path, form: Form) -> None:
+    import pyomo.environ  # noqa: F401  (registers the writers)
+    from pyomo.repn.plugins.lp_writer import LPWriter
+
+    if form == "cpsat":
+        raise InputError("this model is a mathematical program, not one of CP-SAT: --format mps or lp")
+    with path.open("w", encoding="utf-8") as file:  # an error of the path in the words of the system
+        if form == "lp":
+            LPWriter().write(model, file, labeler=_lp_name)
+            return
+    logger = logging.getLogger("pyomo")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it warns of a constant objective, for which it writes a placeholder
+    try:
+        model.write(str(path), format="mps", io_options={"symbolic_solver_labels": True})
+    finally:
+        logger.setLevel(level)
+
+
+def _lp_name(component: Any) -> str:
+    """A component's name in an LP file, where readers take names that begin like a number for one (``informed`` for
+    ``inf``, ``e1`` for an exponent)."""
+    from pyomo.core.base.label import cpxlp_label_from_name
+
+    name = str(cpxlp_label_from_name(component.name))
+    return f"_{name}" if re.match(r"(?i)inf|nan|free|e\d", name) else name
+
+
+def _write_highs(highs: Any, path: Path, form: Form) -> None:
+    if form == "cpsat":
+        raise InputError("this model is a linear program, not one of CP-SAT: --format mps or lp")
+    with path.open("w"):
+        pass
+    if path.suffix == f".{form}":
+        highs.writeModel(str(path))  # the form follows from the suffix
+        return
+    beside = path.with_name(f".{path.name}.{form}")
+    highs.writeModel(str(beside))
+    beside.replace(path)
+
+
+def _write_linprog(words: Mapping[str, Any], path: Path, form: Form) -> None:
+    import highspy
+    import numpy as np
+    from scipy.sparse import csc_array, vstack
+
+    cost = np.asarray(words["c"], dtype=float)
+    blocks = [csc_array(words[key]) for key in ("A_ub", "A_eq") if words.get(key) is not None]
+    upper = [np.asarray(words[key], dtype=float) for key in ("b_ub", "b_eq") if words.get(key) is not None]
+    lower = [np.full(len(side), -highspy.kHighsInf) for side in upper[: words.get("A_ub") is not None]]
+    bounds = np.asarray(words.get("bounds", [(0, np.inf)] * len(cost)), dtype=float)
+    rows = csc_array(vstack(blocks))
+    lp: Any = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(cost), rows.shape[0]
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, bounds[:, 0], bounds[:, 1]
+    lp.row_lower_, lp.row_upper_ = np.concatenate([*lower, *upper[len(lower) :]]), np.concatenate(upper)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
+    lp.a_matrix_.value_ = rows.data
+    highs: Any = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.passModel(lp)
+    _write_highs(highs, path, form)
+
+
+def _write_cpsat(model: Any, path: Path, form: Form) -> None:
+    if form != "cpsat":
+        raise InputError(
+            f"a CP-SAT model (intervals, circuits, implications) has no {form.upper()} form: --format cpsat writes it "
+            "as its protocol buffer in text, --solver highs the program as MILP solvers have it, where there is one"
+        )
+    path.write_text(str(model.Proto()), encoding="utf-8")
+
+
+_WRITERS: dict[Kind, Callable[[Any, Path, Form], None]] = {
+    "pyomo": _write_pyomo, "highs": _write_highs, "linprog": _write_linprog, "cpsat": _write_cpsat,
+}  # fmt: skip

@@ -1,0 +1,109 @@
+"""Whatever a file holds, it is read or refused in words: any text, samples with parts changed, huge and odd ones."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from pathlib import Path
+
+import pytest
+from exchange.machines.reading import SAMPLES, refused
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synth.errors import InputError
+from synth.exchange.machines import completing, file
+from synth.exchange.machines.formats import FORMATS, read, read_text
+from synth.exchange.machines.machine import Hints, Machine
+
+NAMES = sorted(path.name for path in SAMPLES.iterdir())
+WORDS = (
+    "", "0", "-1", "1e400", "nan", "NaN", "null", "true", "[]", "{}", "[[]]", '"', "<", ">", "&x;", "\x00", "\ud800",
+    "GPU0", "X", "NV99999", "é", "1" * 5000, "9" * 30, "*a", "&a ", "!!str ", ",", "\n", "\t", " ", "../..", "%n",
+)  # fmt: skip
+
+
+def ready(machine: Machine) -> None:
+    """All that the command does with a machine."""
+    machine = completing.without_dead_ends(completing.several(machine, 1))
+    completing.described(machine)
+    completing.parted(machine)
+    completing.missing(machine)
+    numbers = dict.fromkeys(machine.kinds, 1000000000.0)
+    file.to_text(completing.supplied(machine, completing.Supplied(numbers, numbers | dict.fromkeys(numbers, 1e-6))))
+
+
+@given(st.text(max_size=200), st.sampled_from([*(one.name for one in FORMATS), None]))
+def test_any_text_is_read_or_refused(text: str, name: str | None) -> None:
+    with contextlib.suppress(InputError):
+        ready(read_text(text, "x", name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_with_parts_changed_are_read_or_refused(name: str) -> None:
+    """200 of each sample: a part cut, doubled, or replaced by a word."""
+    draw = random.Random(f"parts of {name}")
+    text = (SAMPLES / name).read_text()
+    chosen = {one.name: one for one in FORMATS if one.looks_like(text)}
+    assert len(chosen) == 1
+    for _ in range(200):
+        changed = text
+        for _ in range(draw.randint(1, 3)):
+            first = draw.randrange(len(changed) + 1)
+            last = min(len(changed), first + draw.choice((0, 1, 1, 2, 5, 40)))
+            changed = changed[:first] + draw.choice((*WORDS, changed[first:last] * 2)) + changed[last:]
+        with contextlib.suppress(InputError):
+            ready(read_text(changed, "x", next(iter(chosen)), Hints(chunk_bytes=1000, time_unit_s=1e-6)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_format_knows_a_sample(name: str) -> None:
+    text = (SAMPLES / name).read_text()
+    assert sum(one.looks_like(text) for one in FORMATS) == 1
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    for name, data, message in [
+        ("a.csv", b"\xff\xff\xff", "is no text"),
+        ("b.csv", b"", "is of no topology format that is known; --format names one of nvidia-smi, nccl,"),
+        ("c.json", b'{"format": "lstopo"}', "is of no topology format that is known"),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match=message):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read(tmp_path)
+    with pytest.raises(InputError, match="unknown; one of nvidia-smi"):
+        read_text("x", "x", "lstopo")
+
+
+def test_marks_and_line_ends_of_other_systems(tmp_path: Path) -> None:
+    for encoding in ("utf-8-sig", "utf-16"):
+        for name in ("dgx1-topo.txt", "links.csv", "graph.json", "torus.yml"):
+            text = (SAMPLES / name).read_text().replace("\n", "\r\n")
+            (tmp_path / name).write_bytes(text.encode(encoding))
+            assert read(tmp_path / name).links == read(SAMPLES / name).links
+
+
+def test_a_file_is_no_larger_than_its_format_allows() -> None:
+    assert "is larger than 16,384 characters, the most for astra-sim" in refused(
+        "topology: [Ring]\nnpus_count:\n" + "#" * 70_000
+    )
+
+
+def test_deep_nesting_ends_in_words() -> None:
+    assert "not valid" in refused('{"nodes": ' + "[" * 100_000 + "]" * 100_000 + ', "links": []}')
+    for nested in ("[" * 10_000, "[" * 255, "\n" + "- " * 5000 + "1", "\n" + "- " * 255 + "1", "{" * 256, "? " * 256):
+        assert refused(f"topology: {nested}\nnpus_count: [1]\n")
+
+
+def test_a_large_file_takes_seconds() -> None:
+    """20,000 links of 1,000 ranks; no time is asserted beyond what a mistake of order would take."""
+    lines = ["src,dst,bandwidth,latency"]
+    lines += [f"{u},{(u + d) % 1000},25GB/s,1us" for u in range(1000) for d in range(1, 21)]
+    started = time.monotonic()
+    assert len(read_text("\n".join(lines), "big.csv").links) == 20_000
+    assert time.monotonic() - started < 60

@@ -1,0 +1,151 @@
+"""A GPU executor in miniature, written from MSCCL++'s kernel and not from our reader: it runs a plan's JSON on numbers,
+thread blocks in random order, and in a segment between two meetings of a thread block's threads data chunk by chunk in
+random order too."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+Plan = dict[str, Any]
+
+
+def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
+    """Whether one random run ends, and with the collective's result."""
+    chance = random.Random(seed)
+    gpus = plan["gpus"]
+    n = len(gpus)
+    data = np.random.default_rng(seed)
+    memory = {
+        (r, b): np.full(g[k], np.nan)
+        for r, g in enumerate(gpus)
+        for b, k in (("i", "input_chunks"), ("o", "output_chunks"), ("s", "scratch_chunks"))
+    }
+    given = [data.integers(1, 2**40, g["input_chunks"]).astype(float) for g in gpus]
+    if plan["inplace"]:
+        _one_buffer(memory, collective, gpus)
+    for r in range(n):
+        if collective not in ("broadcast", "scatter") or r == root:
+            memory[r, "i"][:] = given[r]
+    channels = [{kind: _ids(g, kind) for kind in ("memory", "port")} for g in gpus]
+    signals: dict[tuple[int, str, int], int] = defaultdict(int)  # at the receiving end
+    threads = [{"rank": r, "tb": tb, "next": 0, "data": []} for r, g in enumerate(gpus) for tb in g["threadblocks"]]
+    barriers: dict[tuple[int, int], list[Any]] = defaultdict(list)
+
+    def other(rank: int, kind: str, channel: int) -> tuple[int, str, int]:
+        peer = channels[rank][kind][channel]
+        turn = [c for c, p in enumerate(channels[rank][kind]) if p == peer].index(channel)
+        return peer, kind, [c for c, p in enumerate(channels[peer][kind]) if p == rank][turn]
+
+    def advance(t: dict[str, Any]) -> bool:
+        if t["data"] and chance.random() < 0.7:
+            t["data"].pop(chance.randrange(len(t["data"])))()
+            return True
+        tb, r = t["tb"], t["rank"]
+        if t["next"] >= len(tb["ops"]):
+            return False
+        op = tb["ops"][t["next"]]
+        name, kind = op["name"], op.get("channel_type")
+        mine = [i for c in tb["channels"] if c["channel_type"] == kind for i in c["channel_ids"]]
+        ids = [mine[i] for i in op.get("channel_ids", [])]
+        if name == "nop":
+            if t["data"]:
+                return False
+        elif name in ("signal", "rlxsignal"):
+            for c in ids:
+                signals[other(r, kind, c)] += 1
+        elif name in ("wait", "rlxwait"):
+            if any(signals[r, kind, c] < 1 for c in ids):
+                return False
+            for c in ids:
+                signals[r, kind, c] -= 1
+        elif name == "barrier":
+            if t["data"]:
+                return False
+            there = barriers[r, op["barrier_id"]]
+            if id(t) not in there:
+                there.append(id(t))
+            if len(there) < op["num_threadblocks"]:
+                return False
+            for x in threads:
+                if id(x) in there:
+                    x["next"] += 1
+            there.clear()
+            return True
+        else:
+            src = [_place(x, tb, r, kind, gpus) for x in op["src_buff"]]
+            dst = [_place(x, tb, r, kind, gpus) for x in op["dst_buff"]]
+            if name == "pwsf":  # the port has moved the data when it is done
+                if t["data"]:
+                    return False
+                for s, d, c in zip(src, dst, ids, strict=True):
+                    memory[d[0], d[1]][d[2] : d[2] + s[3]] = memory[s[0], s[1]][s[2] : s[2] + s[3]]
+                    signals[other(r, kind, c)] += 1
+            elif name in ("put", "copy"):
+                for s, d in zip(src, dst, strict=True):
+                    t["data"] += [_mover(memory, [s], d, k) for k in range(s[3])]
+            elif name == "re":
+                t["data"] += [_mover(memory, src, dst[0], k) for k in range(src[0][3])]
+            else:
+                raise NotImplementedError(name)
+        t["next"] += 1
+        return True
+
+    while True:
+        chance.shuffle(threads)
+        moved = [advance(t) for t in threads]
+        if not any(moved) and not any(t["data"] for t in threads):
+            break
+    if any(t["next"] < len(t["tb"]["ops"]) for t in threads) or any(signals.values()):
+        return False
+    return all(_right(memory[r, "o"], given, r, n, collective, root) for r in range(n))
+
+
+def _mover(memory: dict[Any, Any], sources: list[Any], d: Any, k: int) -> Any:
+    def move() -> None:
+        memory[d[0], d[1]][d[2] + k] = sum(memory[s[0], s[1]][s[2] + k] for s in sources)
+
+    return move
+
+
+def _place(x: dict[str, Any], tb: dict[str, Any], rank: int, kind: str, gpus: list[Any]) -> tuple[int, str, int, int]:
+    if "type" in x:
+        return rank, x["type"], x["index"], x["size"]
+    refs = [i for b in tb["remote_buffer_refs"] if b["access_channel_type"] == kind for i in b["remote_buffer_ids"]]
+    buffer = gpus[rank]["remote_buffers"][refs[x["buffer_id"]]]
+    return buffer["rank"], buffer["type"], x["index"], x["size"]
+
+
+def _ids(gpu: dict[str, Any], kind: str) -> list[int]:
+    return [p for c in gpu["channels"] if c["channel_type"] == kind for p in c["connected_to"]]
+
+
+def _one_buffer(memory: dict[Any, Any], collective: str, gpus: list[Any]) -> None:
+    for r, g in enumerate(gpus):
+        i, o = g["input_chunks"], g["output_chunks"]
+        if i < o:
+            memory[r, "i"] = memory[r, "o"][r * i : (r + 1) * i]
+        elif o < i:
+            memory[r, "o"] = memory[r, "i"][r * o : (r + 1) * o]
+        else:
+            memory[r, "o"] = memory[r, "i"]
+
+
+def _right(out: Any, given: list[Any], r: int, n: int, collective: str, root: int) -> bool:
+    if collective in ("reduce", "gather") and r != root:
+        return True
+    total = sum(given) if len({len(g) for g in given}) == 1 else None
+    want = {
+        "allgather": lambda: np.concatenate(given),
+        "gather": lambda: np.concatenate(given),
+        "allreduce": lambda: total,
+        "reduce": lambda: total,
+        "broadcast": lambda: given[root],
+        "reduce_scatter": lambda: np.split(total, n)[r],
+        "scatter": lambda: np.split(given[root], n)[r],
+        "alltoall": lambda: np.concatenate([np.split(g, n)[r] for g in given]),
+    }[collective]()
+    return bool(np.array_equal(out, want))

@@ -1,0 +1,104 @@
+"""`synth check`, `synth show` and `synth import` of other people's algorithms, as a person meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from exchange.small_algorithms import SMALL, edited, without
+from typer.testing import CliRunner
+
+from synth.cli.main import app
+from synth.errors import InputError
+
+OUT, TWO = SMALL["allgather-out"], SMALL["allgather-two-blocks"]
+
+
+def said(*words: object, code: int = 0) -> str:
+    """What the command prints, errors included."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if isinstance(done.exception, InputError):
+        assert code == 2
+        return str(done.exception)
+    assert done.exit_code == code, (done.output, done.exception)
+    return " ".join(done.output.split())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in SMALL.items():
+        (tmp_path / f"{name}.xml").write_text(text)
+    (tmp_path / "own.xml").write_text(without(OUT, 0, 1, 0))
+    (tmp_path / "race.xml").write_text(edited(TWO, 0, 0, 1, depid=-1, deps=-1))
+    (tmp_path / "bad.xml").write_text("<algo")
+    return tmp_path
+
+
+def test_check(files: Path) -> None:
+    text = said("check", files / "allgather-out.xml", files / "allreduce-ring.xml")
+    assert "allgather out of place, 2 gpus, 4 thread blocks, 6 steps, 1 chunk a part, 1 channel, 2 messages" in text
+    assert "executor azure takes it" in text
+    assert text.endswith(
+        "2 algorithms hold: no deadlock, no race, every output complete in every order they may run in."
+    )
+    text = said("check", files / "own.xml", files / "race.xml", files / "allgather-in.xml", code=1)
+    assert "gpu 0, o[0]: must end with its own i[0]; it holds nothing" in text
+    assert "race: it reads" in text or "race: it writes" in text
+    assert "1 algorithm holds" in text
+    assert "2 FAILED" in text
+    assert "bad.xml: line 1: is no XML" in said("check", files / "bad.xml", code=2)
+
+
+def test_check_with_a_wish(files: Path) -> None:
+    said("check", files / "allreduce-in.xml", "--collective", "reduce")
+    text = said("check", files / "reduce_scatter-out.xml", "--collective", "scatter", code=1)
+    assert "reads i[0]; the buffer i of gpu 1 has 2 chunks, and really 0" in text
+    assert "coll must be one of" in said("check", files / "allreduce-in.xml", "--collective", "gossip", code=2)
+    assert "msccl: does not run gather" in said("check", files / "gather-in.xml", "--executor", "msccl", code=1)
+    assert "unknown executor 'x'" in said("check", files / "gather-in.xml", "--executor", "x", code=2)
+    assert "executor msccl refuses it: algo: does not run gather" in said("check", files / "gather-in.xml")
+    assert "go with an algorithm" in said("check", files, "--executor", "azure", code=2)
+
+
+def test_notes(files: Path) -> None:
+    """Out of place, gpu 0 copies through its own input; 110 thread blocks do not fit an A100."""
+    text = edited(SMALL["alltoall-out"], 0, 0, 1, dstbuf="i").replace("</tb>", "@", 1)
+    row = text[: text.index("@")].rstrip().splitlines()[-1]
+    more = row.replace('s="2"', 's="3"').replace('srcoff="0"', 'srcoff="1"').replace('dstoff="0"', 'dstoff="1"')
+    idle = "".join(f'<tb id="{k}" send="-1" recv="-1" chan="0"/>\n' for k in range(1, 110))
+    (files / "notes.xml").write_text(text.replace("@", more + "</tb>" + idle))
+    found = said("check", files / "notes.xml")
+    assert "writes its input although out of place" in found
+    assert "110 thread blocks of a gpu must run at once" in found
+
+
+def test_show(files: Path) -> None:
+    path = files / "allreduce-ring.xml"
+    assert "allreduce in place, 3 gpus" in said("show", path)
+    assert "fault: gpu 0, o[0]: must end" in said("show", files / "own.xml")
+    assert said("show", path, "--csv").startswith(
+        "gpu,tb,chan,step,type,send,recv,srcbuf,srcoff,dstbuf,dstoff,cnt,depid,deps,hasdep,time 0,0,0,0,s,1,2,i,0,"
+    )
+    said("show", path, "--plot", files / "ring.png")
+    assert (files / "ring.png").stat().st_size > 1000
+    assert "takes a file ending in" in said("show", path, "--plot", files / "ring.doc", code=2)
+    stuck = edited(TWO, 0, 1, 0, depid=1, deps=0)
+    (files / "stuck.xml").write_text(stuck)
+    assert "deadlock" in said("show", files / "stuck.xml", "--plot", files / "x.png", code=2)
+
+
+def test_import(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    assert "its time: synth import allgather-out.xml --machine" in said("import", "allgather-out.xml")
+    text = said("import", "allgather-ring.xml", "--machine", "dgx1", "ranks=0,1,2", "bytes=3MB", "--results", "res")
+    assert "proven bound" in text
+    assert "gap" in text
+    assert "2 records hold" in said("check", "res")
+    made = next(files.glob("dgx1*.json"))
+    assert "on dgx1" in said("import", "allgather-ring.xml", "--machine", made)
+    assert "the instance says all" in said("import", "allgather-ring.xml", "--machine", made, "bytes=6MB", code=2)
+    assert "must end with its own i[0]" in said("import", "own.xml", "--machine", "dgx1", code=2)
+    assert "unknown; one of" in said("import", "allgather-ring.xml", "--machine", "none", code=2)
+    assert "among 3 gpus, the instance asks" in said(
+        "import", "allgather-ring.xml", "--machine", "dgx1", "bytes=8MB", code=2
+    )

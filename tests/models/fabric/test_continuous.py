@@ -1,0 +1,210 @@
+"""Method ``continuous``: equal to brute force on all tiny machines, valid in every way of switching, never worse than
+``pull``, and honest about what it has proven."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.small_machines import COLLECTIVES, machine, random_instance
+from models.fabric.test_brute_force import small_instance
+
+import synth
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.chunks import cut
+from synth_models.fabric.programs.continuous.cutting import Answer, quickest
+from synth_models.fabric.programs.continuous.inhand import InHand
+from synth_models.fabric.programs.continuous.method import solve
+from synth_models.fabric.programs.continuous.order import Order
+from synth_models.fabric.programs.continuous.problem import Problem, _most_seconds
+from synth_models.fabric.programs.continuous.sizes import adjusted, resized
+from synth_models.fabric.programs.continuous.streams import orders
+from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.references import pull
+from synth_models.fabric.solution import pack, unpack
+
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
+QUICK = ("broadcast", "allreduce", "alltoall")
+MANY = [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in COLLECTIVES]
+
+
+def settled(instance: FabricInstance, sizes: list[list[int]]) -> tuple[Problem, Answer, Fraction | None]:
+    """The program's answer for these pieces, and the seconds of its schedule, which passes the check."""
+    block = [b for b, row in enumerate(sizes) for _ in row]
+    problem = Problem.of(instance, Ways(instance), block, [n for row in sizes for n in row])
+    horizon = int(_most_seconds(instance, problem.size) * problem.ticks)
+    answer = quickest(problem, horizon, 0, RunOptions(time_limit_s=60))
+    if answer.rows is None:
+        return problem, answer, None
+    schedule = problem.schedule(answer.rows)
+    verdict = check_schedule(instance, schedule)
+    assert verdict.ok, verdict.faults
+    assert sorted(map(repr, problem.rows(schedule))) == sorted(map(repr, answer.rows))
+    return problem, answer, Fraction(problem.completion(answer.rows), problem.ticks)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equals_brute_force(seed: int) -> None:
+    """Two and three ranks, perhaps a switch, all collectives, one or two pieces a block; sums may lose the time that
+    two transfers are kept apart."""
+    chooser, seen = random.Random(seed), Counter[str]()
+    for _ in range(10):
+        instance = small_instance(chooser, 3)
+        sizes = [cut(int(n), chooser.choice([1, 1, 2])) for n in instance.blocks.bytes]
+        try:
+            least = least_seconds(instance, sizes, most_states=1500)
+        except TooLarge:
+            continue
+        problem, answer, found = settled(instance, sizes)
+        assert answer.settled
+        assert found is not None
+        apart = Fraction(20 * problem.unit, problem.ticks) if problem.sums else Fraction(0)
+        assert least <= found <= least + apart, (instance.collective, float(found), float(least))
+        seen[instance.collective] += 1
+    assert sum(seen.values()) >= 7
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_switches_that_store(seed: int) -> None:
+    """Without switches the way of switching makes no difference; with them a buffer, or copies, never hurt."""
+    chooser = random.Random(seed)
+    for _ in range(4):
+        instance = small_instance(chooser, 3)
+        sizes = [[int(n)] for n in instance.blocks.bytes]
+        times = {}
+        for buffer in (False, True):
+            for copies in (False, True):
+                stored = {"mode": "store_and_forward", "buffer": buffer, "copies": copies}
+                other = instance.model_copy(update={"switching": type(instance.switching)(**stored)})
+                times[buffer, copies] = settled(other, sizes)[2]
+        found = [time for time in times.values() if time is not None]
+        assert len(found) == 4
+        if instance.collective not in ("allreduce", "reduce", "reduce_scatter"):  # there only paths without waiting
+            assert times[True, True] <= min(found)  # type: ignore[operator]
+            assert times[False, False] >= max(found)  # type: ignore[operator]
+        if not instance.machine.is_switch.any() and not instance.switching.multicast:
+            assert set(found) == {settled(instance, sizes)[2]}
+
+
+def test_pieces_pipeline() -> None:
+    """Six bytes over 0 -> 1 -> 2 at 1 byte/s: 12 s whole, 9 s in two pieces (3 + 3 + 3), 8 s in three."""
+    line = machine(3, [(0, 1, 1.0), (1, 2, 1.0)], collective="broadcast", bytes=6)
+    assert [settled(line, [cut(6, k)])[2] for k in (1, 2, 3)] == [12, 9, 8]
+
+
+def test_uneven_pieces() -> None:
+    """Twelve bytes over 0 -> 1 at 1 byte/s -> 2 at 2: two even pieces take 12 + 3 s; 8 and 4 bytes 12 + 2: the second
+    link is done with the first piece when the other one comes."""
+    line = machine(3, [(0, 1, 1.0), (1, 2, 2.0)], collective="broadcast", bytes=12)
+    problem, answer, found = settled(line, [[6, 6]])
+    assert found == 15
+    assert answer.rows is not None
+    order = Order.of(problem, answer.rows)
+    assert resized(order) == [8, 4]
+    better = adjusted(order)
+    assert better is not None
+    assert better[0].completion(better[1]) == 14 * better[0].ticks
+    halves = order.halved().timed()
+    assert halves is not None
+    assert order.halved().problem.completion(halves) <= 15 * order.halved().problem.ticks
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_orders_keep_schedules_valid(seed: int) -> None:
+    """Whatever valid schedule is read: pushed to the left, halved, and with better sizes it stays valid; where nothing
+    is kept apart by a hair, it does not end later."""
+    chooser = random.Random(seed)
+    for _ in range(6):
+        instance = small_instance(chooser, 3)
+        sizes = [[int(n)] for n in instance.blocks.bytes]
+        problem, answer, found = settled(instance, sizes)
+        assert answer.rows is not None
+        assert found is not None
+        order = Order.of(problem, answer.rows)
+        rows = order.timed()
+        assert rows is not None
+        assert check_schedule(instance, problem.schedule(rows)).ok
+        assert Fraction(problem.completion(rows), problem.ticks) <= found
+        finer = order.halved()
+        for made in ((finer.problem, finer.timed()), adjusted(finer) or (finer.problem, None)):
+            if made[1] is not None and not problem.sums:
+                assert check_schedule(instance, made[0].schedule(made[1])).ok
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "allgather", "reduce", "reduce_scatter", "scatter"])
+def test_trees_over_time(collective: str) -> None:
+    """They are valid, and more pieces come nearer to the bound."""
+    instance = synth.make(
+        "fabric", network="star", nodes=4, bandwidth="1e9", latency="1e-6", bytes=8000, collective=collective
+    )
+    hand = InHand(instance, RunOptions(), strongest(instance, RunOptions()))
+    times = []
+    for order, urgency in orders(instance, Ways(instance), hand):
+        for rows in (order.timed(), order.listed(urgency)):
+            assert rows is not None
+            assert check_schedule(instance, order.problem.schedule(rows)).ok
+            times.append(Fraction(order.problem.completion(rows), order.problem.ticks))
+            assert times[-1] >= hand.proven.seconds
+    assert times
+    assert min(times) <= hand.proven.seconds * Fraction(11, 10)
+
+
+@pytest.mark.parametrize("collective", MANY)
+def test_never_worse_than_pull(collective: str) -> None:
+    """Any machine, either way of switching; every record passes the check."""
+    chooser, tried = random.Random(COLLECTIVES.index(collective)), 0
+    while tried < 1:
+        instance = random_instance(chooser)
+        if instance.collective != collective or instance.bytes > 20:
+            continue
+        tried += 1
+        record = synth.solve(instance, "continuous", time_limit=3.0)
+        assert record.ok, record["verified"]["faults"]
+        theirs = pull.solve(instance, RunOptions(time_limit_s=3.0)).solution
+        assert record.value is not None
+        assert record.value <= (check_schedule(instance, theirs).value or 0.0)
+        assert record.bound is not None
+        assert record["termination"] in ("optimal", "finished")
+
+
+def test_claims_are_carried_and_refuted() -> None:
+    """What the solver says of a cutting is a fact that is not verified; a schedule of that cutting refutes a false
+    one; it is no bound, as other cuttings are quicker."""
+    line = machine(3, [(0, 1, 1.0), (1, 2, 1.0)], collective="broadcast", bytes=60)
+    outcome = solve(line, RunOptions(time_limit_s=6.0, method={"chunks": 2}))
+    assert outcome.termination == "finished" or outcome.bound is not None
+    schedule = outcome.solution
+    assert "proven optimal among schedules of 2 even pieces a block: 90.0 s" in (outcome.message or "")
+    verdict = check_schedule(line, schedule)
+    assert verdict.ok
+    assert verdict.value is not None
+    assert verdict.value < 90
+    assert verdict.facts["cuttings"] == ["no schedule of 2 even pieces a block takes less than 90.0 s"]
+    assert verdict.unverified
+    again = unpack(line, pack(schedule))
+    assert check_schedule(line, again) == verdict
+    one = settled(line, [[30, 30]])
+    assert one[1].rows is not None
+    plan: dict[str, Any] = {"kind": "cutting", "pieces": np.array([2]), "least_s": np.array([91.0])}
+    lie = replace(one[0].schedule(one[1].rows), plan=plan)
+    assert "but this one does" in check_schedule(line, lie).faults[0]
+    for broken in ({"pieces": [0]}, {"least_s": [float("nan")]}, {"least_s": [1.0, 2.0]}, {"pieces": []}):
+        bad = check_schedule(line, replace(lie, plan=plan | broken))
+        assert bad.faults
+
+
+def test_too_fine_a_clock_and_nothing_to_move() -> None:
+    alone = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="broadcast", bytes=5, ranks=[0])
+    assert solve(alone, RunOptions()).termination == "finished"
+    odd = machine(3, [(0, 1, 1.234567891, 0.1), (1, 2, 0.987654321, 0.3)], collective="broadcast", bytes=7)
+    record = synth.solve(odd, "continuous", time_limit=2.0)
+    assert record.ok
