@@ -23,7 +23,7 @@ from synth.quantities import percent, shown
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.paper.grid import without_latency
-from synth_models.fabric.paper.peers.runs import Found, changed, made, positive, solved
+from synth_models.fabric.paper.peers.runs import METHODS, Found, changed, made, positive, solved
 
 RESULTS = "peers/teccl-results.csv"
 SIZES = {f"{n}{unit}": n * factor for unit, factor in (("KB", 10**3), ("MB", 10**6), ("GB", 10**9))
@@ -249,7 +249,7 @@ def beyond_the_bound(page: Reproduction, found: Results) -> None:
     for row in found.rows:
         if not row.beyond:
             continue
-        theirs = solved(page, as_counted(row), "as-counted")
+        theirs = solved(page, as_counted(row), "as-counted", (*METHODS, "epochs"))
         rows.append(
             {
                 "machine": row.printed.machine.removeprefix("teccl-"),
