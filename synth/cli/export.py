@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +29,7 @@ class Running:
     channels: Annotated[int, typer.Option(min=1, help="Channels that two ranks' moves are spread over.")] = 1
     instances: Annotated[int, typer.Option(min=1, help="Copies side by side, each on its share of the data.")] = 1
     chunks: Annotated[int | None, typer.Option(min=1, help="Equal chunks a part. Default: as the pieces ask.")] = None
+    protocol: Annotated[str, typer.Option(help="XML: Simple, LL or LL128.")] = "Simple"
     fuse: Annotated[bool, typer.Option("--fuse", help="Receive and send on in one step where that can be.")] = False
     check: Annotated[bool, typer.Option("--check/--no-check", help="Check what is written (slow for huge ones).")] = (
         True
@@ -61,10 +62,23 @@ def export(
     chosen = format_of(form, out)
     record = records.read(path)
     if chosen.of == "model":
+        _demand_plain(running, chosen)
         _model(record, chosen, out, modelling)
     else:
+        _demand_plain(modelling, chosen)
         _schedule(record, chosen, out, running)
     console.print(f"{out} written ({chosen.name}: {chosen.summary})", markup=False, soft_wrap=True)
+
+
+def _demand_plain(group: Running | Modelling, chosen: Format) -> None:
+    """Raises :class:`InputError` for options of a group that says nothing about the format."""
+    from synth.errors import Fault, InputError
+
+    names = {"number": "nth", "own": "option"}
+    given = [names.get(one.name, one.name).replace("_", "-") for one in fields(group)
+             if getattr(group, one.name) != one.default]  # fmt: skip
+    if given:
+        raise InputError([Fault(f"--{name}", f"has no meaning for {chosen.name}") for name in given])
 
 
 def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
@@ -82,6 +96,6 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     transfers = transfers_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
-    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse)
+    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.protocol)
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
         errors.print(note, markup=False, soft_wrap=True)

@@ -1,8 +1,8 @@
 """An algorithm that came in, run on a machine of ours: a record like any method's, so that it can be compared.
 
 A family that can do it has a method ``imported`` with a parameter ``file``. Its schedule keeps every message and every
-wait of the thread blocks; routes and start times are found for it. The family's check replays it, the family's bound
-stands beside it.
+wait of the thread blocks (of a plan of MSCCL++ every message and what it carries); routes and start times are found for
+it. The family's check replays it, the family's bound stands beside it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from synth import api
 from synth.errors import InputError
-from synth.exchange import msccl_xml
-from synth.exchange.checking import HEAD
+from synth.exchange import msccl_xml, mscclpp
+from synth.exchange.checking import HEAD, is_plan
 from synth.family import defaults_for, family_names, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
@@ -45,7 +45,8 @@ def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance
             raise InputError(f"{', '.join(given)}: the instance says all; keys go with a machine", machine)
         return read_instance(Path(machine))
     family = next(name for name in family_names() if METHOD in get_family(name).methods)
-    collective = msccl_xml.read(path).algorithm.collective
+    planned = is_plan(path)
+    collective = mscclpp.collective(mscclpp.read(path)) if planned else msccl_xml.read(path).algorithm.collective
     return make(get_family(family), {"machine": machine, "collective": collective, **given})
 
 

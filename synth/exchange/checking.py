@@ -66,8 +66,10 @@ def check_file(path: Path, collective: str | None = None, executor: str | None =
         found = {name: executors.faults(name, read.algorithm, read.written) for name in executors.EXECUTORS}
         if executor is not None:
             faults += executors.faults(executor, read.algorithm, read.written)
+            faults += [Fault("", f"{executor}: its reader stops at {what}") for what in read.unread]
         else:
             notes += [_taken(name, refused) for name, refused in found.items()]
+            notes += [f"executors' reader stops at {what}" for what in read.unread]
     return Checked(describe(read, verdict), tuple(faults), tuple(dict.fromkeys(notes)))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
-from synth.exchange import executors, validity
+from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.checking import HELD
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.transfers import Transfers
@@ -21,6 +23,7 @@ from synth.solvers.writing import Form
 from synth.verification import replay
 
 PLAIN = Wish()
+USED = {"algorithm": [one.name for one in fields(Wish)], "plan": ["in_place", "chunks", "instances"]}
 FEWER = "fewer steps: --chunks N rounds pieces to N chunks a part; or solve with larger pieces (solve -O chunks=N)"
 
 
@@ -68,6 +71,9 @@ def write_schedule(
     if name is not None and name not in form.executors:
         readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
         raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
+    if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
+                  and one.name not in USED.get(form.of, ())]:  # fmt: skip
+        raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
     write = load(form.target)
     try:
         match form.of:
@@ -96,13 +102,19 @@ def algorithm_of(
 
     Raises :class:`InputError` where a limit cannot be kept.
     """
+    if wish.protocol not in msccl_xml.PROTOCOLS:
+        raise InputError([Fault("--protocol", f"must be one of {', '.join(msccl_xml.PROTOCOLS)}", wish.protocol, True)])
     try:
         algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
     except InputError as error:
         error.hint = FEWER
         raise
     if checks:
-        _demand_valid(algorithm, executor)
+        held = _demand_valid(algorithm, executor)
+        if held > HELD and wish.fuse:
+            whole, others = algorithm_of(transfers, executor, replace(wish, fuse=False))
+            words = f"fused, a connection would have to hold {held} sends at once, NCCL's hold {HELD}: not fused"
+            return whole, [words, *others]
     notes.append(
         f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
         f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
@@ -110,18 +122,19 @@ def algorithm_of(
     return algorithm, notes
 
 
-def _demand_valid(algorithm: Algorithm, executor: str) -> None:
-    """Raises :class:`InputError` with every fault."""
+def _demand_valid(algorithm: Algorithm, executor: str) -> int:
+    """How many sends a connection must hold. Raises :class:`InputError` with every fault."""
     refused = InputError(executors.faults(executor, algorithm))
     if refused.faults:
         refused.hint = FEWER
         raise refused
     try:
-        faults = validity.check(algorithm).faults
+        verdict = validity.check(algorithm)
     except InputError as error:
         raise InputError(f"{error}; --no-check writes it unchecked") from None
-    if faults:
-        raise InputError(faults)
+    if verdict.faults:
+        raise InputError(verdict.faults)
+    return int(verdict.facts["sends_to_hold"])
 
 
 def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Path]], checks: bool) -> list[str]:
@@ -136,9 +149,11 @@ def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Pa
             for one in paths:
                 one.unlink()
             raise InputError(faults)
-    lines = chakra.system_lines(transfers.collective, prefix.name)
+    system, workload, *_ = chakra.write_example(transfers, prefix)
+    lines = " ".join(chakra.system_lines(transfers.collective, prefix.name).split())
     return [
-        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; ASTRA-sim's system file: {' '.join(lines.split())}"
+        f"{len(paths)} files, {paths[0].name} to {paths[-1].name}; for ASTRA-sim {system.name} ({lines}) "
+        f"and a workload of this one collective, {workload.name} …"
     ]
 
 

@@ -53,6 +53,17 @@ PATH = {
     "step": ["algo", "gpu", "tb", "step"],
     "copy": ["algo", "gpu", "copy"],
 }
+UNREAD = {  # XML that is right, and that NCCL's reader, which all executors use, does not read: what to look for first
+    "a byte-order mark": ((b"\xef\xbb\xbf",), rb"\A\xef\xbb\xbf"),
+    "an XML declaration": ((b"<?xml",), rb"\A(?:\xef\xbb\xbf)?<\?xml"),
+    "a tab between elements": ((b"\t",), rb">[ \r\n]*\t"),
+    "a value in single quotes": ((b"='",), rb"[a-z]='"),
+    "attributes on several lines, or parted by tabs": (
+        (b'"\n', b'"\r', b'"\t', b" \n", b" \r", b" \t"),
+        rb'[a-zA-Z]="[^"<>]*"[ ]*[\r\n\t]\s*[a-zA-Z]+=',
+    ),
+    "a space before an equals sign": ((b" =", b"\n=", b"\r=", b"\t="), rb'<[^<>]*[a-zA-Z]\s+="'),
+}
 STEP = ("srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 
 
@@ -62,13 +73,15 @@ class MscclFile:
 
     ``algorithm``: for the first of ``modes``, the values of ``in_place`` that the file is meant for (an executor may
     run it with one buffer for input and output, with two, or both). ``written``: the attributes of ``algo`` as they
-    stand there. ``missing``: those of :data:`WANTED` that are not there.
+    stand there. ``missing``: those of :data:`WANTED` that are not there. ``unread``: what executors stop at although it
+    is right XML (:data:`UNREAD`).
     """
 
     algorithm: Algorithm
     modes: tuple[bool, ...]
     written: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def algorithms(self) -> Iterator[Algorithm]:
         """The algorithm in every mode that the file is meant for."""
@@ -112,6 +125,7 @@ def _feed(stream: IO[bytes], reader: _Reader) -> bool:
     reader.setDocumentLocator(parser)
     text = codecs.getincrementaldecoder("utf-8")()
     total = quiet = 0
+    before_it = b""
     try:
         while piece := stream.read(PIECE):
             total += len(piece)
@@ -119,6 +133,11 @@ def _feed(stream: IO[bytes], reader: _Reader) -> bool:
                 reader.fault("", f"is larger than {MOST_BYTES // 2**20} MiB")
                 return False
             text.decode(piece)
+            seen = before_it + piece
+            for what, (marks, pattern) in UNREAD.items():
+                if what not in reader.unread and any(mark in seen for mark in marks) and re.search(pattern, seen):
+                    reader.unread.append(what)
+            before_it = b"\n" + piece[-200:]
             before = reader.events
             parser.feed(piece)
             quiet = 0 if reader.events > before else quiet + len(piece)
@@ -168,6 +187,7 @@ class _Reader(ContentHandler):
         super().__init__()
         self.faults: list[Fault] = []
         self.events = 0
+        self.unread: list[str] = []
         self.algo: dict[str, str] = {}
         self.algo_line = 0
         self.gpus: list[_Gpu] = []
@@ -335,7 +355,7 @@ class _Making:
             "in_place": modes[0], "protocol": protocol, "chunks": chunks, "least_bytes": least, "most_bytes": most,
         })  # fmt: skip
         missing = tuple(key for key in WANTED if key not in self.reader.algo)
-        return MscclFile(algorithm, modes, self.reader.algo, missing)
+        return MscclFile(algorithm, modes, self.reader.algo, missing, tuple(self.reader.unread))
 
     def _fault(self, message: str, value: Any = None) -> None:
         self.faults.append(Fault(self.head, message, value, value is not None))

@@ -1,7 +1,7 @@
 """Benchmarks of formats. Run: ``pytest tests/benchmarks/bench_exchange.py --benchmark-only`` (compiled before).
 
-A ring allreduce over K channels, in place, as an executor runs it: 50,000 steps to write, to read, to check; the group's
-reference is one pass of Python's own XML parser over the same file.
+A ring allreduce over K channels, in place, as an executor runs it: 50,000 steps to write, to read, to check; the
+reference of the group is one pass of Python's own XML parser over the same file.
 """
 
 from __future__ import annotations

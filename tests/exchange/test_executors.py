@@ -144,3 +144,27 @@ def test_all_faults_at_once() -> None:
 def test_unknown_executors_are_named() -> None:
     with pytest.raises(InputError, match="unknown executor 'nccl'; one of azure, msccl"):
         executors.faults("nccl", read(SMALL["allgather-out"]).algorithm)
+
+
+UNREAD = {
+    "a byte-order mark": "\ufeff" + SMALL["allgather-out"],
+    "an XML declaration": '<?xml version="1.0"?>' + SMALL["allgather-out"],
+    "a tab between elements": SMALL["allgather-out"].replace("  <gpu", "\t<gpu"),
+    "a value in single quotes": SMALL["allgather-out"].replace('"small"', "'small'"),
+    "attributes on several lines, or parted by tabs": SMALL["allgather-out"].replace(" proto", "\n  proto"),
+    "a space before an equals sign": SMALL["allgather-out"].replace("proto=", "proto ="),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_xml_that_executors_do_not_read(what: str) -> None:
+    """A byte-order mark, say, is right XML; NCCL's reader wants a `<` first."""
+    assert read(UNREAD[what]).unread == (what,)
+    long = UNREAD[what].replace("</algo>", f"<!-- {'x' * 70000} --></algo>")
+    assert read(long).unread == (what,)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_we_write_they_read(name: str) -> None:
+    assert read("".join(msccl_xml.lines(read(SMALL[name]).algorithm))).unread == ()
+    assert read(SMALL[name]).unread == ()

@@ -101,7 +101,8 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
     assert set(rows[0]) == set(transfers_csv.COLUMNS)
     _, err = export(solved / "pull.json", "-f", "chakra", "-o", tmp_path / "trace")
     assert "all-gather-implementation-custom" in err
-    assert sorted(path.name for path in tmp_path.glob("trace*")) == [f"trace.{r}.et" for r in range(4)]
+    names = [name for r in range(4) for name in (f"trace.{r}.et", f"trace.workload.{r}.et")]
+    assert sorted(path.name for path in tmp_path.glob("trace*")) == sorted([*names, "trace.system.json"])
     export(solved / "pull.json", "-f", "mscclpp", "-o", tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["collective"] == "allgather"
 
@@ -116,6 +117,11 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
         (("pull.json", "-o", "a.lp"), "pull is a reference, no program: it has no model"),
         (("pull.json", "-o", "nowhere/a.xml"), "cannot be written"),
         (("pull.json", "-o", "nowhere/a.csv"), "cannot be written"),
+        (("pull.json", "-o", "a.xml", "--protocol", "ll"), "--protocol = 'll': must be one of LL, LL128, Simple"),
+        (("pull.json", "-o", "a.csv", "--in-place"), "--in-place: has no meaning for csv"),
+        (("pull.json", "-o", "a.json", "-f", "mscclpp", "--fuse"), "--fuse: has no meaning for mscclpp"),
+        (("pull.json", "-o", "a.lp", "--chunks", "3"), "--chunks: has no meaning for lp"),
+        (("pull.json", "-o", "a.xml", "--nth", "3"), "--nth: has no meaning for msccl-xml"),
         (("bound.json", "-o", "a.xml"), "holds no schedule"),
         (("none.json", "-o", "a.xml"), "none.json"),
     ],
@@ -309,6 +315,6 @@ def test_a_million_transfers_take_less_than_two_gigabytes(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     moves, steps, kilobytes = map(int, done.stdout.split())
     assert moves == 999_936
-    assert steps > 2 * moves
+    assert steps > 1.9 * moves  # what goes on to nobody is joined
     assert kilobytes < 2_000_000
     assert len(re.findall("\n", (tmp_path / "million.csv").read_text())) == moves + 1

@@ -91,7 +91,7 @@ FAMILY = Family(
         _reference("direct", "every rank sends to every other at once"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
-        _reference("imported", "an executor's algorithm from a file (MSCCL XML), on this machine", _FILE),
+        _reference("imported", "an executor's algorithm from a file (MSCCL XML, MSCCL++ plan), on this machine", _FILE),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),
 )  # fmt: skip

@@ -3,8 +3,8 @@
 The files are ``PREFIX.<rank>.et``. A transfer is a COMM_SEND_NODE in the sender's file and a COMM_RECV_NODE in the
 receiver's; where the receiver adds, a COMP_NODE stands behind the receive (without a duration, which ASTRA-sim takes
 for 1 ns). A send depends on the node that made what it sends; a COMP_NODE depends on its receive and on the node that
-made the sum before it. Nothing else is ordered: the simulated network decides. ``comm_tag`` is the number of the piece;
-where one pair exchanges a piece more than once, the later nodes also depend on the earlier ones.
+made the sum before it. Nothing else is ordered: the simulated network decides. ``comm_tag`` is the number of the piece,
+and where one pair exchanges a piece again, the number of pieces more.
 
 What ASTRA-sim (518bd51) asks for, by reading ``CustomAlgorithm.cc`` and ``Sys.cc``: ``comm_size`` in bytes and above 0,
 tags below 500,000,000, dependences in ``data_deps`` and within one file, and at least one node in every file (an idle

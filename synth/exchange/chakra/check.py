@@ -223,16 +223,15 @@ def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) ->
     """The dataflow from the ranks' own data to the collective's end."""
     ranks, sums = trace.ranks, pieces.collective in SUMS
     part = pieces.piece_part
-    beyond = np.flatnonzero(trace.tag >= len(part))
-    if len(beyond):
-        return [Fault(trace.place(k), f"tag {trace.tag[k]}: there are {len(part)} pieces") for k in beyond[:FEW]]
-    moved = trace.tag >= 0
+    moved, piece_of = trace.tag >= 0, trace.piece
+    if not len(part) and moved.any():
+        return [Fault(trace.place(k), "there are no pieces to send") for k in np.flatnonzero(moved)[:FEW]]
     odd = np.flatnonzero(moved)
-    odd = odd[trace.size[odd] != pieces.piece_bytes[trace.tag[odd]]]
+    odd = odd[trace.size[odd] != pieces.piece_bytes[piece_of[odd]]]
     if len(odd):
         sizes = pieces.piece_bytes
         return [
-            Fault(trace.place(k), f"{trace.size[k]} bytes, but piece {trace.tag[k]} has {sizes[trace.tag[k]]}")
+            Fault(trace.place(k), f"{trace.size[k]} bytes, but piece {piece_of[k]} has {sizes[piece_of[k]]}")
             for k in odd[:FEW]
         ]
     owner = np.full(len(part), -1, dtype=np.int64)
@@ -240,11 +239,11 @@ def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) ->
         owner = _owners(pieces, part, ranks)
     words = (ranks + 63) // 64 if sums else 1
     wrong, sets = _replay(
-        order, trace.kind, trace.rank, trace.tag, trace.dep_start, trace.dep, match, owner, words, ranks
+        order, trace.kind, trace.rank, piece_of, trace.dep_start, trace.dep, match, owner, words, ranks
     )
     found = []
     for k in np.flatnonzero(wrong)[:FEW]:
-        piece = int(trace.tag[k])
+        piece = int(piece_of[k])
         found.append(Fault(trace.place(k), _MESSAGES[int(wrong[k])].format(piece=piece if piece >= 0 else "…")))
     return found or _unfinished(trace, pieces, sets, owner, sums)
 
@@ -315,7 +314,7 @@ def _own(pieces: Pieces, ranks: int, rank: int) -> IntArray:
 
 def _pieces_of(trace: Trace) -> IntArray:
     """The piece of every node: its tag; a compute node's is that of what it adds."""
-    piece = trace.tag.copy()
+    piece = trace.piece.copy()
     first = trace.dep_start[:-1]
     adds = np.flatnonzero((trace.kind == COMP) & (trace.dep_start[1:] > first))
     piece[adds] = np.maximum(piece[trace.dep[first[adds]]], piece[trace.dep[trace.dep_start[adds + 1] - 1]])

@@ -17,9 +17,9 @@ IntArray = npt.NDArray[np.int64]
 
 
 def transfers(trace: Trace) -> Transfers:
-    """The schedule of a trace that :func:`synth.exchange.chakra.write` wrote; start and end are timesteps, counted as
-    early as the dependences allow. Raises :class:`InputError` for a trace that does not pass :func:`faults`, does not
-    say what its pieces are, or orders its nodes in a way that timesteps cannot tell."""
+    """The schedule of a trace that :func:`synth.exchange.chakra.write` wrote; start and end count arrivals, in one
+    order that the trace allows. Raises :class:`InputError` for a trace that does not pass :func:`faults`, does not say
+    what its pieces are, or sends a sum that several nodes have made."""
     pieces = trace.pieces
     if pieces is None:
         raise InputError(f"{trace.prefix}: the metadata does not say what the tags stand for")
@@ -30,12 +30,12 @@ def transfers(trace: Trace) -> Transfers:
     match, _ = matched(trace, position)
     position, _ = ordered(trace, match)
     order = np.argsort(position)
-    holder, adder = _dataflow(order, trace.kind, trace.tag, trace.dep_start, trace.dep)
-    level = _levels(order, trace.kind, trace.tag, trace.dep_start, trace.dep, match, adder)
+    holder, adder = _dataflow(order, trace.kind, trace.piece, trace.dep_start, trace.dep)
+    time = _times(trace.kind, trace.dep_start, trace.dep, match, adder)
     receives = np.flatnonzero(trace.kind == RECV)
     sends = match[receives]
     state = np.where(adder[receives] >= 0, adder[receives], receives)
-    start, end = level[sends].astype(float), level[state].astype(float)
+    start, end = time[sends].astype(float), time[state].astype(float)
     by = np.lexsort((receives, start))
     receives, sends, state = receives[by], sends[by], state[by]
     found = Transfers(
@@ -47,7 +47,7 @@ def transfers(trace: Trace) -> Transfers:
         piece_part=pieces.piece_part,
         piece_offset=pieces.piece_offset,
         piece_bytes=pieces.piece_bytes,
-        piece=trace.tag[receives],
+        piece=trace.piece[receives],
         src=trace.peer[receives],
         dst=trace.rank[receives],
         adds=adder[receives] >= 0,
@@ -56,8 +56,9 @@ def transfers(trace: Trace) -> Transfers:
         channel_hint=np.full(len(receives), -1, dtype=np.int64),
     )
     sent, _ = carried(found)
-    if not np.array_equal(np.where(sent >= 0, state[sent], -1) if len(sent) else sent, holder[sends]):
-        raise InputError(f"{trace.prefix}: timesteps cannot tell which partial sums are sent")
+    found_holder = np.append(state, -1)[sent]  # the last of them for -1
+    if found.adds.any() and not np.array_equal(found_holder, holder[sends]):
+        raise InputError(f"{trace.prefix}: no order of its arrivals tells which partial sums are sent")
     return found
 
 
@@ -84,18 +85,58 @@ def _dataflow(
 
 
 @jit
-def _levels(
-    order: IntArray, kind: IntArray, tag: IntArray, dep_start: IntArray, dep: IntArray, match: IntArray, adder: IntArray
-) -> IntArray:
-    """Timesteps: the start of a send, the end of a receive or compute node."""
-    level = np.zeros(len(kind), dtype=np.int64)
-    for k in order:
-        least = 0
+def _times(kind: IntArray, dep_start: IntArray, dep: IntArray, match: IntArray, adder: IntArray) -> IntArray:
+    """Arrivals so far, when a send starts; with it, when a receive or compute node ends. Nodes come in an order that
+    the trace allows, sends as soon as they can: nothing arrives between what a send carries and its start."""
+    nodes = len(kind)
+    out = np.zeros(nodes + 1, dtype=np.int64)
+    waits = np.zeros(nodes, dtype=np.int64)
+    for k in range(nodes):
+        waits[k] = dep_start[k + 1] - dep_start[k] + (1 if kind[k] == 6 else 0)
         for d in dep[dep_start[k] : dep_start[k + 1]]:
-            added = kind[k] == 4 and kind[d] == 6 and adder[d] == k
-            behind = kind[k] == 5 and kind[d] == 5
-            least = max(least, level[d] + (1 if behind or (kind[k] == 4 and not added) or kind[k] == 6 else 0))
+            out[d + 1] += 1
         if kind[k] == 6:
-            least = max(least, level[match[k]] + 1)
-        level[k] = least
-    return level
+            out[match[k] + 1] += 1
+    for k in range(nodes):
+        out[k + 1] += out[k]
+    child = np.empty(out[nodes], dtype=np.int64)
+    fill = out[:-1].copy()
+    for k in range(nodes):
+        for d in dep[dep_start[k] : dep_start[k + 1]]:
+            child[fill[d]] = k
+            fill[d] += 1
+        if kind[k] == 6:
+            child[fill[match[k]]] = k
+            fill[match[k]] += 1
+    sends = np.empty(nodes, dtype=np.int64)
+    others = np.empty(nodes, dtype=np.int64)
+    ready, head, tail = 0, 0, 0
+    for k in range(nodes):
+        if waits[k] == 0:
+            if kind[k] == 5:
+                sends[ready] = k
+                ready += 1
+            else:
+                others[tail] = k
+                tail += 1
+    time = np.zeros(nodes, dtype=np.int64)
+    now = 0
+    while ready > 0 or head < tail:
+        if ready > 0:
+            ready -= 1
+            k = sends[ready]
+        else:
+            k = others[head]
+            head += 1
+            if kind[k] == 4 or adder[k] < 0:
+                now += 1
+        time[k] = now
+        for c in child[out[k] : out[k + 1]]:
+            waits[c] -= 1
+            if waits[c] == 0 and kind[c] == 5:
+                sends[ready] = c
+                ready += 1
+            elif waits[c] == 0:
+                others[tail] = c
+                tail += 1
+    return time

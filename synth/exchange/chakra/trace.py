@@ -49,6 +49,12 @@ class Trace:
     dep: IntArray
     pieces: Pieces | None = None
 
+    @property
+    def piece(self) -> IntArray:
+        """The piece of every node by its tag (the tag itself where the files do not say how many there are)."""
+        pieces = 0 if self.pieces is None else len(self.pieces.piece_part)
+        return np.where(self.tag >= 0, self.tag % pieces, -1) if pieces else self.tag
+
     def place(self, k: int) -> str:
         """Where node k stands, for a message."""
         what = {SEND: f"send to {self.peer[k]}", RECV: f"receive from {self.peer[k]}"}.get(int(self.kind[k]), "compute")

@@ -46,8 +46,6 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
     Raises :class:`InputError` where ASTRA-sim's limits are not met, or files of more ranks lie there already, and
     ``OSError``.
     """
-    if len(transfers.piece_part) > TAGS:
-        raise InputError(f"{len(transfers.piece_part):,} pieces; ASTRA-sim takes tags modulo {TAGS:,}")
     if len(transfers.piece_bytes) and transfers.piece_bytes.min() < 1:
         raise InputError("there is a piece without a byte; ASTRA-sim sends none")
     others = sorted(rank for rank in ranks_there(prefix) if rank >= transfers.ranks)
@@ -57,14 +55,16 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
         )
     sent, prior = carried(transfers)
     count = len(transfers.piece)
-    again = _again(transfers)
+    tag = _tags(transfers)
+    if tag.size and tag.max() >= TAGS:
+        raise InputError(f"{tag.max() + 1:,} tags; ASTRA-sim takes them modulo {TAGS:,}")
     # the events of every rank: arrivals and starts in time, so that a node stands behind all it depends on
     rank = np.concatenate([transfers.dst, transfers.src])
     starts = np.repeat([False, True], count)
     order = np.lexsort((starts, np.concatenate([transfers.end_s, transfers.start_s]), rank))
     bounds = np.searchsorted(rank[order], np.arange(transfers.ranks + 1))
     made = np.full(count, -1, dtype=np.int64)  # the node that made an arrival's state
-    writer = _Writer(transfers, sent, prior, again, made)
+    writer = _Writer(transfers, sent, prior, tag, made)
     paths = []
     for r in range(transfers.ranks):
         paths.append(file_of(prefix, r))
@@ -75,8 +75,8 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
 
 
 class _Writer:
-    def __init__(self, t: Transfers, sent: IntArray, prior: IntArray, again: IntArray, made: IntArray) -> None:
-        self.t, self.sent, self.prior, self.again, self.made = t, sent, prior, again, made
+    def __init__(self, t: Transfers, sent: IntArray, prior: IntArray, tag: IntArray, made: IntArray) -> None:
+        self.t, self.sent, self.prior, self.tag, self.made = t, sent, prior, tag, made
         self.bytes = t.piece_bytes
         self.count = len(t.piece)
         self.templates = {}
@@ -90,16 +90,9 @@ class _Writer:
     def rank(self, stream: BinaryIO, events: list[int]) -> None:
         """The nodes of one rank: ``events`` are transfers (arrivals) and transfers + count (starts)."""
         t, number = self.t, 0
-        first: dict[tuple[int, int], int] = {}  # (kind, transfer) -> node, of those that are repeated later
-        repeated = set(self.again[self.again >= 0].tolist())
         for event in events:
             k, kind = (event, RECV) if event < self.count else (event - self.count, SEND)
-            earlier = int(self.again[k])
-            deps = [first[kind, earlier]] if earlier >= 0 else []
-            if kind == SEND and self.sent[k] >= 0:
-                deps.append(int(self.made[self.sent[k]]))
-            if k in repeated:
-                first[kind, k] = number
+            deps = [int(self.made[self.sent[k]])] if kind == SEND and self.sent[k] >= 0 else []
             self._transfer(stream, kind, number, k, deps)
             number += 1
             if kind == RECV:
@@ -121,20 +114,25 @@ class _Writer:
         peer = int(t.dst[k] if sends else t.src[k])
         node.id, node.name = number, f"send {piece} to {peer}" if sends else f"receive {piece} from {peer}"
         del node.data_deps[:]
-        node.data_deps.extend(sorted(set(deps)))
+        node.data_deps.extend(deps)
         _, size, other, tag = node.attr
-        size.int64_val, other.int32_val, tag.int32_val = int(self.bytes[piece]), peer, piece
+        size.int64_val, other.int32_val, tag.int32_val = int(self.bytes[piece]), peer, int(self.tag[k])
         write_message(stream, node)
 
 
-def _again(t: Transfers) -> IntArray:
-    """The earlier transfer of the same piece over the same pair next before each; -1 for none; shape (transfers,)."""
-    key = (t.src * t.ranks + t.dst) * max(len(t.piece_part), 1) + t.piece
+def _tags(t: Transfers) -> IntArray:
+    """Per transfer the piece, and once more the number of pieces for every earlier transfer of it over the same pair;
+    shape (transfers,)."""
+    pieces = max(len(t.piece_part), 1)
+    key = (t.src * t.ranks + t.dst) * pieces + t.piece
     order = np.argsort(key, kind="stable")
-    found = np.full(len(key), -1, dtype=np.int64)
-    same = key[order[1:]] == key[order[:-1]]
-    found[order[1:][same]] = order[:-1][same]
-    return found
+    place = np.arange(len(key))
+    new = np.ones(len(key), dtype=bool)
+    new[1:] = key[order[1:]] != key[order[:-1]]
+    turn = np.empty(len(key), dtype=np.int64)
+    turn[order] = place - np.maximum.accumulate(np.where(new, place, 0))
+    tags: IntArray = t.piece + pieces * turn
+    return tags
 
 
 def _metadata(t: Transfers, rank: int) -> Any:

@@ -76,7 +76,8 @@ def places(t: Transfers, rank: IntArray, part: IntArray, offset: IntArray, chunk
 
 
 def sizes(t: Transfers, chunks: int, scratch: IntArray) -> IntArray:
-    """Chunks of the buffers i, o, s of every rank, shape (ranks, 3); ``scratch``: what they use, shape (ranks,)."""
+    """Chunks of the buffers i, o, s of every rank, shape (ranks, 3); ``scratch``: what they use, shape (ranks,). All
+    get as much scratch as the one that uses most, so that a place at the peer can be named."""
     n, c = t.ranks, chunks
     everywhere = {
         "allgather": (c, n * c), "reduce_scatter": (n * c, c), "alltoall": (n * c, n * c), "gather": (c, 0),
@@ -88,7 +89,7 @@ def sizes(t: Transfers, chunks: int, scratch: IntArray) -> IntArray:
         found[t.root, 1] = n * c
     if t.collective == "scatter":
         found[t.root, 0] = n * c
-    found[:, 2] = scratch
+    found[:, 2] = scratch.max(initial=0)
     return found
 
 

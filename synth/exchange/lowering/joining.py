@@ -38,8 +38,8 @@ def joined(
     kept = np.ones(len(done), dtype=bool)
     touched, written = np.full((2, int(buffer_chunks.sum())), -1, dtype=np.int32)
     _join(
-        done.move, done.role, done.kind, done.src_buffer, done.dst_buffer, src, dst, connection, t.end_s, _sent_on(t),
-        READS, WRITES, touched, written, most_count, new_src, new_dst, count, kept,
+        done.move, done.role, done.kind, done.src_buffer, done.dst_buffer, src, dst, connection, t.start_s, t.end_s,
+        _sent_on(t), READS, WRITES, touched, written, most_count, new_src, new_dst, count, kept,
     )  # fmt: skip
     src_offset = (done.src_offset + new_src - src).astype(np.int32)
     dst_offset = (done.dst_offset + new_dst - dst).astype(np.int32)
@@ -82,6 +82,7 @@ def _join(
     src: Any,
     dst: Any,
     connection: IntArray,
+    start: FloatArray,
     end: FloatArray,
     sent_on: FloatArray,
     reads: Any,
@@ -98,13 +99,16 @@ def _join(
     chunk of memory. The receive of a send is the act behind it."""
     last = np.full(connection.max() + 1, -1, dtype=np.int64)
     needed = np.zeros(len(last), dtype=np.float64)  # when what the last step brings is first sent on
-    x = 0
+    ready = np.zeros(len(last), dtype=np.int64)  # what it may read was written by acts before this one
+    first = x = 0
     while x < len(move):
         if role[x] != SEND:
             _stamp(x, x, kind, src, dst, count[x], reads, writes, touched, written)
             x += 1
             continue
         y, c, size = x + 1, connection[move[x]], count[x]
+        if x == 0 or start[move[x]] != start[move[first]] or role[first] != SEND:
+            first = x  # of this moment: what arrives in it is there only after its sends
         assert role[y] == RECEIVE
         assert move[y] == move[x]
         a = last[c]
@@ -121,7 +125,7 @@ def _join(
         for k in range(size):
             if not fits:
                 break
-            fits = written[src[x] + k] < a and touched[dst[y] + k] < b
+            fits = written[src[x] + k] < ready[c] and touched[dst[y] + k] < b
             if fits and adds:
                 fits = written[src[y] + k] < b
         if fits:
@@ -134,7 +138,7 @@ def _join(
             needed[c] = min(needed[c], sent_on[move[x]])
         else:
             a, b = x, y
-            last[c], needed[c] = x, sent_on[move[x]]
+            last[c], needed[c], ready[c] = x, sent_on[move[x]], first
         _stamp(x, a, kind, src, dst, size, reads, writes, touched, written)
         _stamp(y, b, kind, src, dst, size, reads, writes, touched, written)
         x += 2

@@ -11,6 +11,7 @@ from synth.exchange.algorithm import KINDS, Algorithm, IntArray
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
 from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.far_ends import with_far_ends
 from synth.exchange.lowering.fusing import by_time, fused
 from synth.exchange.lowering.joining import joined
 from synth.exchange.lowering.limits import Limits
@@ -56,7 +57,8 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     if wish.fuse:
         done = by_time(t, done)
     done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)
-    return _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order), notes
+    found = _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order)
+    return with_far_ends(found), notes
 
 
 def _within_limits(

@@ -12,9 +12,10 @@ memory channels from buffers of several types (the first one's type counts for a
 Operations over a switch (``glres``, ``gstore``, ``gstorepkt``) and ``pipeline`` are read, but not replayed.
 """
 
+from synth.exchange.mscclpp.goals import collective
 from synth.exchange.mscclpp.reading import parse, read
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.mscclpp.schedule import transfers
 from synth.exchange.mscclpp.writing import plan, write
 
-__all__ = ["faults", "parse", "plan", "read", "transfers", "write"]
+__all__ = ["collective", "faults", "parse", "plan", "read", "transfers", "write"]

@@ -30,6 +30,11 @@ WIDE_IN = ("reduce_scatter", "alltoall", "scatter")  # a part a rank in the inpu
 WIDE_OUT = ("allgather", "alltoall", "gather")
 
 
+def collective(plan: Plan) -> str:
+    """Our name of what a plan says it is. Raises :class:`UnsupportedError` for one that is not known."""
+    return Goal.of(plan, None, None).collective
+
+
 @dataclass(frozen=True)
 class Goal:
     """A plan's collective; ``each``: units of a part (of the whole buffer for allreduce, broadcast and reduce)."""

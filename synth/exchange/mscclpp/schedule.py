@@ -12,12 +12,15 @@ from synth.exchange.transfers import Transfers
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
-def transfers(plan: Plan, collective: str | None = None, root: int | None = None, unit_bytes: int = 16) -> Transfers:
+def transfers(
+    plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None
+) -> Transfers:
     """The schedule of a plan that :func:`synth.exchange.mscclpp.faults` finds nothing wrong with, otherwise raises
     :class:`InputError` with the faults; ``UnsupportedError`` as there.
 
-    A plan is of any size: every unit (a chunk, or a thread block's part of one) counts as ``unit_bytes``. Start and end
-    are the numbers of the operation that moves a piece and of the one that uses it, in one order that the plan allows.
+    A plan is of any size: a part counts as ``part_bytes`` (without, 16 bytes a chunk), cut into its chunks at whole
+    bytes; raises :class:`InputError` where that leaves chunks without a byte. Start and end are the numbers of the
+    operation that moves a piece and of the one that uses it, in one order that the plan allows.
     """
     replay = Replay(plan, collective, root)
     wrong = replay.run()
@@ -25,6 +28,9 @@ def transfers(plan: Plan, collective: str | None = None, root: int | None = None
         raise InputError(wrong)
     goal, ranks = replay.goal, len(plan.gpus)
     each = goal.each
+    size = each * 16 if part_bytes is None else part_bytes
+    if size < each:
+        raise InputError(f"{each} chunks of a part that has {size} bytes")
     rows, cuts = [], set(range(0, each * _parts(goal.collective, ranks) + 1, each))
     for k, (src, dst, values) in enumerate(replay.moves):
         began = replay.began[k]
@@ -45,6 +51,7 @@ def transfers(plan: Plan, collective: str | None = None, root: int | None = None
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     part = bounds[:-1] // each
+    offset, end = ((units - part * each) * size // each for units in (bounds[:-1], bounds[1:]))
     kept = np.isin(part, np.unique(part[moved]))
     number = np.cumsum(kept) - 1
     whole = np.array(columns[:3], dtype=np.int64).reshape(3, -1)
@@ -53,10 +60,10 @@ def transfers(plan: Plan, collective: str | None = None, root: int | None = None
         collective=goal.collective,
         ranks=ranks,
         root=goal.root if goal.collective in ROOTED else None,
-        part_bytes=each * unit_bytes,
+        part_bytes=size,
         piece_part=part[kept],
-        piece_offset=bounds[:-1][kept] % each * unit_bytes,
-        piece_bytes=np.diff(bounds)[kept] * unit_bytes,
+        piece_offset=offset[kept],
+        piece_bytes=end[kept] - offset[kept],
         piece=number[whole[0]],
         src=whole[1],
         dst=whole[2],

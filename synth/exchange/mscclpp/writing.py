@@ -55,7 +55,7 @@ def plan(
     many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
     channels without). Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
     """
-    cut = _cut(transfers, instances)
+    cut = _cut(_needed(transfers), instances)
     pieces = max(len(cut.piece_part), 1)
     groups = max(1, min(thread_blocks, pieces, most_blocks))
     while True:
@@ -82,6 +82,23 @@ def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> dic
         if not wrong:
             return made
     raise InputError(wrong, "the plan of this schedule is not right")
+
+
+def _needed(t: Transfers) -> Transfers:
+    """Without what brings a rank a copy that it has already (sums are left as they are)."""
+    if t.collective in SUMS:
+        return t
+    owner = t.piece_part
+    if t.collective == "alltoall":
+        owner = owner // t.ranks
+    elif t.root is not None and t.collective != "gather":
+        owner = np.full(len(owner), t.root)
+    order = np.lexsort((t.end_s, t.piece, t.dst))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (t.dst[order[1:]] != t.dst[order[:-1]]) | (t.piece[order[1:]] != t.piece[order[:-1]])
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order[first]] = True
+    return t.taken(np.flatnonzero(kept & (owner[t.piece] != t.dst)))
 
 
 def _cut(t: Transfers, instances: int) -> Transfers:

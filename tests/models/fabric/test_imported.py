@@ -14,6 +14,7 @@ from models.fabric.small_machines import machine
 import synth
 from synth.errors import InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.exporting import format_of, transfers_of, write_schedule
 from synth.exchange.msccl_xml import read_stream
 from synth.exchange.raising import raised
 from synth_models.fabric.check.replay import check_schedule
@@ -170,6 +171,21 @@ def test_the_method(tmp_path: Path) -> None:
     nothing = synth.solve(instance, "imported")
     assert nothing["termination"] == "unsupported"
     assert "file=FILE.xml" in nothing["message"]
+
+
+def test_an_exported_schedule_comes_back_about_as_quick(tmp_path: Path) -> None:
+    """The ring on a DGX-1, out as XML and as a plan, and in again."""
+    instance = synth.make("fabric", machine="dgx1", collective="allreduce", bytes="8MiB")
+    ring = synth.solve(instance, "ring")
+    assert ring.value is not None
+    moves = transfers_of(ring)
+    for name, file, slower in (("msccl-xml", "ring.xml", 1.001), ("mscclpp", "ring.json", 1.1)):
+        path = tmp_path / file
+        write_schedule(moves, format_of(name, path), path)
+        record = synth.solve(instance, "imported", options={"file": str(path)})
+        assert record.ok
+        assert record.value is not None
+        assert record.value <= ring.value * slower  # chunks are a little uneven; a plan names no parallel links
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="needs ../shared/data/peers/msccl-amd-32.xml")

@@ -28,7 +28,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from synth_models.fabric.bounds.arrays import IntArray, Links
+from synth_models.fabric.bounds.arrays import FINEST as TICKS
+from synth_models.fabric.bounds.arrays import ROOM, IntArray, Links
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.parts.collective import EVERYONE
@@ -36,7 +37,7 @@ from synth_models.fabric.parts.collective import EVERYONE
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_COLUMNS = 30_000  # of the linear program: about a second
 MOST_HOPS = 24  # latencies within the bound
-FINER = 2**20  # ticks a tick of latency
+FINEST = 30  # a tick of latency in at most so many halvings
 WEIGHTS = 2**20  # whole numbers for the dual's prices
 
 
@@ -239,6 +240,8 @@ class Certified:
         potentials: list[dict[int, Any]],
     ) -> None:
         self.links, self.arcs, self.hops = links, arcs, hops
+        room = min(TICKS // links.ticks, ROOM // (4 * links.nodes * (hops + 1) * arcs.delay))
+        self.finer = 1 << min(FINEST, max(room, 1).bit_length() - 1)
         self.ranks = np.flatnonzero(~links.is_switch)
         self.rows: list[tuple[Demand, int, IntArray]] = []  # demand, weight, and the bin from which every rank is late
         for demand, potential in zip(demands, potentials, strict=True):
@@ -278,10 +281,10 @@ class Certified:
             price += np.where((sent >= late) & (sent + 2 < early), weight, 0)
         most = np.max(np.stack(list(paid.values())), axis=0)
         found = self._least(needed * len(payers), most, payers)
-        part = -1 if found is None else int(found * arcs.delay * FINER) - 1
+        part = -1 if found is None else int(found * arcs.delay * self.finer) - 1
         if part < 0:
             return None
-        seconds = Fraction(self.hops * arcs.delay * FINER + part, links.ticks * FINER)
+        seconds = Fraction(self.hops * arcs.delay * self.finer + part, links.ticks * self.finer)
         return Proven(seconds, "moments", self._words, lambda: self._certificate(part, payers))
 
     def _least(self, needed: int, price: IntArray, payers: tuple[IntArray, ...]) -> Fraction | None:
@@ -298,11 +301,11 @@ class Certified:
     def _certificate(self, part: int, payers: tuple[IntArray, ...]) -> dict[str, Any]:
         share = np.zeros(self.links.links, dtype=np.int64)
         share[np.concatenate(payers)] = 1
-        delay = self.arcs.delay * FINER
+        delay = self.arcs.delay * self.finer
         when = [k // 2 * delay + (part if k % 2 else 0) for k in range(2 * self.hops + 2)]
         return {
             "argument": "moments",
-            "finer": FINER,
+            "finer": self.finer,
             "share": share.tolist(),
             "block": [demand.block for demand, _, _ in self.rows],
             "source": [demand.source for demand, _, _ in self.rows],

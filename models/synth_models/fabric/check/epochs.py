@@ -269,7 +269,7 @@ def _counted(rules: _Rules, plan: dict[str, Any]) -> int:
     cut, origins, around, goals = (set(sets[key].tolist()) for key in ("cut", "origins", "around", "goals"))
     wanted = [(s, set(rules.members if goal == EVERYONE else (goal,)), size) for s, goal, size in rules.blocks]
     if not cut:
-        far = {s: _from(rules, {s}) for s, _, _ in wanted}
+        far = {s: _from(rules, {s}) for s in {s for s, _, _ in wanted}}
         return max(far[s][v] for s, row, _ in wanted for v in row)
     if rules.fluid:
         some = [(s, row & goals, size) for s, row, size in wanted if s in origins & cut and row & goals - cut]

@@ -33,8 +33,13 @@ def from_algorithm(instance: FabricInstance, algorithm: Algorithm) -> Schedule:
     if algorithm.ranks != n or algorithm.collective != instance.collective:
         asks = f"the instance asks for {instance.collective} among {n} ranks"
         raise InputError(f"the algorithm is {algorithm.collective} among {algorithm.ranks} gpus, {asks}")
-    found = raised(algorithm, instance.bytes // n if instance.collective in SHARED_OUT else instance.bytes)
+    found = raised(algorithm, part_bytes(instance))
     return from_transfers(instance, found.transfers, (found.wait_start, found.wait))
+
+
+def part_bytes(instance: FabricInstance) -> int:
+    """Bytes of a part of the data, as :class:`synth.exchange.transfers.Transfers` counts them."""
+    return instance.bytes // (len(instance.members) if instance.collective in SHARED_OUT else 1)
 
 
 def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None = None) -> Schedule:
@@ -76,7 +81,7 @@ def _mismatches(instance: FabricInstance, moves: Moves) -> Iterator[Fault]:
         return
     if moves.root is not None and members[moves.root] != instance.the_root:
         yield Fault("root", f"the moves have rank {moves.root}, the instance node {instance.the_root}")
-    part = instance.bytes // len(members) if instance.collective in SHARED_OUT else instance.bytes
+    part = part_bytes(instance)
     if moves.part_bytes != part:
         yield Fault("bytes", f"the moves have parts of {moves.part_bytes} bytes, the instance of {part}")
 

@@ -1,9 +1,9 @@
 """Method ``imported`` (reference): what an executor's file does, on this machine.
 
-The file is MSCCL XML (:mod:`synth.exchange.msccl_xml`), by whomever; its algorithm is checked first
-(:mod:`synth.exchange.validity`). Every message and every wait of its thread blocks is kept; routes and start times are
-found for it (:mod:`synth_models.fabric.parts.imported`). Complexity: list scheduling of its messages. Guarantee: none;
-it is as good as its author made it.
+The file is MSCCL XML (:mod:`synth.exchange.msccl_xml`) or a plan of MSCCL++ (:mod:`synth.exchange.mscclpp`), by
+whomever; it is checked first. Every message and, of XML, every wait of its thread blocks is kept (of a plan, what the
+message carries); routes and start times are found for it (:mod:`synth_models.fabric.parts.imported`). Complexity: list
+scheduling of its messages. Guarantee: none; it is as good as its author made it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from synth.errors import InputError
-from synth.exchange import msccl_xml, validity
+from synth.exchange import msccl_xml, mscclpp, validity
+from synth.exchange.checking import is_plan
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.imported import from_algorithm
+from synth_models.fabric.parts.imported import from_algorithm, from_transfers, part_bytes
+from synth_models.fabric.solution import Schedule
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -23,10 +25,20 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     instance."""
     name = options.method.get("file")
     if not name:
-        return Outcome("unsupported", message="imported needs file=FILE.xml, an algorithm in MSCCL XML")
+        return Outcome("unsupported", message="imported needs file=FILE.xml (MSCCL XML) or file=PLAN.json (MSCCL++)")
     path = Path(name)
+    if is_plan(path):
+        return Outcome("finished", _planned(instance, path))
     algorithm = msccl_xml.read(path).algorithm
     faults = validity.check(algorithm).faults
     if faults:
         raise InputError(faults, str(path))
     return Outcome("finished", from_algorithm(instance, algorithm))
+
+
+def _planned(instance: FabricInstance, path: Path) -> Schedule:
+    try:
+        moves = mscclpp.transfers(mscclpp.read(path), part_bytes=part_bytes(instance))
+    except InputError as error:
+        raise InputError(error.faults, str(path)) from None
+    return from_transfers(instance, moves)

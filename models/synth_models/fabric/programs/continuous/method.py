@@ -2,9 +2,10 @@
 
 1. The schedule of ``pull``, as it is alone (so that nothing is worse), the bound (:mod:`synth_models.fabric.bounds`)
    and the schedules of ``forest`` and others; whoever reaches the bound is optimal.
-2. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
-   none of that cutting is quicker than what is in hand.
-3. Large-neighbourhood search on the best schedule (:mod:`.neighbourhood`), its pieces' sizes adjusted in turn
+2. Trees packed over time (:mod:`.streams`), where ranks are equally far apart.
+3. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
+   there is none within a time, and a search from there as in 4.
+4. Large-neighbourhood search on the best schedule (:mod:`.neighbourhood`), its pieces' sizes adjusted in turn
    (:mod:`.sizes`), until the bound is reached, nothing more is found, or the time is over.
 
 What the solver proves holds for schedules of so many even pieces a block and for no others: uneven or finer pieces may
@@ -15,6 +16,7 @@ is the certified one, and a schedule is called optimal where it reaches that.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -28,6 +30,7 @@ from synth.quantities import SECONDS, shown
 from synth.solvers import cpsat
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.chunks import cut, hurried
 from synth_models.fabric.parts.exact import float_below
 from synth_models.fabric.programs.continuous.cutting import MOST_MOVES, moves, quickest
@@ -38,10 +41,12 @@ from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.references import pull
 from synth_models.fabric.solution import Schedule
 
-BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.1  # of the time that is left: for the bound, each start, each way to
+BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.2  # of the time that is left: for the bound, each start, each way to
 # improve what is in hand, each cutting's program, and the search from there
 WORSE = Fraction(3, 2)  # than what is in hand a cutting may be at first
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
+OF_SUMS = (4, 2, 8, 1, 3, 6)  # programs of sums take long: the most promising first
+NEAR = Fraction(21, 20)  # than what is in hand they may be at first
 UNLIMITED_S = 600.0
 
 
@@ -57,14 +62,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     start(hand, lambda: _share(options, START))
     chunks = options.method.get("chunks")
     ways = Ways(instance)
-    for better in (streamed, search):
-        if not hand.over():
-            own = replace(hand, options=_share(options, IMPROVE))
-            better(own, ways)
-            hand.offer(own.best, own.told)
-    for number in NUMBERS if chunks is None else (int(chunks),):
+    _improved(hand, ways, streamed)
+    numbers = OF_SUMS if instance.collective == "allreduce" else NUMBERS
+    for number in numbers if chunks is None else (int(chunks),):
         if hand.over() or not _one_cutting(hand, ways, number, EACH if chunks is None else 0.8):
             break
+    _improved(hand, ways, search)
     assert hand.best is not None
     return Outcome(
         "optimal" if hand.settled else "finished",
@@ -75,6 +78,14 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         message=cpsat.with_caveat(_words(hand, ways), options),
         solve_s=time.monotonic() - began,
     )
+
+
+def _improved(hand: InHand, ways: Ways, better: Callable[[InHand, Ways], None]) -> None:
+    """Another schedule from what is in hand, with a part of the time."""
+    if not hand.over():
+        own = replace(hand, options=_share(hand.options, IMPROVE))
+        better(own, ways)
+        hand.offer(own.best, own.told)
 
 
 def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
@@ -88,10 +99,12 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
         return False
     assert hand.time is not None
     known = -(-hand.proven.seconds * problem.ticks // 1)
-    horizon = int(hand.time * problem.ticks * WORSE)
-    answer = quickest(problem, horizon, int(known), _share(options, share))
-    if answer.least is not None and problem.exact and ways.complete and not problem.sums:
-        hand.cuttings[number] = Fraction(answer.least, problem.ticks)
+    for horizon in _horizons(hand, problem, int(known)):
+        answer = quickest(problem, horizon, int(known), _share(options, share))
+        if answer.least is not None and problem.exact and ways.complete and not problem.sums:
+            hand.cuttings[number] = Fraction(answer.least, problem.ticks)
+        if answer.rows is not None or options.out_of_time():
+            break
     if answer.rows is None:
         return True
     if answer.settled:
@@ -105,6 +118,22 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
     search(own, ways)
     hand.offer(own.best, f"{own.told}, of {number} pieces a block at first")
     return True
+
+
+def _horizons(hand: InHand, problem: Problem, known: int) -> list[int]:
+    """Ticks within which to look: first those without another latency, which leaves the solver few orders to think of,
+    at last more than what is in hand."""
+    assert hand.time is not None
+    last = int(hand.time * problem.ticks * WORSE)
+    hop = int(clock.latencies(problem.instance.machine, problem.ticks).min(initial=0))
+    hops = 2 * hop if problem.instance.machine.is_switch.any() and not problem.ways.by_link else hop
+    if not hops:
+        return [last]
+    first = (known // hops + 1) * hops - 1
+    tight = [horizon for horizon in (first, first + hops) if horizon < last]
+    if not problem.sums or not tight:
+        return [*tight, last]
+    return sorted({min(horizon, int(hand.time * problem.ticks * NEAR)) for horizon in tight})
 
 
 def _with_claims(hand: InHand) -> Schedule:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, ones
-from synth_models.fabric.programs.epochs.folding import Folding
+from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
 
@@ -155,19 +155,19 @@ def switches_pass_on(program: CopiedProgram) -> list[Row]:
 
 def link_capacity(program: CopiedProgram) -> list[Row]:
     """Over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
-    grid, by_time = program.grid, _by_link(program)
+    grid, by_time = program.grid, by_link(program.folding, program.sent)
     rows: list[Row] = []
     for e in np.flatnonzero(program.folding.one_link == np.arange(len(grid.src))).tolist():
         for start in range(program.horizon):
             terms = [x for k in range(start, start + int(grid.window[e])) for x in by_time.get((e, k), ())]
             if len(terms) > grid.quota[e]:
-                rows.append((_added(ones(terms)), "<=", float(grid.quota[e])))
+                rows.append((added(ones(terms)), "<=", float(grid.quota[e])))
     return rows
 
 
 def groups_take_turns(program: CopiedProgram) -> list[Row]:
     """Over the longest window of a group's links, they are busy for no more than it."""
-    grid, by_time = program.grid, _by_link(program)
+    grid, by_time = program.grid, by_link(program.folding, program.sent)
     group = grid.instance.machine.group
     rows: list[Row] = []
     for g, span in enumerate(grid.group_window.tolist()):
@@ -179,7 +179,7 @@ def groups_take_turns(program: CopiedProgram) -> list[Row]:
                 for x in by_time.get((e, k), ())
             ]
             if terms:
-                rows.append((_added(terms), "<=", float(span)))
+                rows.append((added(terms), "<=", float(span)))
     return rows
 
 
@@ -207,7 +207,7 @@ def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> list[Row]:
         left = (grid.lag[out, None] + grid.distance[grid.dst[out]][:, outside]).min(axis=0)
         last = program.horizon - int(left.max())
         terms = [program.x(c, e, k) for e in out.tolist() for k in range(last + 1)]
-        rows.append((_added(ones(x for x in terms if x is not None)), ">=", 1.0))
+        rows.append((added(ones(x for x in terms if x is not None)), ">=", 1.0))
     return rows
 
 
@@ -269,27 +269,4 @@ def _arrivals(program: CopiedProgram, chunk: int, epoch: int, links: list[int]) 
     """Minus what arrives at a node in this epoch over these links; images that arrive together are one term."""
     lag = program.grid.lag
     found = (program.x(chunk, e, epoch - int(lag[e])) for e in links)
-    return _added([(-1.0, x) for x in found if x is not None])
-
-
-def _by_link(program: CopiedProgram) -> dict[tuple[int, int], list[Any]]:
-    """Variables of all chunks by link and epoch."""
-    links = program.grid.instance.machine.links
-    times: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-    for (c, e, k), x in program.sent.items():
-        times[c * links + e].append((k, x))
-    found: dict[tuple[int, int], list[Any]] = defaultdict(list)
-    for c in range(len(program.grid.origin)):
-        for e in range(links):
-            for k, x in times.get(int(program.folding.item_link[c, e]), ()):
-                found[e, k].append(x)
-    return found
-
-
-def _added(terms: list[Term]) -> list[Term]:
-    """Terms of one variable (several images in one row) added up."""
-    total: dict[int, list[Any]] = {}
-    for factor, variable in terms:
-        entry = total.setdefault(id(variable), [0.0, variable])
-        entry[0] += factor
-    return [(factor, variable) for factor, variable in total.values()]
+    return added([(-1.0, x) for x in found if x is not None])

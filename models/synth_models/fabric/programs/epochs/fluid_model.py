@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, linear
-from synth_models.fabric.programs.epochs.folding import Folding
+from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 
 IntArray = npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ def flow_conservation(program: FluidProgram) -> list[Row]:
                 if grid.holds[v]:
                     found += [(1.0, program.held.get((s, v, k - 1))), (-1.0, program.held.get((s, v, k)))]
                     right = float(program.wanted[s, v]) if k == horizon else 0.0
-                terms = _added([(factor, x) for factor, x in found if x is not None])
+                terms = added([(factor, x) for factor, x in found if x is not None])
                 if terms or right:
                     rows.append((terms, "==", right))
     return rows
@@ -123,23 +123,23 @@ def flow_conservation(program: FluidProgram) -> list[Row]:
 
 def link_capacity(program: FluidProgram) -> list[Row]:
     """In every epoch a link carries at most its capacity, of all origins together."""
-    grid, by_time = program.grid, _by_link(program)
+    grid, by_time = program.grid, by_link(program.folding, program.sent)
     rows: list[Row] = []
     for (e, _), variables in by_time.items():
         if program.folding.one_link[e] == e:
-            rows.append((_added([(1.0, x) for x in variables]), "<=", float(grid.capacity[e])))
+            rows.append((added([(1.0, x) for x in variables]), "<=", float(grid.capacity[e])))
     return rows
 
 
 def groups_take_turns(program: FluidProgram) -> list[Row]:
     """In every epoch the links of a group are busy for no more than it."""
-    grid, by_time = program.grid, _by_link(program)
+    grid, by_time = program.grid, by_link(program.folding, program.sent)
     group = grid.instance.machine.group.tolist()
     terms: dict[tuple[int, int], list[Term]] = defaultdict(list)
     for (e, k), variables in by_time.items():
         if group[e] >= 0:
             terms[group[e], k] += [(1.0 / float(grid.capacity[e]), x) for x in variables]
-    return [(_added(row), "<=", 1.0) for row in terms.values()]
+    return [(added(row), "<=", 1.0) for row in terms.values()]
 
 
 def _wanted(grid: Grid) -> tuple[IntArray, FloatArray]:
@@ -179,24 +179,3 @@ def _indices(
         for k in range(int(near[s, v]), horizon)
     ]
     return sent, held
-
-
-def _by_link(program: FluidProgram) -> dict[tuple[int, int], list[Any]]:
-    links = program.grid.instance.machine.links
-    times: dict[int, list[tuple[int, Any]]] = defaultdict(list)
-    for (s, e, k), x in program.sent.items():
-        times[s * links + e].append((k, x))
-    found: dict[tuple[int, int], list[Any]] = defaultdict(list)
-    for s in range(len(program.origins)):
-        for e in range(links):
-            for k, x in times.get(int(program.folding.item_link[s, e]), ()):
-                found[e, k].append(x)
-    return found
-
-
-def _added(terms: list[Term]) -> list[Term]:
-    total: dict[int, list[Any]] = {}
-    for factor, variable in terms:
-        entry = total.setdefault(id(variable), [0.0, variable])
-        entry[0] += factor
-    return [(factor, variable) for factor, variable in total.values() if factor]

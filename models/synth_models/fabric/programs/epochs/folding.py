@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synth.solvers.rows import Term
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.flow.symmetry import identity, symmetries
 
@@ -64,3 +68,26 @@ def _least(item: IntArray, other: IntArray) -> IntArray:
     for one, two in zip(item, other, strict=True):
         np.minimum.at(best, (one[:, None], two[None, :]), own)
     return best  # the group is closed, so every pair has met all its images
+
+
+def by_link(folding: Folding, sent: Mapping[tuple[int, int, int], Any]) -> dict[tuple[int, int], list[Any]]:
+    """Variables of all items by link and epoch; ``sent`` has those that stand for all, by item, link and epoch."""
+    items, links = folding.item_link.shape
+    times: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+    for (item, e, k), x in sent.items():
+        times[item * links + e].append((k, x))
+    found: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    for item in range(items):
+        for e in range(links):
+            for k, x in times.get(int(folding.item_link[item, e]), ()):
+                found[e, k].append(x)
+    return found
+
+
+def added(terms: Iterable[Term]) -> list[Term]:
+    """Terms of one variable (several images in one row) added up."""
+    total: dict[int, list[Any]] = {}
+    for factor, variable in terms:
+        entry = total.setdefault(id(variable), [0.0, variable])
+        entry[0] += factor
+    return [(factor, variable) for factor, variable in total.values() if factor]

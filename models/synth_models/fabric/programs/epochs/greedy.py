@@ -51,9 +51,10 @@ def _offsets(ways: Ways, links: int) -> tuple[IntArray, IntArray]:
 @jit
 def _free(
     e: int, t: int, used: IntArray, window: IntArray, quota: IntArray, group: IntArray, group_used: IntArray,
-    group_window: IntArray, cost: IntArray, budget: int,
+    group_window: IntArray, cost: IntArray, budget: int, more: int,
 ) -> bool:  # fmt: skip
-    """Whether link e can begin one more chunk in epoch t. Where a window has several epochs its quota is 1."""
+    """Whether link e can begin one more chunk in epoch t, and its group carry it and ``more``. Where a window has
+    several epochs its quota is 1."""
     w, most = window[e], used.shape[1]
     if t >= most:
         return False
@@ -68,12 +69,62 @@ def _free(
     if g >= 0:
         span = group_window[g]
         for first in range(max(0, t - span + 1), t + 1):
-            total = cost[e]
+            total = cost[e] + more
             for other in range(first, min(most, first + span)):
                 total += group_used[g, other]
             if total > budget * span:
                 return False
     return True
+
+
+@jit
+def _all_free(
+    first: int, last: int, k: int, way_link: IntArray, way_offset: IntArray, used: IntArray, window: IntArray,
+    quota: IntArray, group: IntArray, group_used: IntArray, group_window: IntArray, cost: IntArray, budget: int,
+) -> bool:  # fmt: skip
+    """Whether the links ``first:last`` of a way that starts in epoch k can all take it, those of one group together."""
+    for i in range(first, last):
+        e = way_link[i]
+        more: Any = np.int64(0)
+        if group[e] >= 0:
+            for j in range(first, i):
+                if group[way_link[j]] == group[e]:
+                    more += cost[way_link[j]]
+        if not _free(e, k + way_offset[i], used, window, quota, group, group_used, group_window, cost, budget, more):
+            return False
+    return True
+
+
+@jit
+def _shared(c: int, first: int, last: int, k: int, way_link: IntArray, way_offset: IntArray, carried: IntArray) -> int:
+    """How many of the links ``first:last`` of a way carry the chunk at the right time already."""
+    for i in range(first, last):
+        if carried[c, way_link[i]] != k + way_offset[i]:
+            return int(i - first)
+    return last - first
+
+
+@jit
+def _gain(c: int, v: int, done: int, wanted: BoolArray, arrive: IntArray, soonest: IntArray, distance: IntArray) -> int:
+    """Epochs, summed over who wants the chunk, that it comes sooner if it is at v when ``done``."""
+    gain: Any = np.int64(0)
+    for w in range(wanted.shape[1]):
+        if wanted[c, w] and arrive[c, w] > done + distance[v, w]:
+            gain += max(0, soonest[c, w] - done - distance[v, w])
+    return int(gain)
+
+
+@jit
+def _look(k: int, arrive: IntArray, distance: IntArray, soonest: IntArray) -> None:
+    """When every node could have every chunk if nothing were sent in epoch k and nothing in the way later."""
+    chunks, nodes = arrive.shape
+    soonest[:] = FAR
+    for c in range(chunks):
+        for v in range(nodes):
+            if arrive[c, v] < FAR:
+                since = max(arrive[c, v], k + 1)
+                for w in range(nodes):
+                    soonest[c, w] = min(soonest[c, w], since + distance[v, w])
 
 
 @jit
@@ -107,14 +158,7 @@ def _run(
             continue
         if missing == 0:
             break
-        for c in range(chunks):
-            for w in range(nodes):
-                soonest[c, w] = FAR
-            for v in range(nodes):
-                if arrive[c, v] < FAR:
-                    since = max(arrive[c, v], k + 1)
-                    for w in range(nodes):
-                        soonest[c, w] = min(soonest[c, w], since + distance[v, w])
+        _look(k, arrive, distance, soonest)
         for at in range(links):
             e = order[at]
             if by_last[e] == by_last[e + 1]:
@@ -127,38 +171,19 @@ def _run(
                     if done > most:
                         continue
                     first, last = way_start[r], way_start[r + 1]
-                    open_all, inner = True, last - first > 1
-                    for i in range(first if not inner else last - 1, last):
-                        if not _free(way_link[i], k + way_offset[i], used, window, quota, group, group_used,
+                    if not _all_free(last - 1, last, k, way_link, way_offset, used, window, quota, group, group_used,
                                      group_window, cost, budget):  # fmt: skip
-                            open_all = False
-                    if not open_all:
                         continue
-                    inner_free = True
-                    if inner:
-                        for i in range(first, last - 1):
-                            if not _free(way_link[i], k + way_offset[i], used, window, quota, group, group_used,
-                                         group_window, cost, budget):  # fmt: skip
-                                inner_free = False
+                    whole = _all_free(first, last, k, way_link, way_offset, used, window, quota, group, group_used,
+                                      group_window, cost, budget)  # fmt: skip
                     for c in range(chunks):
-                        if arrive[c, u] > k or arrive[c, v] <= done:
+                        if arrive[c, u] > k or arrive[c, v] <= done or carried[c, e] == k + way_offset[last - 1]:
                             continue
-                        shared = 0
-                        if inner and copies:
-                            for i in range(first, last - 1):
-                                if carried[c, way_link[i]] == k + way_offset[i]:
-                                    shared += 1
-                                else:
-                                    break
-                        if inner and not inner_free and shared < last - first - 1:
+                        shared = _shared(c, first, last - 1, k, way_link, way_offset, carried) if copies else 0
+                        if not whole and shared < last - first - 1:
                             continue
-                        if carried[c, e] == k + way_offset[last - 1]:
-                            continue
-                        gain = 0.0
-                        for w in range(nodes):
-                            if wanted[c, w] and arrive[c, w] > done + distance[v, w]:
-                                gain += max(0, soonest[c, w] - done - distance[v, w])
-                        if gain <= 0.0:
+                        gain = _gain(c, v, done, wanted, arrive, soonest, distance)
+                        if gain <= 0:
                             continue
                         score = gain + jitter[e, c] + 0.4 * shared + 0.01 * np.random.random()
                         if score > best:

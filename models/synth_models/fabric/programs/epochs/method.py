@@ -105,7 +105,7 @@ def _outcome(
         return outcome
     made = schedule_of(instance, grid, found.solution, options)
     if made is None:
-        outcome.termination, outcome.message = "size_limit", f"{words}: the plan has too many transfers to be timed"
+        outcome.message = f"{words}: the plan moves nothing"
         return outcome
     epochs = decider.epochs(found.solution)
     outcome.solution = replace(made[0], plan=claims(grid, found.solution, epochs, least, proven))

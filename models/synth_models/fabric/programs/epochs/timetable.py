@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import best_number, cut, seconds
+from synth_models.fabric.parts.chunks import cut, seconds
 from synth_models.fabric.parts.mirrored import mirrored
 from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.programs.epochs.grid import Grid
@@ -27,8 +28,9 @@ from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
 Key = tuple[int, int, int]
-MOST_TRANSFERS = 300_000
+MOST_TRANSFERS = 100_000
 MOST_PIECES = 256  # of a chunk
+WORTH = Fraction(1, 10_000)  # doublings that save less, two in a row, end the search
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,20 @@ def schedule_of(
     instance: FabricInstance, grid: Grid, plan: Sends | Streams, options: RunOptions
 ) -> tuple[Schedule, int] | None:
     """The quickest schedule over the numbers of pieces tried, and that number; ``instance`` is the one to be solved,
-    the grid's may be its reversal. None for a plan of too many transfers."""
+    the grid's may be its reversal. None for a plan of nothing."""
     moves = moves_of_sends(grid, plan) if isinstance(plan, Sends) else moves_of_streams(grid, plan)
-    most = min(MOST_PIECES, max(moves.bytes, default=1))
-
-    def make(pieces: int) -> Schedule | None:
-        if len(moves.item) * pieces > MOST_TRANSFERS and pieces > 1:
-            return None
-        return _quicker(instance, grid.instance, moves, pieces)
-
-    found = best_number(instance, options, make, most)
-    return None if found is None else (found[1], found[0])
+    best: tuple[Schedule, int] | None = None
+    pieces, worse = 1, 0
+    while worse < 2 and pieces <= min(MOST_PIECES, max(moves.bytes)) and not (best and options.out_of_time()):
+        if best and len(moves.item) * pieces > MOST_TRANSFERS:
+            break
+        made = _quicker(instance, grid.instance, moves, pieces)
+        gained = best is None or seconds(instance, made) < seconds(instance, best[0]) * (1 - WORTH)
+        worse = 0 if gained else worse + 1
+        if best is None or seconds(instance, made) < seconds(instance, best[0]):
+            best = made, pieces
+        pieces *= 2
+    return best
 
 
 def moves_of_sends(grid: Grid, sends: Sends) -> Moves:

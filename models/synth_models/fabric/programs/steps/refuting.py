@@ -61,15 +61,17 @@ class Refuter:
         found = self._relaxation(steps, rounds, None)
         if found is not None and found.most < copies:
             yield from certificates([found], self.instance, self.lanes)
-        elif found is not None and 1 < (cases := math.comb(rounds - 1, steps - 1)) <= MOST_CASES:
-            if found.prices.size * cases <= MOST_TABLES:
-                each = []
-                for lengths in lengths_of(steps, rounds):
-                    one = self._relaxation(steps, rounds, lengths)
-                    if one is None or one.most >= copies:
-                        return
-                    each.append(one)
-                yield from certificates(each, self.instance, self.lanes)
+            return
+        cases = math.comb(rounds - 1, steps - 1)
+        if found is None or not 1 < cases <= MOST_CASES or found.prices.size * cases > MOST_TABLES:
+            return
+        each = []
+        for lengths in lengths_of(steps, rounds):
+            one = self._relaxation(steps, rounds, lengths)
+            if one is None or one.most >= copies:
+                return
+            each.append(one)
+        yield from certificates(each, self.instance, self.lanes)
 
     def _relaxation(self, steps: int, rounds: int, lengths: tuple[int, ...] | None) -> Relaxed | None:
         key = (steps, rounds, lengths)
