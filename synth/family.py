@@ -105,6 +105,17 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Page:
+    """A page of ``synth reproduce`` by its name; ``target`` takes a
+    :class:`synth.reproduction.collect.Reproduction` and fills it."""
+
+    name: str
+    title: str
+    citation: str
+    target: Target
+
+
+@dataclass(frozen=True)
 class Family:
     """One problem class. Every part is a target; the signatures are those of the comments.
 
@@ -140,6 +151,13 @@ class Family:
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )
     paper: Target | None = None  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
+    more_pages: tuple[Page, ...] = ()  # further pages of `synth reproduce`, beside the one of the family's own name
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """Its own page, if it has one, and the others."""
+        own = () if self.paper is None else (Page(self.name, self.title, self.citation, self.paper),)
+        return (*own, *self.more_pages)
 
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
@@ -186,6 +204,11 @@ def _family_entries() -> dict[str, EntryPoint]:
 def family_names() -> list[str]:
     """Names of all installed families."""
     return sorted(_family_entries())
+
+
+def reproduced() -> dict[str, Page]:
+    """All pages of all installed families by name."""
+    return {page.name: page for name in family_names() for page in get_family(name).pages}
 
 
 @cache

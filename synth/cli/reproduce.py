@@ -17,7 +17,7 @@ EVERY = "all"
 
 
 def reproduce(
-    paper: str = typer.Argument(..., help="A family (see `synth families`), or all."),
+    paper: str = typer.Argument(..., help="A family (see `synth families`), another page of one (peers), or all."),
     quick: bool = typer.Option(False, "--quick", help="The short form: small sizes, no long solves."),
     out: Path = typer.Option(
         None,
@@ -34,18 +34,16 @@ def reproduce(
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
-    from synth.family import family_names, get_family, load
+    from synth.family import get_family, load, reproduced
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
-    names = family_names() if paper == EVERY else [get_family(paper).name]
+    known = reproduced()
+    if paper not in (EVERY, *known):
+        raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
     folder = out or Path("results/quick" if quick else "results/published")
-    for name in names:
-        family, started = get_family(name), time.monotonic()
-        if family.paper is None:
-            if paper != EVERY:
-                raise InputError(f"family {name} has no reproduction of its paper")
-            continue
+    for name in known if paper == EVERY else [paper]:
+        started = time.monotonic()
 
         def say(line: str, name: str = name, started: float = started) -> None:
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
@@ -53,8 +51,8 @@ def reproduce(
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
             with plain_figures():
-                load(family.paper)(page)
-            write_page(page, family, path)
+                load(known[name].target)(page)
+            write_page(page, known[name], path)
             page.pack()
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
             errors.print(f"synth: {name}: {error}", style="red", markup=False)

@@ -145,6 +145,15 @@ class Reproduction:
             path.write_text(text)
         return read(path)
 
+    def publish(self, record: Record, part: str) -> None:
+        """Put a copy of a record of another part, with its instance's text, into ``part``: what a page quotes is kept,
+        the part where everything was tried need not be."""
+        assert record.path is not None
+        self.parts.add(part)
+        path = self.folder.joinpath(part, *record.path.parts[-3:])  # family, instance, method
+        data = {**record.data, "instance_text": record.find_instance().to_json()}
+        records.write(replace(record, data=data), path)
+
     def pack(self) -> None:
         """Put the page's records into one file per part and one for the others, and its instances into them."""
         for part in sorted(self.parts, reverse=True):

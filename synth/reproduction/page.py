@@ -12,14 +12,14 @@ import pandas as pd
 from synth.reproduction.collect import Reproduction
 
 if TYPE_CHECKING:
-    from synth.family import Family
+    from synth.family import Family, Page
 
 COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
 
 
-def write_page(page: Reproduction, family: Family, path: Path) -> None:
-    """Write the page and, beside the figures, ``comparisons.csv``. Holds no time or date: a second run with the same
-    outcome writes the same bytes."""
+def write_page(page: Reproduction, family: Family | Page, path: Path) -> None:
+    """Write the page, headed by what ``family`` (or one of its further pages) says of itself, and, beside the figures,
+    ``comparisons.csv``. Holds no time or date: a second run with the same outcome writes the same bytes."""
     page.folder.mkdir(parents=True, exist_ok=True)
     comparisons_table(page).to_csv(page.folder / "comparisons.csv", index=False)
     path.write_text(page_text(page, family, path.parent))
@@ -31,7 +31,7 @@ def comparisons_table(page: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def page_text(page: Reproduction, family: Family, folder: Path) -> str:
+def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     """The page as Markdown; figures are linked relative to ``folder``."""
     command = f"synth reproduce {family.name}{' --quick' if page.quick else ''}"
     parts = [f"# {family.title}\n\nMade by `{command}`. {family.citation}.\n"]

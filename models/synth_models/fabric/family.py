@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
@@ -60,6 +60,11 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             suited="instance:suited", series="views.series:series", transfers="views.transfers:transfers"),
+    more_pages=(
+        Page("peers", "The peers' published figures beside ours",
+             "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
+             "2025), TACOS (MICRO 2024)", _HERE + "paper.peers.page:reproduce"),
+    ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
         "bound", "ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull", "forest",

@@ -5,6 +5,7 @@
    among all that is reserved so far (:mod:`.pulling.grow`); ties and the order of pieces are random.
 3. A few pieces are taken out, late ones first, and grown again, if nothing gets worse (:mod:`.pulling.search`).
 4. All transfers are pushed together from both ends (:mod:`.pulling.packing`).
+5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.fans`).
 
 Reductions are played backwards on a mirrored board; an allreduce is a reduction and a spreading of the same pieces,
 overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.exchange`), whichever is quicker.
@@ -29,7 +30,7 @@ from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
 from synth_models.fabric.parts.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
-from synth_models.fabric.references.pulling import exchange
+from synth_models.fabric.references.pulling import exchange, fans
 from synth_models.fabric.references.pulling.board import Board
 from synth_models.fabric.references.pulling.floor import floor
 from synth_models.fabric.references.pulling.game import Game, Moves, Pieces, cut_blocks, schedule_of
@@ -69,6 +70,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if instance.collective == "allreduce":
         _allreduce(tries, restarts)
     else:
+        if fans.fits(instance):
+            fans.fanned(tries)
         _grown(tries, restarts)
     _from_others(tries)
     words = f"{tries.told}; best of {tries.tried} schedules"

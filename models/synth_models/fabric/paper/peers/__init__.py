@@ -1,0 +1,1 @@
+"""Figures that other tools print for their own machines, beside ours: `synth reproduce peers`."""
