@@ -36,8 +36,8 @@ def results(tmp_path: Path, *rows: str) -> list[teccl.Printed]:
 
 
 def test_rows_become_instances(tmp_path):
-    """1 GB: sixteenths of 62.5 MB for each of 15 GPUs; 1 KB that stopped early on DGX2: sixteenths of 62.5 bytes, rounded
-    up, for 32."""
+    """1 GB: sixteenths of 62.5 MB for each of 15 GPUs; 1 KB that stopped early on DGX2: sixteenths of 62.5 bytes,
+    rounded up, for 32."""
     slow, early = results(tmp_path, SLOW, EARLY)
     assert (slow.machine, slow.collective, slow.epochs, slow.finish_us) == ("teccl-ndv2-2", "alltoall", 59, 295000.0)
     assert slow.chunk == 62_500_000
@@ -118,7 +118,8 @@ def test_the_mesh_and_the_switches_of_te_ccl_as_its_rules_build_them():
 def test_cases_of_sccl(tmp_path):
     path = tmp_path / "sccl.json"
     path.write_text(
-        '{"published": [{"coll": "Allgather", "S": 2, "R": 4, "C": 3, "result": "unsat", "s": 1.1}, {"coll": "Gather"}],'
+        '{"published": [{"coll": "Allgather", "S": 2, "R": 4, "C": 3, "result": "unsat", "s": 1.1},'
+        '{"coll": "Gather"}],'
         '"published_table_unconfirmed": {"Allgather_Reducescatter": [[3, 2, 4], [1, 2, 2]]}}'
     )
     found = sccl.cases(path)
