@@ -36,6 +36,7 @@ ANCHORS = (  # machine, collective, bytes, what is printed or follows by hand, u
     ({"machine": "dgx1"}, "alltoall", 10**9, Fraction(40, 3), "ms", "TE-CCL's DGX1, 0.125 GB a pair"),
     (MESH, "allreduce", 64 * 10**6, Fraction(2 * 63 * 64, 224), "ms", "XTree: 144 timesteps of 1/4 MB"),
 )
+ONE_BOX, EXACT_LIMIT = ("dgx1", "dgx-a100"), 40.0
 GOAL_SMALL, GOAL_LARGE = 0.25, 0.01  # median gap at 1-64 KiB; gap at 1 GiB
 
 
@@ -52,7 +53,9 @@ def reproduce(page: Reproduction) -> None:
     _shipped(page)
     if page.quick:
         page.skip("all machines but one, six collectives, sizes below 64 KiB, the curves and the failures (--quick)")
+        page.skip("exact schedules on one box (--quick)")
     else:
+        _one_box(page)
         _curves(page)
         _failures(page)
     page.note(
@@ -194,6 +197,30 @@ def _shipped(page: Reproduction) -> None:
         if best is not None:
             rows.append((path.stem, shown(best[0], "s"), shown(cell.bound, "s"), percent(cell.gap), best[1]))
     page.table("Shipped instances", pd.DataFrame(rows, columns=["instance", "best", "bound", "gap", "by"]), "shipped")
+
+
+def _one_box(page: Reproduction) -> None:
+    """`continuous` on one box at small sizes: proven, or with what gap."""
+    rows, proven = [], 0
+    for machine in ONE_BOX:
+        for collective in ("allgather", "broadcast", "allreduce"):
+            for size in (KIB * 4**k for k in range(6)):
+                instance = make(FAMILY, {"machine": machine, "collective": collective, "bytes": str(size)})
+                assert isinstance(instance, FabricInstance)
+                cell = Cell(machine, collective, size, instance)
+                part, seconds = page.keep(instance, "exact"), 0.0
+                for _, record in page.solve([part], ["bound", "continuous"], time_limit=EXACT_LIMIT, part="exact"):
+                    cell.records[record["method"]] = record
+                    seconds = record.run_s
+                best = cell.best(["continuous"])
+                if best is not None:
+                    ended = cell.records["continuous"]["termination"]
+                    proven += ended == "optimal"
+                    found = (shown(best[0], "s"), shown(cell.bound, "s"), percent(cell.gap), ended, shown(seconds, "s"))
+                    rows.append((machine, collective, shown(size, "bytes"), *found))
+    columns = ["machine", "collective", "size", "continuous", "bound", "gap", "ended", "run"]
+    page.table("One box, exactly: `continuous` at 1 KiB to 1 MiB", pd.DataFrame(rows, columns=columns), "one-box")
+    page.note(f"One box: `continuous` is proven optimal on {proven} of {len(rows)}, {EXACT_LIMIT:g} s each.")
 
 
 def _curves(page: Reproduction) -> None:
