@@ -31,6 +31,7 @@ class Running:
     chunks: Annotated[int | None, typer.Option(min=1, help="Equal chunks a part. Default: as the pieces ask.")] = None
     protocol: Annotated[str, typer.Option(help="XML: Simple, LL or LL128.")] = "Simple"
     fuse: Annotated[bool, typer.Option("--fuse", help="Receive and send on in one step where that can be.")] = False
+    join: Annotated[bool, typer.Option("--join", help="Pieces side by side in one step: less overlap.")] = False
     check: Annotated[bool, typer.Option("--check/--no-check", help="Check what is written (slow for huge ones).")] = (
         True
     )
@@ -96,6 +97,6 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     transfers = transfers_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
-    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.protocol)
+    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
         errors.print(note, markup=False, soft_wrap=True)

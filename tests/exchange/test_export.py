@@ -169,7 +169,7 @@ def test_what_an_executor_cannot_hold_is_refused_with_the_limit(
 
 def test_thread_blocks_are_split_at_the_executor_s_steps() -> None:
     for executor, steps in (("azure", 64), ("msccl", 256)):
-        algorithm, _ = algorithm_of(ring_allgather(4, 100, 100), executor, Wish(in_place=True))
+        algorithm, _ = algorithm_of(ring_allgather(4, 100, 100), executor, Wish(in_place=True, join=True))
         length = np.diff(algorithm.step_start)
         assert length.max() <= steps < 300
         assert len(length) == 4 * 2 * -(-(200 + -(-100 // 71)) // steps)  # the last hop goes on to nobody: joined
@@ -186,7 +186,7 @@ def test_what_moves_side_by_side_goes_in_one_step() -> None:
         "doubling", "allgather", ranks, None, 1, np.arange(ranks), one - 1, one, piece, src, dst,
         np.zeros(len(piece), dtype=bool), begin.astype(float), begin + 1.0, np.full(len(piece), -1),
     )  # fmt: skip
-    algorithm, _ = algorithm_of(schedule, "azure", Wish(in_place=True))
+    algorithm, _ = algorithm_of(schedule, "azure", Wish(in_place=True, join=True))
     count = algorithm.count[algorithm.kind != KINDS.index("nop")]
     assert (len(count), sorted(set(count.tolist()))) == (8 * 2 * 3, [1, 2, 4])
 
@@ -301,7 +301,7 @@ from synth.exchange.exporting import FORMATS, write_schedule
 from synth.exchange.lowering import Limits, Wish, lower
 schedule = ring_allgather(64, 248, 248 * 1024)
 folder = Path(sys.argv[1])
-algorithm, _ = lower(schedule, Limits("any", count=71), Wish())
+algorithm, _ = lower(schedule, Limits("any", count=71), Wish(join=True))
 msccl_xml.write(algorithm, folder / "million.xml")
 write_schedule(schedule, FORMATS["csv"], folder / "million.csv")
 print(len(schedule.piece), algorithm.steps, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

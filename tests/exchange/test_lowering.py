@@ -35,9 +35,10 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         instances=random.choice([1, 1, 2, 3]),
         channels=random.choice([1, 2, 3]),
         fuse=random.random() < 0.5,
+        join=random.random() < 0.5,
     )
     limits = Limits("tiny", random.choice([None, 3, 8]), random.choice([None, 1, 2, 5]), random.choice([None, 32]))
-    if limits.steps == 3 and refused(lambda: lower(t, limits, wish), "tiny takes"):
+    if limits.steps and refused(lambda: lower(t, limits, wish), "tiny takes"):
         return
     a, notes = lower(t, limits, wish)
     assert all("left out" in note for note in notes)
@@ -55,7 +56,7 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
 @pytest.mark.parametrize("seed", range(0, 400, 7))
 def test_no_dependence_says_what_others_say(seed: int) -> None:
     """Without any one of them the step that it leads to could start before the step that it waits for has ended."""
-    a, _ = lower(random_transfers(seed), Limits("any", steps=8), Wish(in_place=bool(seed % 2)))
+    a, _ = lower(random_transfers(seed), Limits("any", steps=8), Wish(in_place=bool(seed % 2), join=bool(seed % 3)))
     block = np.repeat(np.arange(len(a.tb_rank)), np.diff(a.step_start))
     arrows = nx.DiGraph()
     arrows.add_nodes_from(range(a.steps))

@@ -1,8 +1,10 @@
-"""Pieces that follow each other over one connection and lie side by side at both ends go in one step.
+"""Pieces that follow each other over one connection (and one of several parallel links) and lie side by side at both
+ends go in one step.
 
 The later ones move up to the first, so none of what they read may have been written since then, and nobody may have
 touched where they go to. The first ones are there only with the last, so in the schedule nobody may send them on before
-that has arrived: what is cut into pieces to be forwarded piece by piece stays so.
+that has arrived: what is cut into pieces to be forwarded piece by piece stays so. All the same it costs overlap, as a
+message of several pieces takes one way only.
 """
 
 from __future__ import annotations
@@ -29,8 +31,7 @@ def joined(
     as its first move."""
     if int(buffer_chunks.sum()) > MOST_CELLS or not len(t.piece):
         return t, done, lane
-    pair = (t.src * t.ranks + t.dst) * (int(lane.max()) + 1) + lane
-    connection = np.unique(pair, return_inverse=True)[1].reshape(-1)
+    connection = np.unique(np.stack([t.src, t.dst, lane, t.channel_hint]), axis=1, return_inverse=True)[1].reshape(-1)
     base = np.concatenate([[0], np.cumsum(buffer_chunks.reshape(-1))])[:-1].reshape(buffer_chunks.shape)
     src = base[done.rank, done.src_buffer] + done.src_offset
     dst = base[done.rank, done.dst_buffer] + done.dst_offset

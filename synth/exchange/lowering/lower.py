@@ -29,14 +29,15 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over, ``instances``: copies of the algorithm side by side, each on its share of every piece and on
-    channels of its own; ``fuse``: a receive and the send of the same data behind it in one step; ``protocol`` as MSCCL
-    names it."""
+    channels of its own; ``fuse``: a receive and the send of the same data behind it in one step; ``join``: pieces that
+    follow each other side by side in one step, which saves steps and costs overlap; ``protocol`` as MSCCL names it."""
 
     in_place: bool = False
     chunks: int | None = None
     channels: int = 1
     instances: int = 1
     fuse: bool = False
+    join: bool = False
     protocol: str = "Simple"
 
 
@@ -53,7 +54,8 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
     lane = lanes(t, copy, wish.channels)
-    t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
+    if wish.join:
+        t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:
         done = by_time(t, done)
     done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)

@@ -50,7 +50,11 @@ class Cell:
     def best(self, methods: Iterable[str]) -> tuple[float, str] | None:
         """The least value [s] among these methods and whose it is."""
         order = [*OURS, *TODAY, *PEERS]  # who is named of those that are equal
-        held = [(self.records[name].value, order.index(name), name) for name in methods if name in self.records]
+        held = [
+            (self.records[name].value, order.index(name) if name in order else len(order), name)
+            for name in methods
+            if name in self.records
+        ]
         values = [(value, rank, name) for value, rank, name in held if value is not None]
         best = min(values, default=None)
         return None if best is None else (best[0], best[2])
