@@ -13,8 +13,8 @@ from exchange.small_algorithms import SMALL, edited, swapped, without
 
 from synth.errors import InputError
 from synth.exchange import executors, msccl_xml, validity
-from synth.exchange.msccl_xml import reading
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.msccl_xml import reading
 
 SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/peers/msccl-amd-32.xml"
 needs_sample = pytest.mark.skipif(not SAMPLE.exists(), reason="needs ../shared/data/peers/msccl-amd-32.xml")
