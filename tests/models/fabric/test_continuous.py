@@ -208,3 +208,17 @@ def test_too_fine_a_clock_and_nothing_to_move() -> None:
     odd = machine(3, [(0, 1, 1.234567891, 0.1), (1, 2, 0.987654321, 0.3)], collective="broadcast", bytes=7)
     record = synth.solve(odd, "continuous", time_limit=2.0)
     assert record.ok
+
+
+@pytest.mark.parametrize("keys", [
+    {"machine": "dgx1", "collective": "broadcast", "bytes": "64KiB"},
+    {"machine": "teccl-ndv2-2", "collective": "allgather", "bytes": "15MB"},
+    {"network": "mesh", "rows": "2", "cols": "2", "collective": "alltoall", "bytes": "4KiB"},
+])  # fmt: skip
+def test_never_worse_than_epochs(keys: dict[str, str]) -> None:
+    instance = synth.make("fabric", **keys)
+    epochs = synth.solve(instance, "epochs", time_limit=10)
+    continuous = synth.solve(instance, "continuous", time_limit=10)
+    assert epochs.value is not None
+    assert continuous.value is not None
+    assert continuous.value <= epochs.value

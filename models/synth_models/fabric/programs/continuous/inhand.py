@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.errors import SizeLimitError, UnsupportedError
+from synth.family import Outcome, get_family
 from synth.options import RunOptions
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.parts.exact import float_above, float_below
 from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.programs.epochs import method as epochs
 from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.programs.forest import method as forest
 from synth_models.fabric.references import bfb
 from synth_models.fabric.solution import Schedule
 
+
+def _epochs(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """``epochs`` with its own defaults."""
+    defaults = {parameter.name: parameter.default for parameter in get_family("fabric").method("epochs").parameters}
+    return epochs.solve(instance, replace(options, method=defaults, solver=None))
+
+
 OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {  # beside pull
     "forest": forest.solve,
     "flow": flow.solve,
     "bfb": bfb.solve,
+    "epochs": _epochs,
 }
 
 
@@ -76,6 +85,6 @@ def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
             continue
         try:
             found = method(hand.instance, share())
-        except UnsupportedError:
+        except (UnsupportedError, SizeLimitError):
             continue
         hand.offer(found.solution, f"the schedule of {name}")

@@ -1,7 +1,7 @@
 """``continuous``: exact for a way to cut, then a search for better ones from the best schedule in hand.
 
 1. The schedule of ``pull``, as it is alone (so that nothing is worse), the bound (:mod:`synth_models.fabric.bounds`)
-   and the schedules of ``forest`` and others; whoever reaches the bound is optimal.
+   and the schedules of ``forest``, ``epochs`` and others; whoever reaches the bound is optimal.
 2. Trees packed over time (:mod:`.streams`), where ranks are equally far apart.
 3. Blocks in 1, 2, 3 ... even pieces, each an exact program (:mod:`.model`): its quickest schedule, or the proof that
    there is none within a time, and a search from there as in 4.
