@@ -60,9 +60,12 @@ class Schedule:
 
     def then(self, other: Schedule) -> Schedule:
         """This schedule followed by ``other``, whose steps are shifted behind it (``ValueError`` beyond 32 bits)."""
-        mine = (self.step, self.link, self.chunk, self.adds)
-        theirs = (other.step.astype(np.int64) + self.steps, other.link, other.chunk, other.adds)
-        return Schedule.of(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+        return Schedule.of(
+            np.concatenate([self.step, other.step.astype(np.int64) + self.steps]),
+            np.concatenate([self.link, other.link]),
+            np.concatenate([self.chunk, other.chunk]),
+            np.concatenate([self.adds, other.adds]),
+        )
 
     def reversed_in_time(self, adds: bool) -> Schedule:
         """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter."""
