@@ -32,7 +32,17 @@ STEP = {"bytes": 1.0}
 BAD = [
     ({"steps": [STEP | {"pairs": [[0, 8]]}]}, "steps[0].pairs[0]: GPU 8 is out of range: there are 0..7"),
     ({"steps": [STEP | {"pairs": [[0, 0]]}]}, "steps[0].pairs[0]: GPU 0 sends to itself"),
-    ({"steps": [STEP | {"pairs": [[0, 1], [0, 1]]}], "ports": 2}, "steps[0].pairs[1]: 0 to 1 stands twice"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [0]}]}, "steps[0].volumes[0] = 0: must be >= 1"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [1.5]}]}, "steps[0].volumes[0] = 1.5"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [2**41]}]}, "steps[0].volumes[0] = 2199023255552: must be <="),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [1, 2]}]}, "steps[0].volumes: must be one a pair: 2 for 1 pairs"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": []}]}, "steps[0].volumes: must be one a pair: 0 for 1 pairs"),
+    ({"steps": [STEP | {"shift": 1, "volumes": [2]}]}, "steps[0].volumes: must be one a pair: 1 for 0 pairs"),
+    (
+        {"steps": [STEP | {"pairs": [[0, 1], [1, 2], [0, 1]], "volumes": [2**40, 1, 1]}]},
+        "steps[0].pairs: 0 to 1 has volume 1099511627777 in all, must be <= 1099511627776",
+    ),
+    ({"candidates": [{"name": "a", "links": [[0, 1, 1], [0, 1, 1]]}], "ports": 2}, "links[1]: 0 to 1 stands twice"),
     ({"steps": [STEP]}, "steps[0]: give pairs or shift, one of the two"),
     ({"steps": [STEP | {"pairs": [[0, 1]], "shift": 1}]}, "steps[0]: give pairs or shift, one of the two"),
     ({"steps": [STEP | {"pairs": []}]}, "steps[0].pairs: a step has at least one pair"),
@@ -54,6 +64,22 @@ BAD = [
     ({"candidates": [{"name": "a", "links": [[0, 9, 1]]}]}, "candidates[0].links[0]: GPU 9 is out of range"),
     ({"candidates": [{"name": "a", "links": []}] * 2}, "candidates[1].name = 'a': stands twice"),
 ]
+
+
+def test_volumes_of_a_pair_that_stands_again_add_up():
+    """Rows in the order in which the file names the pairs; nothing of it reaches files of the older kind."""
+    plain = [{"bytes": 8.0, "pairs": [[3, 1], [0, 2], [1, 3]]}, {"bytes": 8.0, "shift": 3}]
+    old = parse(raw(steps=plain), load(FAMILY.instance), "old")
+    assert "volumes" not in old.to_json()
+    assert [rows[:, 2].tolist() for rows in old.demands] == [[1, 1, 1], [1] * 8]
+    assert old.pairs[0].tolist() == [[3, 1], [0, 2], [1, 3]]
+    pairs = [[3, 1], [0, 2], [3, 1], [0, 1]]
+    steps = [{"bytes": 8.0, "pairs": pairs}, {"bytes": 4.0, "pairs": pairs, "volumes": [5, 7, 6, 2**40]}]
+    new = parse(raw(steps=steps), load(FAMILY.instance), "new")
+    assert new.demands[0].tolist() == [[3, 1, 2], [0, 2, 1], [0, 1, 1]]
+    assert new.demands[1].tolist() == [[3, 1, 11], [0, 2, 7], [0, 1, 2**40]]
+    assert new.pairs[1].tolist() == [[3, 1], [0, 2], [0, 1]]
+    assert parse(json.loads(new.to_json()), load(FAMILY.instance), "again") == new
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD, ids=[message for _, message in BAD])

@@ -8,7 +8,7 @@ what the certificate names (a tree, a closed walk, prices), in whole numbers, ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,20 +27,22 @@ KINDS = ("longest", "volume", "tree", "cycle", "rate")
 
 
 class Facts:
-    """Patterns (numbered by first appearance), the orbits of their pairs under the stated renumberings, and prices."""
+    """Patterns (a volume by pair, numbered by first appearance), the orbits of their pairs under the stated
+    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` and
+    ``degree`` are the most pairs, and the most volume, that leave or enter one GPU."""
 
     def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
         self.gpus, self.ports = instance.gpus, instance.ports
-        numbers: dict[frozenset[tuple[int, int]], int] = {}
-        sets = [frozenset((int(u), int(v)) for u, v in pairs.tolist()) for pairs in instance.pairs]
+        numbers: dict[frozenset[tuple[int, int, int]], int] = {}
+        sets = [frozenset((u, v, volume) for u, v, volume in rows.tolist()) for rows in instance.demands]
         self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
-        self.patterns = list(numbers)
+        self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
-        self.sizes = [Counter(self.orbit[pair] for pair in pattern) for pattern in self.patterns]
-        self.degree = [
-            max(max(Counter(pair[side] for pair in pattern).values()) for side in (0, 1)) for pattern in self.patterns
-        ]
+        self.sizes = [_sums((self.orbit[pair], volume) for pair, volume in one.items()) for one in self.patterns]
+        ends = [[[(pair[side], volume) for pair, volume in one.items()] for side in (0, 1)] for one in self.patterns]
+        self.degree = [max(max(_sums(side).values()) for side in sides) for sides in ends]
+        self.partners = [max(max(Counter(gpu for gpu, _ in side).values()) for side in sides) for sides in ends]
         if certificate["bundles"] and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
@@ -52,7 +54,7 @@ class Facts:
             if sorted(moved) != list(range(self.gpus)):
                 raise ValueError(f"generator {number} is no permutation of the GPUs")
             for pattern in self.patterns:
-                if any((moved[u], moved[v]) not in pattern for u, v in pattern):
+                if any(pattern.get((moved[u], moved[v])) != volume for (u, v), volume in pattern.items()):
                     raise ValueError(f"generator {number} does not map every pattern onto itself")
         return group
 
@@ -94,7 +96,7 @@ class Facts:
         return cheapest, self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
 
     def _cheapest(self, pattern: int, price: IntArray) -> int:
-        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
+        """Sum over the pattern's pairs of volume times cheapest path; pairs of one orbit cost alike."""
         one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
         trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
         return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
@@ -186,6 +188,14 @@ class RowReader:
             reached |= new
             stack.extend(new)
         return len(reached)
+
+
+def _sums(amounts: Iterable[tuple[int, int]]) -> Counter[int]:
+    """Whole amounts added up by their keys."""
+    total = Counter[int]()
+    for key, amount in amounts:
+        total[key] += amount
+    return total
 
 
 def _places(ports: int, most: int) -> list[int]:
