@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from synth import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 IntArray = npt.NDArray[np.int64]
-Terms = dict[tuple[str, int], int]
+Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
-LARGEST_RATE = 1 << 40  # in units of 1/RATE_SCALE
+LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
 KINDS = ("longest", "volume", "tree", "cycle", "rate")
 
@@ -111,7 +112,7 @@ class RowReader:
         self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
         self.places = _places(facts.ports, facts.gpus)
 
-    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         kind = untrusted.choice(entry, "row", *KINDS)
         read = dict(zip(KINDS, (self._longest, self._volume, self._tree, self._cycle, self._rate), strict=True))
         return read[kind](entry)
@@ -121,18 +122,18 @@ class RowReader:
             raise ValueError(f"pattern {number} is not in the interval")
         return number
 
-    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern, orbit = self._pattern(untrusted.whole(entry, "pattern")), untrusted.whole(entry, "orbit")
         if orbit not in self.facts.sizes[pattern]:
             raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
         return {("L", pattern): 1, ("a", orbit): -1}, 0
 
-    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern = self._pattern(untrusted.whole(entry, "pattern"))
         terms: Terms = {("a", orbit): -size for orbit, size in self.facts.sizes[pattern].items()}
         return {**terms, ("u", pattern): self.facts.ports * self.facts.gpus}, 0
 
-    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         nodes, parents = (untrusted.whole_numbers(entry, word).tolist() for word in ("nodes", "parents"))
         if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
             raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
@@ -153,7 +154,7 @@ class RowReader:
             terms.update(path)
         return {("a", orbit): count for orbit, count in terms.items()}, self.places[len(nodes) - 1]
 
-    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         if self.facts.ports != 1:
             raise ValueError("cycle rows hold for one port only")
         nodes = untrusted.whole_numbers(entry, "nodes", 0, self.facts.gpus - 1).tolist()
@@ -162,14 +163,15 @@ class RowReader:
         uses = Counter(self._arc(arc) for arc in zip(nodes, [*nodes[1:], nodes[0]], strict=True))
         return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
 
-    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         cheapest, budget = self.facts.bundles[untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)]
         rated = untrusted.whole_numbers(entry, "rates", 0, LARGEST_RATE, (None, 2)).tolist()
         rates = {self._pattern(k): r for k, r in rated}
         if len(rates) != len(rated) or any(r < 1 or k not in cheapest for k, r in rates.items()):
             raise ValueError("a rate is not positive, stands twice or is of a pattern without prices")
-        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in rates.items()}
-        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in rates.items()) - RATE_SCALE**2 * budget
+        of_one = {k: Fraction(r, max(self.facts.patterns[k].values())) for k, r in rates.items()}
+        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in of_one.items()}
+        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in of_one.items()) - RATE_SCALE**2 * budget
 
     def _arc(self, pair: tuple[int, int]) -> int:
         if pair not in self.pairs:
