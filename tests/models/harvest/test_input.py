@@ -103,8 +103,14 @@ MAKE = [
     ({"message_bytes": "-1"}, "message_bytes = '-1': must be >= 0"),
     ({"algorithm": "swing_torus"}, "torus: is missing"),
     ({"algorithm": "swing_torus", "torus": "4x4"}, "torus = '4x4': its sides multiply to 16, there are 8 GPUs"),
-    ({"algorithm": "swing_torus", "torus": "4x8", "gpus": "32"}, "torus = '4x8': its sides must be equal"),
-    ({"algorithm": "swing_torus", "torus": "2x4"}, "torus = '2x4': give one to three sides, powers of two from 4 on"),
+    (
+        {"algorithm": "swing_torus", "torus": "3x4", "gpus": "12"},
+        "torus = '3x4': give one to three sides, powers of two",
+    ),
+    ({"algorithm": "swing_torus", "torus": "2x2x2x1"}, "torus = '2x2x2x1': must be sides like 8x8 or 4x4x4"),
+    ({"algorithm": "bine", "radix": "2"}, "radix = '2': has no meaning for bine"),
+    ({"algorithm": "bine", "gpus": "12"}, "gpus = '12': must be a power of two for this algorithm"),
+    ({"split": "off"}, "split = 'off': has no meaning with algorithm=NAME"),
     ({"algorithm": "binomial_broadcast", "root": "8"}, "root = '8': must be < gpus"),
     ({"colour": "red"}, "colour = 'red': unknown parameter"),
     ({"steps": "nowhere.csv"}, "give algorithm or steps, one of the two"),
@@ -168,6 +174,32 @@ def test_steps_of_a_demand_matrix(tmp_path):
         assert message in str(caught.value)
     with pytest.raises(InputError, match="cannot be read"):
         synth.make("harvest", **{"steps": str(tmp_path / "none.csv"), "ports": "1", **FABRIC})
+
+
+def test_a_demand_matrix_as_one_step(tmp_path):
+    """The unit is what all entries are whole multiples of, so nothing is rounded that a float can say."""
+    file = tmp_path / "demand.csv"
+    for text, unit, volumes in [
+        ("0,3,1\n1,0,3\n3,1,0\n", 1.0, [3, 1, 1, 3, 3, 1]),
+        ("0,6e9,0\n4e9,0,0\n0,2e9,0\n", 2e9, [3, 2, 1]),
+        ("0,0.3,0\n0,0,0.2\n0,0,0\n", 0.1, [3, 2]),
+        ("0,7,7\n0,0,7\n0,0,0\n", 7.0, [1, 1, 1]),
+    ]:
+        file.write_text(text)
+        instance = synth.make("harvest", **{"steps": str(file), "split": "off", "ports": "1", **FABRIC})
+        assert instance.bytes_per_pair.tolist() == [unit]
+        assert instance.demands[0][:, 2].tolist() == volumes
+        assert (instance.steps[0].volumes is None) == (max(volumes) == 1)
+        assert "split=off" in instance.source
+    file.write_text(f"0,1\n{2**41},0\n")
+    with pytest.raises(InputError, match="no whole multiples, up to 1099511627776, of one unit"):
+        synth.make("harvest", **{"steps": str(file), "split": "off", "ports": "1", **FABRIC})
+    mine = tmp_path / "mine.json"
+    mine.write_text(json.dumps([{"bytes": 5, "pairs": [[0, 1], [0, 1], [1, 0]], "volumes": [1, 2, 4]}]))
+    keys = {"steps": str(mine), "gpus": "2", "ports": "1", **FABRIC}
+    assert synth.make("harvest", **keys).demands[0].tolist() == [[0, 1, 3], [1, 0, 4]]
+    with pytest.raises(InputError, match=r"mine\.json lists steps, there is no matrix to split"):
+        synth.make("harvest", **keys, split="off")
 
 
 def test_make_writes_what_read_takes(tmp_path):
