@@ -100,7 +100,7 @@ def negabinary(ones):
 
 
 @pytest.mark.parametrize("order", [None, "doubling", "halving"])
-@pytest.mark.parametrize("gpus", (2, *POWERS))
+@pytest.mark.parametrize("gpus", [2, *POWERS])
 def test_bine_reduces_and_gathers(gpus, order):
     allreduce_is_right(patterns.bine, Wish(gpus, BYTES, order=order), BYTES / gpus)
 
