@@ -79,8 +79,8 @@ def swing(wish: Wish) -> list[RawStep]:
 def bine(wish: Wish) -> list[RawStep]:
     """Bine's allreduce of large vectors (De Sensi et al., 3.1 and 4.4): a reduce-scatter on the butterfly whose
     distances double, an allgather back. Even ranks meet ``u + rho_s``, odd ones ``u - rho_s``, rho_s being s + 1
-    negabinary ones, 1 - 2 + 4 - …: step for step Swing's pattern. ``order=halving`` is the other butterfly, far partners
-    first; it moves the same bytes between other pairs."""
+    negabinary ones, 1 - 2 + 4 - …: step for step Swing's pattern. ``order=halving`` is the other butterfly, with far
+    partners first; it moves the same bytes between other pairs."""
     partners = swing_partners(wish.gpus)
     return _butterfly(wish, partners[::-1] if wish.order == "halving" else partners)
 
