@@ -2,8 +2,8 @@
 
 Written from the statement alone, before any program; imports nothing of the family. A topology is a matrix of link
 counts with zero diagonal whose rows and columns sum to at most ``ports``; **all** of them are tried, also those with
-room for another link (a link more can cost a delay here). A schedule is one topology a step. A change from x to y before
-a step takes
+room for another link (a link more can cost a delay here). A schedule is one topology a step. A change from x to y
+before a step takes
 
     reconfiguration_delay + delay_per_circuit * (circuits set up) + table(ports changed),
 
@@ -134,7 +134,7 @@ def random_instance(number: int, gpus: int) -> dict[str, Any]:
     ports = 1 if gpus == 4 else int(random.integers(1, 3))
     every = [(u, v) for u in range(gpus) for v in range(gpus) if u != v]
     kind, steps = random.choice(["circuits", "ports", "both", "constant"]), []
-    for index in range(int(random.choice([1, 2, 3], p=[0.1, 0.3, 0.6]))):
+    for _ in range(int(random.choice([1, 2, 3], p=[0.1, 0.3, 0.6]))):
         count = int(random.integers(1, gpus + 1))
         pairs = [list(every[i]) for i in random.permutation(len(every))[:count]]
         step = {"bytes": 0.0 if random.random() < 0.08 else float(random.uniform(1e4, 1e7)), "pairs": pairs}
