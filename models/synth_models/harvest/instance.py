@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
+from sys import float_info
 from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
@@ -24,6 +26,7 @@ LARGEST_VOLUME = 1 << 40  # of a pair in a step, all its entries together: sums 
 
 Gpu = Annotated[int, Field(ge=0)]
 Volume = Annotated[int, Field(ge=1, le=LARGEST_VOLUME)]
+PortsRow = tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
 
 
 class Step(Part):
@@ -34,12 +37,15 @@ class Step(Part):
     unless given), and a pair that stands again exchanges all its volumes together. A GPU may send to, or receive from,
     more others than it has ports: their data goes by way of other GPUs. A step of no bytes (a synchronisation, say)
     still takes ``alpha + hop_delay * L``, L being the fewest hops within which every pair can be reached.
+    ``overlap`` is how much of a reconfiguration before this step is hidden behind computation that is known beforehand;
+    the first topology being free, the first step's says nothing.
     """
 
     bytes: Annotated[float, Field(ge=0)]
     pairs: tuple[tuple[Gpu, Gpu], ...] | None = None
     volumes: tuple[Volume, ...] | None = None
     shift: Annotated[int, Field(ge=1)] | None = None
+    overlap: Annotated[float, Field(ge=0), Unit("s")] | None = None
 
 
 class Candidate(Part):
@@ -54,11 +60,18 @@ class HarvestInstance(Instance):
 
     ``gpus`` GPUs with ``ports`` ports of ``port_bandwidth`` bytes/s each (a GPU's full capacity is the product).
     ``alpha`` is the start-up time of a step, ``delta`` the propagation time of a hop (left out of the cost when
-    ``latency`` is ``"off"``, as in the paper's appendix A), ``reconfiguration_delay`` the time a change of topology
-    takes; the first topology is free. A step of m bytes a volume takes, with routes of at most L hops and a largest sum
-    u of shares times volumes per parallel link, ``alpha + min over L of hop_delay * L + m * u / port_bandwidth``; with
-    m = 0 the rates drop out, and what is left is ``alpha + hop_delay * L`` for the least L that reaches every pair.
-    The ports limit topologies, not steps.
+    ``latency`` is ``"off"``, as in the paper's appendix A). A step of m bytes a volume takes, with routes of at most L
+    hops and a largest sum u of shares times volumes per parallel link, ``alpha + min over L of hop_delay * L + m * u /
+    port_bandwidth``; with m = 0 the rates drop out, and what is left is ``alpha + hop_delay * L`` for the least L that
+    reaches every pair. The ports limit topologies, not steps.
+
+    The first topology is free. A change takes ``reconfiguration_delay``, and ``delay_per_circuit`` for every circuit
+    that it sets up, and what ``delay_by_ports`` says for the number of ports that it changes; the ``overlap`` of the
+    step it precedes is hidden, the rest (if any) is paid. A circuit is one link from a GPU to another; it is *set up*
+    when it was not there before, parallel links counted one by one; one that ends and leaves its ports idle costs
+    nothing by itself. Ports are here the inputs and outputs of the optical switch, ``2 * gpus * ports`` in all; one
+    *changes* when it is joined to another GPU than before, to none after one, or to one after none.
+    ``delay_by_ports`` has rows ``[ports, seconds]``, both rising: a change of at most that many ports takes this long.
     """
 
     family: Literal["harvest"] = "harvest"
@@ -68,6 +81,8 @@ class HarvestInstance(Instance):
     alpha: Annotated[float, Field(ge=0), Unit("s")]
     delta: Annotated[float, Field(ge=0), Unit("s")]
     reconfiguration_delay: Annotated[float, Field(ge=0), Unit("s")]
+    delay_per_circuit: Annotated[float, Field(ge=0), Unit("s")] | None = None
+    delay_by_ports: Annotated[tuple[PortsRow, ...], Field(min_length=1)] | None = None
     latency: Literal["on", "off"] = "on"
     algorithm: dict[str, str | int | float] | None = None
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
@@ -99,6 +114,16 @@ class HarvestInstance(Instance):
         """Bytes of a pair of volume 1 in every step, shape (steps,)."""
         return np.array([step.bytes for step in self.steps])
 
+    @cached_property
+    def overlap(self) -> npt.NDArray[np.float64]:
+        """Seconds of a reconfiguration before every step that are hidden, shape (steps,)."""
+        return np.array([step.overlap or 0.0 for step in self.steps])
+
+    @property
+    def delay_varies(self) -> bool:
+        """Whether the time of a change depends on what changes."""
+        return bool(self.delay_per_circuit) or self.delay_by_ports is not None
+
     @property
     def hop_delay(self) -> float:
         """``delta``, or 0 when latency is off: what a hop adds to the cost."""
@@ -121,6 +146,8 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     if not _is_count(gpus):
         return
     most = ports if _is_count(ports) else None
+    if most is not None:
+        yield from _table_faults(raw.get("delay_by_ports"), 2 * gpus * most)
     steps = raw.get("steps")
     for index, step in enumerate(_list(steps)):
         if isinstance(step, dict):
@@ -135,6 +162,22 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
         names.add(name if isinstance(name, str) else None)
         if _rows(candidate.get("links"), 3):
             yield from _link_faults(f"{where}.links", candidate["links"], gpus, most)
+
+
+def _table_faults(rows: Any, every_port: int) -> Iterator[Fault]:
+    """Numbers of ports that do not rise, times that fall, and changes that no row is for."""
+    numbers = [row for row in _list(rows) if isinstance(row, (list, tuple)) and len(row) == 2]
+    if not numbers or len(numbers) < len(_list(rows)) or not all(_is_count(n) and _is_time(t) for n, t in numbers):
+        return
+    for index, (before, after) in enumerate(pairwise(numbers), start=1):
+        if after[0] <= before[0]:
+            yield Fault(f"delay_by_ports[{index}]", f"the number of ports must be above {before[0]}", after[0], True)
+        if after[1] < before[1]:
+            message = f"the time must not be below {before[1]:g}, that of fewer ports"
+            yield Fault(f"delay_by_ports[{index}]", message, after[1], True)
+    if numbers[-1][0] < every_port:
+        message = f"the last row must be for all 2 * gpus * ports = {every_port} ports"
+        yield Fault(f"delay_by_ports[{len(numbers) - 1}]", message, numbers[-1][0], True)
 
 
 def _step_faults(where: str, step: dict[str, Any], gpus: int) -> Iterator[Fault]:
@@ -198,6 +241,10 @@ def _list(value: Any) -> Sequence[Any]:
 
 def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_time(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= float_info.max
 
 
 def _rows(value: Any, width: int) -> bool:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.making import Count, Flag, Keys, NotNegative, Positive, Sides
+from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive, Sides
 from synth.options import read_int
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.patterns import ALGORITHMS, USES, Wish
 from synth_models.harvest.parts.step_files import read_steps
 
-_FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "latency")
+_FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "delay_per_circuit", "latency")
 _ALGORITHM = ("half", "direction", "radix", "sends", "root", "order", "torus", "mirrored")
 
 
@@ -29,6 +29,8 @@ class HarvestKeys(Keys):
     examples = (
         "algorithm=recursive_doubling gpus=64 ports=1 message_bytes=4194304 port_bandwidth=100e9 alpha=500e-9 "
         "delta=500e-9 reconfiguration_delay=1e-5",
+        "algorithm=binomial_broadcast gpus=8 ports=1 message_bytes=1048576 port_bandwidth=100e9 alpha=500e-9 "
+        "delta=500e-9 reconfiguration_delay=1e-6 delay_per_circuit=5e-7 overlap=2e-6",
         "steps=DEMAND.csv ports=2 port_bandwidth=100e9 alpha=0 delta=0 reconfiguration_delay=1e-5",
         "algorithm=swing_torus torus=4x16 gpus=64 ports=4 message_bytes=4194304 port_bandwidth=100e9 alpha=500e-9 "
         "delta=500e-9 reconfiguration_delay=1e-5",
@@ -41,7 +43,18 @@ class HarvestKeys(Keys):
     port_bandwidth: Positive = Field(description="bytes/s")
     alpha: NotNegative = Field(description="start-up time of a step, seconds")
     delta: NotNegative = Field(description="propagation time of a hop, seconds")
-    reconfiguration_delay: NotNegative = Field(description="seconds")
+    reconfiguration_delay: NotNegative = Field(description="seconds, of any change of topology")
+    delay_per_circuit: NotNegative | None = Field(None, description="seconds more for every circuit that is set up")
+    delay_by_ports: Listed | None = Field(
+        None,
+        description="seconds more by ports changed, rows PORTS:SECONDS (at most that many of the 2 * gpus * ports "
+        "inputs and outputs), the last one for all: 32:1e-6,128:1e-5",
+    )
+    overlap: Listed | None = Field(
+        None,
+        description="seconds of the reconfiguration before a step hidden behind computation: one number for all steps, "
+        "or one a step",
+    )
     latency: Literal["on", "off"] | None = Field(None, description="whether hops cost delta (default on)")
     message_bytes: NotNegative | None = Field(None, description="bytes; needed with an algorithm")
     half: Literal["both", "reduce_scatter", "allgather"] | None = Field(None, description="of an allreduce")
@@ -61,7 +74,8 @@ class HarvestKeys(Keys):
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
         if ("algorithm" in values) == ("steps" in values):
             return [Fault("", "give algorithm or steps, one of the two")]
-        return _file_faults(values) if "steps" in values else _algorithm_faults(values)
+        faults = _file_faults(values) if "steps" in values else _algorithm_faults(values)
+        return faults + list(_delay_faults(values))
 
 
 def make(keys: HarvestKeys) -> HarvestInstance:
@@ -73,7 +87,43 @@ def make(keys: HarvestKeys) -> HarvestInstance:
     else:
         steps, raw["algorithm"], name = _pattern(keys)
     raw |= {key: getattr(keys, key) for key in _FABRIC if key in keys.given}
+    if keys.delay_by_ports is not None:
+        raw["delay_by_ports"] = _table(keys.delay_by_ports)
+    if keys.overlap is not None:
+        steps = _overlapped(steps, _numbers(keys.overlap))
     return keys.instance("harvest", HarvestInstance, name, **raw, steps=steps)
+
+
+def _delay_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
+    if "delay_by_ports" in values:
+        try:
+            _table(values["delay_by_ports"])
+        except ValueError:
+            yield Fault("delay_by_ports", "must be rows like 32:1e-6,128:1e-5", values["delay_by_ports"], True)
+    if "overlap" in values:
+        try:
+            _numbers(values["overlap"])
+        except ValueError:
+            yield Fault("overlap", "must be a number, or numbers with commas", values["overlap"], True)
+
+
+def _table(text: str) -> list[list[Any]]:
+    """Rows (ports, seconds) of ``32:1e-6,128:1e-5``; raises ``ValueError``."""
+    rows = [row.split(":") for row in text.split(",")]
+    return [[read_int(1)(ports), float(seconds)] for ports, seconds in rows]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]
+
+
+def _overlapped(steps: list[dict[str, Any]], seconds: list[float]) -> list[dict[str, Any]]:
+    """The steps with one overlap for all or one each. Raises :class:`InputError` where their numbers differ."""
+    if len(seconds) not in (1, len(steps)):
+        message = f"must be one number or {len(steps)}, one a step, not {len(seconds)}"
+        raise InputError([Fault("overlap", message)], "synth make harvest")
+    every = seconds * len(steps) if len(seconds) == 1 else seconds
+    return [step | {"overlap": hidden} for step, hidden in zip(steps, every, strict=True)]
 
 
 def _file_faults(values: Mapping[str, Any]) -> list[Fault]:

@@ -2,9 +2,11 @@
 
 A schedule cuts the steps into intervals on one topology each, hence
 
-    T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
+    T >= min over partitions of  sum of LB(a..b) + least delays of the changes between the intervals,
 
-where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
+where the least delay before a step is the reconfiguration delay less the step's overlap (where delays depend on what
+changes: of one circuit and two ports, :func:`synth_models.harvest.parts.delays.least_change`) and
+LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
 (:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * volume at one GPU / (ports *
 port_bandwidth); where a GPU has more partners than ports the fewest hops that reach them, and the relaxation too). An
 interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
@@ -26,6 +28,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.delays import least_paid
 from synth_models.harvest.parts.demands import fewest_hops, most_partners, pattern_degree
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
@@ -97,9 +100,9 @@ class _Ladder:
             + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
             for m, pairs in zip(instance.bytes_per_pair, instance.demands, strict=True)
         ]
-        delay = Fraction(instance.reconfiguration_delay)
-        self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + delay * self.steps)
-        self.delay = int(delay // self.unit)
+        paid = least_paid(instance)
+        self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + sum(paid) + max(paid))
+        self.change = [int(delay // self.unit) for delay in paid]  # before an interval that begins with the step
         self.proven = np.zeros((self.steps, self.steps), dtype=np.int64)
         self.alone = [int(seconds // self.unit) for seconds in single]
         self.proven[np.diag_indices(self.steps)] = self.alone
@@ -125,9 +128,9 @@ class _Ladder:
         self.lower = np.maximum(np.triu(before[:, 1:]), 0)
 
     def _sweep(self) -> tuple[list[int], list[int]]:
-        best, begin = [-self.delay], [0]
+        best, begin = [0], [0]
         for end in range(self.steps):
-            costs = [best[a] + self.delay + int(self.lower[a, end]) for a in range(end + 1)]
+            costs = [best[a] + self.change[a] + int(self.lower[a, end]) for a in range(end + 1)]
             start = min(range(end + 1), key=lambda a: costs[a])
             best.append(costs[start])
             begin.append(start)

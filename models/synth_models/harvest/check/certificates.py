@@ -17,6 +17,7 @@ import numpy as np
 
 from synth import untrusted
 from synth_models.harvest.check.certificate_rows import Facts, RowReader
+from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
@@ -55,10 +56,10 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
         for a in range(steps - size):
             b = a + size
             least[a, b] = max(least[a, b], (least[a, a:b] + least[a + 1 : b + 1, b]).max())
-    delay = Fraction(instance.reconfiguration_delay) // unit
-    best = [-delay]
+    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
+    best = [0]
     for end in range(steps):
-        best.append(min(best[a] + delay + least[a, end] for a in range(end + 1)))
+        best.append(min(best[a] + change[a] + least[a, end] for a in range(end + 1)))
     return Fraction(int(best[-1])) * unit
 
 

@@ -2,8 +2,8 @@
 
 Imports no method. A topology's links respect the ports of every GPU; the flow of every pair starts at
 its source with share 1, is conserved hop by hop and ends at its destination; the time of a step is alpha + hop delay *
-longest route + bytes * (largest sum of shares times volumes per link) / port bandwidth; a change of the link counts
-between two steps costs the reconfiguration delay, the first topology is free.
+longest route + bytes * (largest sum of shares times volumes per link) / port bandwidth; what a change of the link
+counts between two steps costs is counted in :mod:`synth_models.harvest.check.changes`, the first topology is free.
 
 Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
 source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
@@ -16,14 +16,13 @@ the time is computed from (from 1e-14 on): no schedule gains by what it loses. S
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import fsum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synth.family import Verdict
+from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import FloatArray, IntArray, Schedule
@@ -40,9 +39,9 @@ Flow = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # pair, hop, s
 class StepTimes:
     """Seconds of every step, shape (steps,), split by cause, with what they follow from.
 
-    ``reconfiguration[i]`` is what precedes step i. ``hops`` is the longest route, ``unit_load`` the largest sum of
-    pairs' shares times volumes on one link, ``theta`` = largest row or column sum of the step's matrix of volumes /
-    (ports * unit_load).
+    ``reconfiguration[i]`` is what precedes step i and is not hidden. ``hops`` is the longest route, ``unit_load`` the
+    largest sum of pairs' shares times volumes on one link, ``theta`` = largest row or column sum of the step's matrix
+    of volumes / (ports * unit_load).
     """
 
     alpha: FloatArray
@@ -73,10 +72,10 @@ def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
     times = step_times(instance, schedule)
     if not np.isfinite(times.total):
         return Verdict(None, {}, ["the schedule's time is beyond the range of a float"])
-    changes = changed_before(schedule)
+    changes = changes_of(instance, schedule)
     facts: dict[str, Any] = {
         "steps": len(instance.steps),
-        "reconfigurations": int(changes.sum()),
+        "reconfigurations": int(changes.differ.sum()),
         "alpha_s": fsum(times.alpha.tolist()),
         "delta_s": fsum(times.delta.tolist()),
         "bandwidth_s": fsum(times.bandwidth.tolist()),
@@ -85,6 +84,12 @@ def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
         "lowest_theta": float(times.theta.min()),
         "flow_rows": len(schedule.share),
     }
+    if instance.delay_varies or instance.overlap.any():
+        facts |= {
+            "circuits_set_up": int(changes.circuits.sum()),
+            "ports_changed": int(changes.ports.sum()),
+            "hidden_s": fsum((changes.seconds - changes.paid).tolist()),
+        }
     return Verdict(times.total, facts)
 
 
@@ -106,18 +111,11 @@ def step_times(instance: HarvestInstance, schedule: Schedule) -> StepTimes:
         np.full(steps, instance.alpha),
         (instance.hop_delay * hops).astype(np.float64),
         instance.bytes_per_pair * load / instance.port_bandwidth,
-        np.where(changed_before(schedule), instance.reconfiguration_delay, 0.0),
+        changes_of(instance, schedule).paid,
         hops,
         load,
         theta,
     )
-
-
-def changed_before(schedule: Schedule) -> npt.NDArray[np.bool_]:
-    """Whether the links differ from the step before, shape (steps,); topologies are compared by their link counts."""
-    keys = [links[np.lexsort((links[:, 1], links[:, 0]))].tobytes() for links in schedule.topologies]
-    of_step = [keys[index] for index in schedule.topology_of_step]
-    return np.array([False] + [a != b for a, b in pairwise(of_step)])
 
 
 def _rows(schedule: Schedule, step: int) -> slice:

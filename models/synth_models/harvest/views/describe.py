@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from synth.quantities import BYTES, SECONDS, shown
-from synth_models.harvest.check.replay import changed_before, step_times
+from synth_models.harvest.check.changes import changes_of
+from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import IntArray, Schedule
 
@@ -36,7 +37,7 @@ def _sizes(instance: HarvestInstance, step: int) -> str:
 def describe(instance: HarvestInstance, schedule: Schedule) -> str:
     """Per step: its time and what it is made of, longest route, theta, and the topology where it changes."""
     times = step_times(instance, schedule)
-    changed = changed_before(schedule)
+    changed = changes_of(instance, schedule).differ
     lines = []
     for i in range(min(len(instance.steps), MAX_STEPS)):
         if i == 0 or changed[i]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from synth.frames import Frames, circle
 from synth.quantities import SECONDS, shown
-from synth_models.harvest.check.replay import changed_before, step_times
+from synth_models.harvest.check.changes import changes_of
+from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import Schedule
 from synth_models.harvest.views.describe import shape_of
@@ -30,7 +31,7 @@ def frames(instance: HarvestInstance, schedule: Schedule) -> Frames | None:
     texts = [f"{size:.10g} bytes" for size in sizes]
     items = list(dict.fromkeys(texts))
     number = {text: index for index, text in enumerate(items)}
-    times, changed = step_times(instance, schedule), changed_before(schedule)
+    times, changed = step_times(instance, schedule), changes_of(instance, schedule).differ
     titles = []
     for i, chosen in enumerate(schedule.topology_of_step.tolist()):
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
