@@ -23,7 +23,7 @@ class HarvestKeys(Keys):
     """The fabric, and the steps: an algorithm with its message, or a file.
 
     A ``steps`` file is a JSON list of steps, or a CSV matrix of bytes from every GPU (row) to every other (column),
-    which is split by Birkhoff-von Neumann.
+    which is split by Birkhoff-von Neumann, or kept as one step with ``split=off``.
     """
 
     examples = (
@@ -32,9 +32,12 @@ class HarvestKeys(Keys):
         "algorithm=binomial_broadcast gpus=8 ports=1 message_bytes=1048576 port_bandwidth=100e9 alpha=500e-9 "
         "delta=500e-9 reconfiguration_delay=1e-6 delay_per_circuit=5e-7 overlap=2e-6",
         "steps=DEMAND.csv ports=2 port_bandwidth=100e9 alpha=0 delta=0 reconfiguration_delay=1e-5",
+        "algorithm=swing_torus torus=4x16 gpus=64 ports=4 message_bytes=4194304 port_bandwidth=100e9 alpha=500e-9 "
+        "delta=500e-9 reconfiguration_delay=1e-5",
     )
     algorithm: str | None = Field(None, description=f"one of {', '.join(ALGORITHMS)}")
     steps: Path | None = Field(None, description="file with steps or demands, instead of an algorithm")
+    split: Flag | None = Field(None, description="a matrix into steps of one partner each (default on)")
     gpus: Annotated[int, Field(ge=2, le=4096)] | None = Field(None, description="needed with an algorithm")
     ports: Annotated[int, Field(ge=1, le=64, description="of every GPU")]
     port_bandwidth: Positive = Field(description="bytes/s")
@@ -61,8 +64,10 @@ class HarvestKeys(Keys):
     radix: Annotated[int, Field(ge=2)] | None = Field(None, description="Bruck (default 2)")
     sends: Count | None = Field(None, description="Bruck: partners that a GPU may send to in a step (default 1)")
     root: Annotated[int, Field(ge=0)] | None = Field(None, description="broadcast (default 0)")
-    order: Literal["halving", "doubling"] | None = Field(None, description="binomial broadcast (default halving)")
-    torus: Sides | None = Field(None, description="swing_torus: sides such as 8x8 or 4x4x4")
+    order: Literal["halving", "doubling"] | None = Field(
+        None, description="of distances: binomial broadcast (default halving), bine (default doubling, as in Swing)"
+    )
+    torus: Sides | None = Field(None, description="swing_torus: sides such as 8x8, 4x16 or 2x4x8")
     mirrored: Flag | None = Field(None, description="swing_torus: both directions of every dimension (default on)")
 
     @classmethod
@@ -77,7 +82,7 @@ def make(keys: HarvestKeys) -> HarvestInstance:
     """An instance of these keys (bytes, bytes/s, seconds). Raises :class:`InputError` listing every fault."""
     raw: dict[str, Any] = {}
     if keys.steps is not None:
-        gpus, steps = read_steps(keys.steps)
+        gpus, steps = read_steps(keys.steps, split=keys.split is not False)
         raw["gpus"], name = keys.gpus or gpus, f"{keys.steps.stem}-p{keys.ports}"
     else:
         steps, raw["algorithm"], name = _pattern(keys)
@@ -127,9 +132,11 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
         for key in (*_ALGORITHM, "message_bytes")
         if key in values
     ]
-    path = values["steps"]
+    path, split = values["steps"], values.get("split") is not False
+    if not split and path.suffix.lower() == ".json":
+        faults.append(Fault("split", f"{path.name} lists steps, there is no matrix to split", "off", True))
     try:
-        gpus, _ = read_steps(path)
+        gpus, _ = read_steps(path, split=split)
     except InputError as error:
         return faults + [
             Fault(f"steps ({path.name}) {f.path}".strip(), f.message, f.value, f.has_value) for f in error.faults
@@ -144,6 +151,8 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
 def _algorithm_faults(values: Mapping[str, Any]) -> list[Fault]:
     name = values["algorithm"]
     missing = [Fault(key, "is missing") for key in ("gpus", "message_bytes") if key not in values]
+    if "split" in values:
+        missing.append(Fault("split", "has no meaning with algorithm=NAME", str(values["split"]), True))
     if name not in ALGORITHMS:
         return [Fault("algorithm", f"must be one of {', '.join(ALGORITHMS)}", name, True), *missing]
     faults = missing + [

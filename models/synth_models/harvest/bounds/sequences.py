@@ -7,7 +7,7 @@ A schedule cuts the steps into intervals on one topology each, hence
 where the least delay before a step is the reconfiguration delay less the step's overlap (where delays depend on what
 changes: of one circuit and two ports, :func:`synth_models.harvest.parts.delays.least_change`) and
 LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
-(:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * degree / (ports *
+(:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * volume at one GPU / (ports *
 port_bandwidth); where a GPU has more partners than ports the fewest hops that reach them, and the relaxation too). An
 interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
 parts.
@@ -29,7 +29,7 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
-from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
+from synth_models.harvest.parts.demands import fewest_hops, most_partners, pattern_degree
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -48,7 +48,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     def out_of_time() -> bool:
         return time.monotonic() - options.started > limit * SHARE
 
-    distinct = {pairs.tobytes(): len(pairs) for pairs in instance.pairs}
+    distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
     shared = Patterns(instance)
@@ -92,13 +92,13 @@ class _Ladder:
 
     def __init__(self, instance: HarvestInstance) -> None:
         self.steps = len(instance.steps)
-        self.crowded = [pattern_degree(pairs) > instance.ports for pairs in instance.pairs]
+        self.crowded = [most_partners(pairs) > instance.ports for pairs in instance.demands]
         bandwidth = Fraction(instance.port_bandwidth) * instance.ports
         single = [
             Fraction(instance.alpha)
             + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
             + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
-            for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
+            for m, pairs in zip(instance.bytes_per_pair, instance.demands, strict=True)
         ]
         paid = least_paid(instance)
         self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + sum(paid) + max(paid))

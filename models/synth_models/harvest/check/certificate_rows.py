@@ -8,7 +8,8 @@ what the certificate names (a tree, a closed walk, prices), in whole numbers, ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,29 +19,31 @@ from synth import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 IntArray = npt.NDArray[np.int64]
-Terms = dict[tuple[str, int], int]
+Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
-LARGEST_RATE = 1 << 40  # in units of 1/RATE_SCALE
+LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
 KINDS = ("longest", "volume", "tree", "cycle", "rate")
 
 
 class Facts:
-    """Patterns (numbered by first appearance), the orbits of their pairs under the stated renumberings, and prices."""
+    """Patterns (a volume by pair, numbered by first appearance), the orbits of their pairs under the stated
+    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` and
+    ``degree`` are the most pairs, and the most volume, that leave or enter one GPU."""
 
     def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
         self.gpus, self.ports = instance.gpus, instance.ports
-        numbers: dict[frozenset[tuple[int, int]], int] = {}
-        sets = [frozenset((int(u), int(v)) for u, v in pairs.tolist()) for pairs in instance.pairs]
+        numbers: dict[frozenset[tuple[int, int, int]], int] = {}
+        sets = [frozenset((u, v, volume) for u, v, volume in rows.tolist()) for rows in instance.demands]
         self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
-        self.patterns = list(numbers)
+        self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
-        self.sizes = [Counter(self.orbit[pair] for pair in pattern) for pattern in self.patterns]
-        self.degree = [
-            max(max(Counter(pair[side] for pair in pattern).values()) for side in (0, 1)) for pattern in self.patterns
-        ]
+        self.sizes = [_sums((self.orbit[pair], volume) for pair, volume in one.items()) for one in self.patterns]
+        ends = [[[(pair[side], volume) for pair, volume in one.items()] for side in (0, 1)] for one in self.patterns]
+        self.degree = [max(max(_sums(side).values()) for side in sides) for sides in ends]
+        self.partners = [max(max(Counter(gpu for gpu, _ in side).values()) for side in sides) for sides in ends]
         if certificate["bundles"] and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
@@ -52,7 +55,7 @@ class Facts:
             if sorted(moved) != list(range(self.gpus)):
                 raise ValueError(f"generator {number} is no permutation of the GPUs")
             for pattern in self.patterns:
-                if any((moved[u], moved[v]) not in pattern for u, v in pattern):
+                if any(pattern.get((moved[u], moved[v])) != volume for (u, v), volume in pattern.items()):
                     raise ValueError(f"generator {number} does not map every pattern onto itself")
         return group
 
@@ -94,7 +97,7 @@ class Facts:
         return cheapest, self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
 
     def _cheapest(self, pattern: int, price: IntArray) -> int:
-        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
+        """Sum over the pattern's pairs of volume times cheapest path; pairs of one orbit cost alike."""
         one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
         trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
         return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
@@ -109,7 +112,7 @@ class RowReader:
         self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
         self.places = _places(facts.ports, facts.gpus)
 
-    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         kind = untrusted.choice(entry, "row", *KINDS)
         read = dict(zip(KINDS, (self._longest, self._volume, self._tree, self._cycle, self._rate), strict=True))
         return read[kind](entry)
@@ -119,18 +122,18 @@ class RowReader:
             raise ValueError(f"pattern {number} is not in the interval")
         return number
 
-    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern, orbit = self._pattern(untrusted.whole(entry, "pattern")), untrusted.whole(entry, "orbit")
         if orbit not in self.facts.sizes[pattern]:
             raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
         return {("L", pattern): 1, ("a", orbit): -1}, 0
 
-    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern = self._pattern(untrusted.whole(entry, "pattern"))
         terms: Terms = {("a", orbit): -size for orbit, size in self.facts.sizes[pattern].items()}
         return {**terms, ("u", pattern): self.facts.ports * self.facts.gpus}, 0
 
-    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         nodes, parents = (untrusted.whole_numbers(entry, word).tolist() for word in ("nodes", "parents"))
         if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
             raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
@@ -151,7 +154,7 @@ class RowReader:
             terms.update(path)
         return {("a", orbit): count for orbit, count in terms.items()}, self.places[len(nodes) - 1]
 
-    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         if self.facts.ports != 1:
             raise ValueError("cycle rows hold for one port only")
         nodes = untrusted.whole_numbers(entry, "nodes", 0, self.facts.gpus - 1).tolist()
@@ -160,14 +163,15 @@ class RowReader:
         uses = Counter(self._arc(arc) for arc in zip(nodes, [*nodes[1:], nodes[0]], strict=True))
         return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
 
-    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         cheapest, budget = self.facts.bundles[untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)]
         rated = untrusted.whole_numbers(entry, "rates", 0, LARGEST_RATE, (None, 2)).tolist()
         rates = {self._pattern(k): r for k, r in rated}
         if len(rates) != len(rated) or any(r < 1 or k not in cheapest for k, r in rates.items()):
             raise ValueError("a rate is not positive, stands twice or is of a pattern without prices")
-        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in rates.items()}
-        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in rates.items()) - RATE_SCALE**2 * budget
+        of_one = {k: Fraction(r, max(self.facts.patterns[k].values())) for k, r in rates.items()}
+        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in of_one.items()}
+        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in of_one.items()) - RATE_SCALE**2 * budget
 
     def _arc(self, pair: tuple[int, int]) -> int:
         if pair not in self.pairs:
@@ -186,6 +190,14 @@ class RowReader:
             reached |= new
             stack.extend(new)
         return len(reached)
+
+
+def _sums(amounts: Iterable[tuple[int, int]]) -> Counter[int]:
+    """Whole amounts added up by their keys."""
+    total = Counter[int]()
+    for key, amount in amounts:
+        total[key] += amount
+    return total
 
 
 def _places(ports: int, most: int) -> list[int]:

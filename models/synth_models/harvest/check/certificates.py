@@ -64,10 +64,12 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:
-    """A step on the best topology for it: the fewest hops, and the busiest GPU's ports shared by its pairs."""
-    pairs = instance.pairs[step]
-    degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
-    hops = _fewest_hops(degree, instance.ports)
+    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the busiest one's ports shared
+    by its volumes."""
+    rows = instance.demands[step]
+    partners = max(int(np.bincount(rows[:, side]).max()) for side in (0, 1))
+    degree = int(max(np.bincount(rows[:, side], rows[:, 2]).max() for side in (0, 1)))
+    hops = _fewest_hops(partners, instance.ports)
     seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
     return Fraction(instance.alpha) + Fraction(instance.hop_delay) * hops + seconds * degree / instance.ports
 
@@ -90,7 +92,7 @@ def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, ro
         seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
         left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
         left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
-        least[("L", k)] = Fraction(_fewest_hops(facts.degree[k], facts.ports))
+        least[("L", k)] = Fraction(_fewest_hops(facts.partners[k], facts.ports))
         least[("u", k)] = Fraction(facts.degree[k], facts.ports)
         for orbit in facts.sizes[k]:
             left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)

@@ -2,15 +2,15 @@
 
 Imports no method. A topology's links respect the ports of every GPU; the flow of every pair starts at
 its source with share 1, is conserved hop by hop and ends at its destination; the time of a step is alpha + hop delay *
-longest route + bytes * (largest share sum per link) / port bandwidth; what a change of the link counts between two
-steps costs is counted in :mod:`synth_models.harvest.check.changes`, the first topology is free.
+longest route + bytes * (largest sum of shares times volumes per link) / port bandwidth; what a change of the link
+counts between two steps costs is counted in :mod:`synth_models.harvest.check.changes`, the first topology is free.
 
 Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
 source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
 the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until
 all of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what
 the time is computed from (from 1e-14 on): no schedule gains by what it loses. Sums are exact
-(:mod:`synth_models.harvest.check.exact_shares`).
+(:mod:`synth_models.harvest.check.exact_shares`); a share times a volume is rounded once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class StepTimes:
     """Seconds of every step, shape (steps,), split by cause, with what they follow from.
 
     ``reconfiguration[i]`` is what precedes step i and is not hidden. ``hops`` is the longest route, ``unit_load`` the
-    largest number of pairs' shares on one link, ``theta`` = largest degree of the pattern / (ports * unit_load).
+    largest sum of pairs' shares times volumes on one link, ``theta`` = largest row or column sum of the step's matrix
+    of volumes / (ports * unit_load).
     """
 
     alpha: FloatArray
@@ -102,9 +103,10 @@ def step_times(instance: HarvestInstance, schedule: Schedule) -> StepTimes:
         hops[step] = schedule.hop[rows].max() + 1
         pairs = instance.pairs[step]
         wrong = float(_violations(instance.gpus, pairs, _flow(schedule, step))[0].max())
-        load[step] = _largest_load(instance.gpus, schedule, step) / (1 - wrong if wrong > ROUNDING else 1)
-        degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
-        theta[step] = degree / (instance.ports * load[step])
+        load[step] = _largest_load(instance, schedule, step) / (1 - wrong if wrong > ROUNDING else 1)
+        volume = instance.demands[step][:, 2]
+        largest = max(float(np.bincount(pairs[:, side], volume).max()) for side in (0, 1))
+        theta[step] = largest / (instance.ports * load[step])
     return StepTimes(
         np.full(steps, instance.alpha),
         (instance.hop_delay * hops).astype(np.float64),
@@ -239,11 +241,14 @@ def _violations(gpus: int, pairs: IntArray, flow: Flow) -> tuple[FloatArray, Flo
     return wrong, sent, places, lost
 
 
-def _largest_load(gpus: int, schedule: Schedule, step: int) -> float:
-    """Largest sum of shares per parallel link."""
+def _largest_load(instance: HarvestInstance, schedule: Schedule, step: int) -> float:
+    """Largest sum of shares times volumes per parallel link."""
     rows, links = _rows(schedule, step), schedule.topologies[schedule.topology_of_step[step]]
+    volume, gpus = instance.demands[step][:, 2], instance.gpus
+    unit = 1 << int(volume.max() - 1).bit_length()  # a power of two, so that volumes of it are exact and at most 1
     keys = links[:, 0] * gpus + links[:, 1]
     order = np.argsort(keys)
     at = np.searchsorted(keys[order], schedule.src[rows] * gpus + schedule.dst[rows])
-    loads = value(sums(parts_of(schedule.share[rows]), at, len(keys)))
-    return float((loads / links[order, 2]).max())
+    amount = schedule.share[rows] * (volume / unit)[schedule.pair[rows]]
+    loads = value(sums(parts_of(amount), at, len(keys)))
+    return float((loads / links[order, 2]).max()) * unit

@@ -36,7 +36,7 @@ def kept_topologies(instance: HarvestInstance) -> list[Topology]:
     gpus, ports = instance.gpus, instance.ports
     found: list[Topology] = []
     for word, parallel in (("", True), ("single ", False)):
-        joined = [_joined(pairs, gpus, ports, parallel) for pairs in instance.pairs]
+        joined = [_joined(pairs, gpus, ports, parallel) for pairs in instance.demands]
         last = len(joined) - 1
         links = beside(joined[last], (), gpus, ports)
         for i in range(last, -1, -1):
@@ -54,7 +54,7 @@ def jumping_rings(instance: HarvestInstance) -> list[Topology]:
     circuits make this of the ring, or of the same for another s. r is 1 or a step's shift, q > 1, ``q r`` divides s and
     the number of GPUs."""
     gpus, found = instance.gpus, list[Topology]()
-    shifts = sorted({int(d) for pairs in instance.pairs for d in np.unique((pairs[:, 1] - pairs[:, 0]) % gpus)})
+    shifts = sorted({int(d) for pairs in instance.demands for d in np.unique((pairs[:, 1] - pairs[:, 0]) % gpus)})
     if len(shifts) > len(instance.steps) or len(shifts) > MOST_SHIFTS:
         return found  # not shifts, or too many of them
     everyone = np.arange(gpus, dtype=np.int64)

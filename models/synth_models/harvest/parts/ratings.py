@@ -32,10 +32,10 @@ class Ratings:
     ) -> None:
         self.instance, self.options = instance, options
         self.topologies = tried_topologies(instance) if topologies is None else topologies
-        patterns = {pairs.tobytes(): pairs for pairs in instance.pairs}
+        patterns = {pairs.tobytes(): pairs for pairs in instance.demands}
         numbers = {key: number for number, key in enumerate(patterns)}
         self.patterns = list(patterns.values())
-        self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.pairs])
+        self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.demands])
         quick = [[quick_profile(pairs, t.links, instance.gpus) for t in self.topologies] for pairs in self.patterns]
         self.profiles = [[found for found, _ in row] for row in quick]
         self.settled = np.array([[exact for _, exact in row] for row in quick])

@@ -106,12 +106,13 @@ def shape_of(instance: HarvestInstance) -> Shape:
     stages = instance.gpus.bit_length() - 1
     if instance.gpus != 1 << stages:
         raise UnsupportedError("recursive doubling needs a power of two of GPUs")
-    shifts = [pattern_shift(pairs, instance.gpus) for pairs in instance.pairs]
+    shifts = [pattern_shift(pairs, instance.gpus) for pairs in instance.demands]
     up = [1 << e for e in range(stages)]
     known = {WHOLE: up + up[::-1], REDUCE_SCATTER: up, ALLGATHER: up[::-1]}
     for half, expected in known.items():
         if shifts == expected:
-            message = instance.bytes_per_pair * 2.0 * np.array(expected)
+            size = instance.bytes_per_pair * [int(rows[0, 2]) for rows in instance.demands]
+            message = size * 2.0 * np.array(expected)
             if np.ptp(message) <= RELATIVE * message[0]:
                 return Shape(stages, half, float(message[0]))
             raise UnsupportedError("the steps' bytes are not message / 2^i as in recursive doubling")

@@ -36,6 +36,13 @@ def _paid(instance: HarvestInstance, changes: Changes, step: int) -> str:
     return words + (f", {shown(hidden, SECONDS)} more hidden" if hidden > 0 else "")
 
 
+def _sizes(instance: HarvestInstance, step: int) -> str:
+    """The bytes of a step's pairs: of each, or from the least to the most."""
+    sizes = instance.bytes_per_pair[step] * instance.demands[step][:, 2]
+    least, most = shown(float(sizes.min()), BYTES), shown(float(sizes.max()), BYTES)
+    return f"{most} each" if sizes.min() == sizes.max() else f"{least} to {most}"
+
+
 def describe(instance: HarvestInstance, schedule: Schedule) -> str:
     """Per step: its time and what it is made of, longest route, theta, and the topology where it changes."""
     times = step_times(instance, schedule)
@@ -49,7 +56,7 @@ def describe(instance: HarvestInstance, schedule: Schedule) -> str:
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
         hops = "1 hop" if times.hops[i] == 1 else f"{times.hops[i]} hops"
         lines.append(
-            f"  step {i}: {len(instance.pairs[i])} pairs, {shown(instance.bytes_per_pair[i], BYTES)} each: "
+            f"  step {i}: {len(instance.pairs[i])} pairs, {_sizes(instance, i)}: "
             f"{shown(total, SECONDS)} = {shown(times.alpha[i], SECONDS)} alpha + {shown(times.delta[i], SECONDS)} "
             f"for {hops} + {shown(times.bandwidth[i], SECONDS)} for the bytes; theta {times.theta[i]:.4g}"
         )

@@ -25,7 +25,9 @@ def frames(instance: HarvestInstance, schedule: Schedule) -> Frames | None:
     if len(keys) > MAX_MOVES:
         return None
     when, ends = np.divmod(keys, gpus * gpus)
-    sizes = np.bincount(at, schedule.share * instance.bytes_per_pair[step], len(keys))
+    offset = np.cumsum([0, *(len(rows) for rows in instance.demands[:-1])])
+    volume = np.concatenate(instance.demands)[schedule.pair + offset[step], 2]
+    sizes = np.bincount(at, schedule.share * volume * instance.bytes_per_pair[step], len(keys))
     texts = [f"{size:.10g} bytes" for size in sizes]
     items = list(dict.fromkeys(texts))
     number = {text: index for index, text in enumerate(items)}

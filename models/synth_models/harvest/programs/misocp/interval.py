@@ -53,13 +53,14 @@ class IntervalProgram:
         self.cone = wanted == "cone" or (wanted == "auto" and options.solver == "scip")
         self.one_port = instance.ports == 1 and self.strengthening
         self.programs, self.build_s, self.solve_s = 0, 0.0, 0.0
-        self._profiles: dict[tuple[Any, bytes], Profile] = {}
+        self._profiles: dict[tuple[Any, Any, bytes], Profile] = {}
 
     def profile(self, block: Block, links: IntArray) -> Profile:
-        """The block's profile on a topology, computed once."""
-        key = (block.pairs, links.tobytes())
+        """The block's profile on a topology, in loads of a pair of largest volume, computed once."""
+        key = (block.pairs, block.volumes, links.tobytes())
         if key not in self._profiles:
-            self._profiles[key] = profile(np.array(block.pairs), links, self.instance.gpus)
+            hops, load = profile(block.rows, links, self.instance.gpus)
+            self._profiles[key] = Profile(hops, load / block.largest)
         return self._profiles[key]
 
     def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[tuple[float, int, float]]:

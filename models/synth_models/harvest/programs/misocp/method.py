@@ -23,9 +23,10 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds.sequences import single_steps
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays, least_paid
+from synth_models.harvest.parts.demands import fewest_hops
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.shortest_path import shortest_schedule
-from synth_models.harvest.parts.topologies import Topology, candidates, fewest_hops
+from synth_models.harvest.parts.topologies import Topology, candidates
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -160,7 +161,7 @@ def _trivial_bound(instance: HarvestInstance, blocks: Sequence[Block]) -> float:
     """The fewest hops and all ports for every step."""
     total = 0.0
     for block in blocks:
-        hops = fewest_hops(np.array(block.pairs), instance.ports)
+        hops = fewest_hops(block.rows, instance.ports)
         seconds = block.seconds * block.degree / instance.ports
         total += block.count * (instance.alpha + instance.hop_delay * hops + seconds)
     return total
