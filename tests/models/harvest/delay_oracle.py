@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from models.harvest.brute_force import least_load
+from models.harvest.brute_force import Demand, demand_of, least_load
 
 Matrix = tuple[tuple[int, ...], ...]
 FloatArray = npt.NDArray[np.float64]
@@ -84,24 +84,24 @@ def change_seconds(raw: Mapping[str, Any], before: Matrix, after: Matrix) -> flo
 def step_seconds(raw: Mapping[str, Any], step: Mapping[str, Any], links: Matrix) -> float:
     """A step on a topology, the best hop limit; infinite where a pair has no route."""
     delta = raw["delta"] if raw.get("latency", "on") == "on" else 0.0
-    pairs, size = tuple(sorted(map(tuple, step["pairs"]))), step["bytes"] / raw["port_bandwidth"]
+    demand, size = demand_of(step), step["bytes"] / raw["port_bandwidth"]
     best = float("inf")
     for limit in range(1, raw["gpus"]):
-        load = _forced_load(links, pairs, limit) if raw["ports"] == 1 else least_load(links, pairs, limit)
+        load = _forced_load(links, demand, limit) if raw["ports"] == 1 else least_load(links, demand, limit)
         if load < float("inf"):
             best = min(best, raw["alpha"] + delta * limit + size * load)
     return float(best)
 
 
-def _forced_load(links: Matrix, pairs: tuple[tuple[int, int], ...], limit: int) -> float:
-    """Most pairs on one link where every GPU has at most one link out; infinite where one needs more hops."""
+def _forced_load(links: Matrix, demand: Demand, limit: int) -> float:
+    """Most volume on one link where every GPU has at most one link out; infinite where a pair needs more hops."""
     load = [0] * len(links)
-    for source, target in pairs:
+    for source, target, volume in demand:
         place = source
         for _ in range(limit):
             if place == target:
                 break
-            load[place] += 1
+            load[place] += volume
             if 1 not in links[place]:
                 return float("inf")
             place = links[place].index(1)
@@ -140,6 +140,8 @@ def random_instance(number: int, gpus: int) -> dict[str, Any]:
         count = int(random.integers(1, gpus + 1))
         pairs = [list(every[i]) for i in random.permutation(len(every))[:count]]
         step = {"bytes": 0.0 if random.random() < 0.08 else float(random.uniform(1e4, 1e7)), "pairs": pairs}
+        if random.random() < 0.3:
+            step["volumes"] = random.integers(1, 4, count).tolist()
         if random.random() < 0.4:
             step["overlap"] = float(random.choice([0.0, 1e-6, 5e-6, 1e-4]))
         steps.append(step)

@@ -210,7 +210,7 @@ def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     workloads = {one.name: one for one in published.FIGURE_5}
     for name, size, delay in SPOTS:
         instance = workloads[name].instance(size, delay)
-        spot = instance.model_copy(update={"name": f"{name}-{_bytes(size)}-{delay * 1e9:.0f}ns"})
+        spot = instance.model_copy(update={"name": f"{name}-{bytes_in_words(size)}-{delay * 1e9:.0f}ns"})
         methods = ["static_ring", "bvn", "candidates"] + (
             ["recursive_doubling_closed_form"] if "recursive" in name else []
         )
@@ -227,7 +227,8 @@ def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     page.table("Points of the heatmaps as checked records", pd.DataFrame(rows, columns=columns))
 
 
-def _bytes(size: float) -> str:
+def bytes_in_words(size: float) -> str:
+    """``4MiB``, ``512B``."""
     for unit, word in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size >= unit:
             return f"{size / unit:g}{word}"
@@ -239,7 +240,7 @@ def _overview(page: Reproduction, grids: dict[str, Grid]) -> None:
     for name, found in grids.items():
         at = np.unravel_index(int(found.over_both.argmax()), found.over_both.shape)
         where = (
-            f"{_bytes(float(found.sizes[at[0]]))}, {found.delays[at[1]] * 1e6:.3g} us"
+            f"{bytes_in_words(float(found.sizes[at[0]]))}, {found.delays[at[1]] * 1e6:.3g} us"
             if found.over_both.max() > GAIN
             else "–"
         )
