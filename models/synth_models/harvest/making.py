@@ -50,7 +50,7 @@ class HarvestKeys(Keys):
         description="seconds more by ports changed, rows PORTS:SECONDS (at most that many of the 2 * gpus * ports "
         "inputs and outputs), the last one for all: 32:1e-6,128:1e-5",
     )
-    overlap: Listed | None = Field(
+    overlap: NotNegative | Listed | None = Field(
         None,
         description="seconds of the reconfiguration before a step hidden behind computation: one number for all steps, "
         "or one a step",
@@ -90,7 +90,7 @@ def make(keys: HarvestKeys) -> HarvestInstance:
     if keys.delay_by_ports is not None:
         raw["delay_by_ports"] = _table(keys.delay_by_ports)
     if keys.overlap is not None:
-        steps = _overlapped(steps, _numbers(keys.overlap))
+        steps = _overlapped(steps, _numbers(str(keys.overlap)))
     return keys.instance("harvest", HarvestInstance, name, **raw, steps=steps)
 
 
@@ -102,7 +102,7 @@ def _delay_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault("delay_by_ports", "must be rows like 32:1e-6,128:1e-5", values["delay_by_ports"], True)
     if "overlap" in values:
         try:
-            _numbers(values["overlap"])
+            _numbers(str(values["overlap"]))
         except ValueError:
             yield Fault("overlap", "must be a number, or numbers with commas", values["overlap"], True)
 

@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from itertools import product
+from itertools import combinations, permutations, product
+from math import perm
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from models.harvest.brute_force import least_load
+from models.harvest.brute_force import Demand, demand_of, least_load
 
 Matrix = tuple[tuple[int, ...], ...]
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 @cache
@@ -82,24 +84,24 @@ def change_seconds(raw: Mapping[str, Any], before: Matrix, after: Matrix) -> flo
 def step_seconds(raw: Mapping[str, Any], step: Mapping[str, Any], links: Matrix) -> float:
     """A step on a topology, the best hop limit; infinite where a pair has no route."""
     delta = raw["delta"] if raw.get("latency", "on") == "on" else 0.0
-    pairs, size = tuple(sorted(map(tuple, step["pairs"]))), step["bytes"] / raw["port_bandwidth"]
+    demand, size = demand_of(step), step["bytes"] / raw["port_bandwidth"]
     best = float("inf")
     for limit in range(1, raw["gpus"]):
-        load = _forced_load(links, pairs, limit) if raw["ports"] == 1 else least_load(links, pairs, limit)
+        load = _forced_load(links, demand, limit) if raw["ports"] == 1 else least_load(links, demand, limit)
         if load < float("inf"):
             best = min(best, raw["alpha"] + delta * limit + size * load)
     return float(best)
 
 
-def _forced_load(links: Matrix, pairs: tuple[tuple[int, int], ...], limit: int) -> float:
-    """Most pairs on one link where every GPU has at most one link out; infinite where one needs more hops."""
+def _forced_load(links: Matrix, demand: Demand, limit: int) -> float:
+    """Most volume on one link where every GPU has at most one link out; infinite where a pair needs more hops."""
     load = [0] * len(links)
-    for source, target in pairs:
+    for source, target, volume in demand:
         place = source
         for _ in range(limit):
             if place == target:
                 break
-            load[place] += 1
+            load[place] += volume
             if 1 not in links[place]:
                 return float("inf")
             place = links[place].index(1)
@@ -138,6 +140,8 @@ def random_instance(number: int, gpus: int) -> dict[str, Any]:
         count = int(random.integers(1, gpus + 1))
         pairs = [list(every[i]) for i in random.permutation(len(every))[:count]]
         step = {"bytes": 0.0 if random.random() < 0.08 else float(random.uniform(1e4, 1e7)), "pairs": pairs}
+        if random.random() < 0.3:
+            step["volumes"] = random.integers(1, 4, count).tolist()
         if random.random() < 0.4:
             step["overlap"] = float(random.choice([0.0, 1e-6, 5e-6, 1e-4]))
         steps.append(step)
@@ -162,3 +166,60 @@ def random_instance(number: int, gpus: int) -> dict[str, Any]:
         times = np.sort(random.choice([0.0, 1e-6, 1e-5, 3e-5, 1e-4], len(rows)))
         raw["delay_by_ports"] = [[rows[i], float(times[i])] for i in range(len(rows))]
     return raw
+
+
+def one_port_optimum(
+    gpus: int, shifts: tuple[int, ...], message: float, bandwidth: float, alpha: float, delta: float, per_circuit: float
+) -> float:
+    """Least time of steps ``u -> u + shift`` of message / (2 * shift) bytes on one port over all sequences of
+    permutations, with a delay per circuit alone. Every GPU sends and receives, so no other topology serves a step.
+
+    A change takes its links away one by one, for nothing, and sets the new ones up one by one, for ``per_circuit``
+    each: two sweeps over the partial permutations, ordered by their number of links, find the cheapest change to
+    every permutation at once. A partial permutation is a number with a digit a GPU: 1 + where it sends, 0 for nowhere.
+    """
+    digit = (gpus + 1) ** np.arange(gpus)
+    levels = []
+    for size in range(gpus + 1):
+        to = np.array(list(permutations(range(1, gpus + 1), size)), dtype=np.int64).reshape(perm(gpus, size), size)
+        codes = [(to * digit[list(rows)]).sum(axis=1) for rows in combinations(range(gpus), size)]
+        levels.append(np.sort(np.concatenate(codes)))
+    fewer = []  # of every level: (a partial permutation, the same without one of its links)
+    for size in range(1, gpus + 1):
+        whole, part = [], []
+        for gpu in range(gpus):
+            sends = levels[size] // digit[gpu] % (gpus + 1)
+            whole.append(np.flatnonzero(sends))
+            part.append(np.searchsorted(levels[size - 1], (levels[size] - sends * digit[gpu])[whole[-1]]))
+        fewer.append((np.concatenate(whole), np.concatenate(part)))
+
+    successor = np.stack([levels[gpus] // digit[gpu] % (gpus + 1) - 1 for gpu in range(gpus)], axis=1)
+    total = np.zeros(len(successor))
+    for number, shift in enumerate(shifts):
+        if number:
+            value = [np.full(len(codes), np.inf) for codes in levels[:-1]] + [total]
+            for size in range(gpus, 0, -1):
+                whole, part = fewer[size - 1]
+                np.minimum.at(value[size - 1], part, value[size][whole])
+            for size in range(1, gpus + 1):
+                whole, part = fewer[size - 1]
+                np.minimum.at(value[size], whole, value[size - 1][part] + per_circuit)
+            total = value[gpus]
+        total = total + _shift_seconds(successor, shift, message / (2 * shift) / bandwidth, alpha, delta)
+    return float(total.min())
+
+
+def _shift_seconds(successor: IntArray, shift: int, size: float, alpha: float, delta: float) -> FloatArray:
+    count, gpus = successor.shape
+    everyone = np.arange(count)
+    load, longest, missed = np.zeros(successor.shape), np.zeros(count), np.zeros(count, dtype=bool)
+    for source in range(gpus):
+        at, target, length = np.full(count, source), (source + shift) % gpus, np.zeros(count)
+        for _ in range(gpus):
+            going = at != target
+            load[everyone[going], at[going]] += 1
+            length += going
+            at = np.where(going, successor[everyone, at], at)
+        missed |= at != target
+        longest = np.maximum(longest, length)
+    return np.where(missed, np.inf, alpha + delta * longest + size * load.max(axis=1))

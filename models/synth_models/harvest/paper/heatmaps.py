@@ -103,7 +103,7 @@ def grid(rated: Rates, sizes: FloatArray, delays: FloatArray, static: Sequence[i
     steps = np.arange(len(weight))
     for row, size in enumerate(sizes):
         seconds = size * weight / instance.port_bandwidth
-        cost = _costs(rated.hops, rated.load, rated.pattern, seconds, instance.alpha, instance.hop_delay)
+        cost = step_costs(rated.hops, rated.load, rated.pattern, seconds, instance.alpha, instance.hop_delay)
         held_still[row] = cost[:, list(static)].sum(axis=0).min()
         bvn[row] = cost[steps, rated.own].sum() + reconfigurations * delays if rated.own.min() >= 0 else np.inf
         _schedules(cost, delays, times[row], changes[row])
@@ -124,7 +124,7 @@ def ticks(low: float, high: float, count: int) -> FloatArray:
 
 
 @jit
-def _costs(
+def step_costs(
     hops: IntArray, load: FloatArray, pattern: IntArray, seconds: FloatArray, alpha: float, delta: float
 ) -> FloatArray:
     """Seconds of every step on every topology, (steps, topologies): the best hop limit of each profile."""

@@ -245,7 +245,9 @@ def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     workloads = {one.name: one for one in (*published.FIGURE_5, *published.FIGURE_8)}
     for name, size, delay in (*SPOTS, *TORUS_SPOTS):
         one = workloads[name]
-        spot = one.instance(size, delay).model_copy(update={"name": f"{name}-{_bytes(size)}-{delay * 1e9:.0f}ns"})
+        spot = one.instance(size, delay).model_copy(
+            update={"name": f"{name}-{bytes_in_words(size)}-{delay * 1e9:.0f}ns"}
+        )
         static = f"static_{one.static[0]}"
         methods = [static, "bvn", "candidates"] + (["recursive_doubling_closed_form"] if "recursive" in name else [])
         fixed = published.static_indices(rated[name], one.static)
@@ -262,7 +264,8 @@ def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     page.table("Points of the heatmaps as checked records", pd.DataFrame(rows, columns=columns))
 
 
-def _bytes(size: float) -> str:
+def bytes_in_words(size: float) -> str:
+    """``4MiB``, ``512B``."""
     for unit, word in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size >= unit:
             return f"{size / unit:g}{word}"
@@ -274,7 +277,7 @@ def _overview(page: Reproduction, grids: dict[str, Grid]) -> None:
     for name, found in grids.items():
         at = np.unravel_index(int(found.over_both.argmax()), found.over_both.shape)
         where = (
-            f"{_bytes(float(found.sizes[at[0]]))}, {found.delays[at[1]] * 1e6:.3g} us"
+            f"{bytes_in_words(float(found.sizes[at[0]]))}, {found.delays[at[1]] * 1e6:.3g} us"
             if found.over_both.max() > GAIN
             else "–"
         )
@@ -308,8 +311,9 @@ _REMARKS = (
     alpha + hops * delta) / (steps * (alpha + delta)), so a smaller effective alpha would explain all three.""",
     """Figure 8: with mirrored multi-port Swing every step whose distance is 1 has the torus itself as its pattern. On
     4x4x4 that is every step: static, BvN and the best schedule coincide. On 8x8 only the third distance differs, so the
-    best schedule found is either static or BvN. A torus of unequal sides repeats pairs within a step once the shorter
-    side is used up; the instance format has no such steps, so 4x16 is left out.""",
+    best schedule found is either static or BvN. On unequal sides the collectives, which take the dimensions in turn and
+    leave out what is used up, all end in the longest one: pairs stand several times in a step and their volumes add up,
+    on a side of 2 from the first step on. There changing the topology for some of the steps beats both.""",
     """Figure 10: the static side routes all pairs at once (a concurrent flow, one start-up time, the diameter as its
     longest route, which is in its favour); the direct algorithm pays 63 start-up times, so it loses at small sizes.""",
     """Flows on Kautz networks and shifted tori are those that `candidates` finds: hop limits up to four above the

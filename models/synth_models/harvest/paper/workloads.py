@@ -43,10 +43,10 @@ class Workload:
     static: tuple[str, ...]
     candidates: tuple[str, ...]
 
-    def instance(self, message: float = MIB, delay: float = 1e-5) -> HarvestInstance:
+    def instance(self, message: float = MIB, delay: float = 1e-5, gpus: int = GPUS) -> HarvestInstance:
         """The workload as an instance for one message size (bytes) and one reconfiguration delay (s)."""
         fixed = {
-            "gpus": GPUS,
+            "gpus": gpus,
             "ports": self.ports,
             "port_bandwidth": BANDWIDTH,
             "alpha": ALPHA,

@@ -67,7 +67,7 @@ def jumping_rings(instance: HarvestInstance) -> list[Topology]:
                     continue
                 jumps = (everyone // base) % q == 0
                 to = (everyone + np.where(jumps, shift - (q - 1) * base, base)) % gpus
-                name = f"ring {base}, every {q}th link jumps to {shift}"
+                name = f"ring {base}, one link in {q} jumps, to {shift}"
                 found.append(Topology(name, count_links(gpus, everyone, to, instance.ports)))
     return found
 
