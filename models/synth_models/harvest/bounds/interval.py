@@ -24,7 +24,7 @@ from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.demands import fewest_hops, pattern_degree, volumes
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
 ROUNDS = 80
@@ -54,6 +54,7 @@ class Patterns:
             self.sizes.append(dict(sorted(size.items())))
         at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
         self.roots = np.unique(at, return_index=True)[1].tolist()
+        self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
         self.places = make.moore_places(self.ports, self.gpus)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
 
@@ -66,6 +67,11 @@ class Patterns:
             size = Fraction(float(self.instance.bytes_per_pair[step])) / Fraction(self.instance.port_bandwidth)
             count[k], seconds[k] = count.get(k, 0) + 1, seconds.get(k, Fraction(0)) + size
         return count, seconds
+
+    def alike(self, pattern: int, first: int, last: int) -> bool:
+        """Whether all of the steps first..last with this pattern have the same bytes."""
+        steps = [step for step in range(first, last + 1) if self.of_step[step] == pattern]
+        return len({float(self.instance.bytes_per_pair[step]) for step in steps}) == 1
 
     def degree(self, pattern: int) -> int:
         return pattern_degree(self.pairs[pattern])
@@ -113,6 +119,9 @@ class Relaxation:
         for k in self.patterns:
             self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
             self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
+            load, least = shared.direct[k], Fraction(shared.degree(k), shared.ports)
+            if load is not None and load > least and delay > 0 and shared.alike(k, first, last):
+                self.rows.append(make.direct(k, load, least))
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
         self.src, self.dst = pairs[:, 0], pairs[:, 1]
         self.arc_orbit = [shared.orbit[key] for key in (self.src * shared.gpus + self.dst).tolist()]

@@ -18,6 +18,11 @@ with it (n GPUs, d ports, ``|o|`` the volume of all pairs of o in k). Rows, all 
   rates ``rho[k]``: ``sum D[k]*rho[k]^2*u[k] >= 2*sum D[k]*rho[k] - d*(sum of r and c)``. Rates are stated for the
   pattern's largest volume V[k]: ``rho[k]*V[k]``, in units of ``1/RATE_SCALE``.
 
+* **direct**: with one hop a step's pairs have links of their own, so its load is at least U[k], the least volume a link
+  with which whole links fit into the ports; with two hops or more at least ``d0 = degree of k / d``. Both satisfy
+  ``(U[k] - d0)*L[k] + u[k] >= 2*U[k] - d0``. For patterns whose steps all have the same bytes, as these may take one
+  and the same routes.
+
 Beside them stand the lower bounds ``a >= 1``, ``u[k] >= degree of k / d`` (the largest volume at one GPU) and, for
 L[k], the fewest hops h within which every GPU of k reaches its partners: no more than d + d^2 + … + d^h.
 """
@@ -68,6 +73,12 @@ def tree(uses: dict[int, int], right: int, inwards: bool, nodes: list[int], pare
     """``uses``: how many root paths go through pairs of each orbit; ``parents`` index ``nodes``, the root first."""
     words = {"row": "tree", "inwards": inwards, "nodes": nodes, "parents": parents}
     return Row({("a", orbit): count for orbit, count in uses.items()}, right, words)
+
+
+def direct(pattern: int, load: Fraction, least: Fraction) -> Row:
+    """``load``: least volume a link with one hop; ``least``: that of any routes."""
+    coefficient: dict[tuple[str, int], int | Fraction] = {("L", pattern): load - least, ("u", pattern): 1}
+    return Row(coefficient, 2 * load - least, {"row": "direct", "pattern": pattern})
 
 
 def cycle(uses: dict[int, int], right: int, nodes: list[int]) -> Row:

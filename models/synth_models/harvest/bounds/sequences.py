@@ -8,7 +8,8 @@ where the least delay before a step is the reconfiguration delay less the step's
 changes: of one circuit and two ports, :func:`synth_models.harvest.parts.delays.least_change`) and
 LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
 (:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * volume at one GPU / (ports *
-port_bandwidth); where a GPU has more partners than ports the fewest hops that reach them, and the relaxation too). An
+port_bandwidth), or what whole links leave of that, or a hop more; where a GPU has more partners than ports the fewest
+hops that reach them, and the relaxation too). An
 interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
 parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
@@ -29,7 +30,8 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
-from synth_models.harvest.parts.demands import fewest_hops, most_partners, pattern_degree
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, pattern_degree
+from synth_models.harvest.solution import IntArray
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -87,17 +89,23 @@ def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rate
     return Relaxation(Patterns(instance), first, last).solve(lambda: False, RATES if use_rates else TREES)
 
 
+def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fraction:
+    """Hops and bytes of a step alone (``seconds`` a volume on one port): the fewest hops to all partners of a GPU, and
+    the ports of the busiest one; where that is one hop, the ports as whole links share them, or a hop more."""
+    delay, hops = Fraction(instance.hop_delay), fewest_hops(pairs, instance.ports)
+    shared = seconds * pattern_degree(pairs) / instance.ports
+    load = direct_load(pairs, instance.ports)
+    return delay * hops + shared if load is None else min(delay + seconds * load, delay * 2 + shared)
+
+
 class _Ladder:
     """Bounds of all intervals in whole units: ``lower[a, b]`` for steps a..b (both included)."""
 
     def __init__(self, instance: HarvestInstance) -> None:
         self.steps = len(instance.steps)
         self.crowded = [most_partners(pairs) > instance.ports for pairs in instance.demands]
-        bandwidth = Fraction(instance.port_bandwidth) * instance.ports
         single = [
-            Fraction(instance.alpha)
-            + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
-            + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
+            Fraction(instance.alpha) + _least(instance, pairs, Fraction(float(m)) / Fraction(instance.port_bandwidth))
             for m, pairs in zip(instance.bytes_per_pair, instance.demands, strict=True)
         ]
         paid = least_paid(instance)

@@ -8,7 +8,7 @@ what the certificate names (a tree, a closed walk, prices), in whole numbers, ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,7 @@ RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
 LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
-KINDS = ("longest", "volume", "tree", "cycle", "rate")
+KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct")
 
 
 class Facts:
@@ -37,6 +37,7 @@ class Facts:
         numbers: dict[frozenset[tuple[int, int, int]], int] = {}
         sets = [frozenset((u, v, volume) for u, v, volume in rows.tolist()) for rows in instance.demands]
         self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
+        self.bytes_of_step = instance.bytes_per_pair.tolist()
         self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
@@ -107,15 +108,15 @@ class RowReader:
     """Rows of one interval: the terms (variables and coefficients) and the right side of ``terms >= right side``."""
 
     def __init__(self, facts: Facts, first: int, last: int) -> None:
-        self.facts = facts
+        self.facts, self.steps = facts, range(first, last + 1)
         self.patterns = set(facts.of_step[first : last + 1])
         self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
         self.places = _places(facts.ports, facts.gpus)
 
     def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         kind = untrusted.choice(entry, "row", *KINDS)
-        read = dict(zip(KINDS, (self._longest, self._volume, self._tree, self._cycle, self._rate), strict=True))
-        return read[kind](entry)
+        readers = (self._longest, self._volume, self._tree, self._cycle, self._rate, self._direct)
+        return dict(zip(KINDS, readers, strict=True))[kind](entry)
 
     def _pattern(self, number: int) -> int:
         if number not in self.patterns:
@@ -173,6 +174,16 @@ class RowReader:
         terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in of_one.items()}
         return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in of_one.items()) - RATE_SCALE**2 * budget
 
+    def _direct(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
+        pattern, facts = self._pattern(untrusted.whole(entry, "pattern")), self.facts
+        if len({facts.bytes_of_step[step] for step in self.steps if facts.of_step[step] == pattern}) > 1:
+            raise ValueError(f"steps of pattern {pattern} differ in bytes and may differ in routes")
+        if facts.partners[pattern] > facts.ports:
+            raise ValueError(f"pattern {pattern} has more partners than ports")
+        load = whole_links_load([(u, v, w) for (u, v), w in facts.patterns[pattern].items()], facts.ports)
+        least = Fraction(facts.degree[pattern], facts.ports)
+        return {("L", pattern): load - least, ("u", pattern): 1}, 2 * load - least
+
     def _arc(self, pair: tuple[int, int]) -> int:
         if pair not in self.pairs:
             raise ValueError(f"{pair[0]} to {pair[1]} is no pair of the interval")
@@ -190,6 +201,27 @@ class RowReader:
             reached |= new
             stack.extend(new)
         return len(reached)
+
+
+def whole_links_load(rows: Sequence[Sequence[int]], ports: int) -> Fraction:
+    """The least volume a link with which links from every source to its destinations, and into every destination, are
+    no more than the ports: of all quotients volume / links the smallest that leaves enough of them, for every GPU."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for u, v, volume in rows:
+        groups.setdefault((0, u), []).append(volume)
+        groups.setdefault((1, v), []).append(volume)
+    worst = Fraction(0)
+    for sent in {tuple(sorted(group)) for group in groups.values()}:
+        loads = sorted({Fraction(volume, links) for volume in set(sent) for links in range(1, ports + 1)})
+        low, high = 0, len(loads) - 1  # the largest leaves one link for each, which fits
+        while low < high:
+            middle = (low + high) // 2
+            if sum(-(-volume // loads[middle]) for volume in sent) <= ports:
+                high = middle
+            else:
+                low = middle + 1
+        worst = max(worst, loads[high])
+    return worst
 
 
 def _sums(amounts: Iterable[tuple[int, int]]) -> Counter[int]:

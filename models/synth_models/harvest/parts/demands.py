@@ -5,6 +5,8 @@ Rows without a third column are pairs of volume 1. A step of m bytes moves m tim
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -36,6 +38,28 @@ def most_partners(pairs: IntArray) -> int:
 def pattern_degree(pairs: IntArray) -> int:
     """Largest volume that leaves or enters one GPU: the largest row or column sum of the matrix."""
     return max(int(np.bincount(pairs[:, side], volumes(pairs)).max()) for side in (0, 1))
+
+
+def direct_load(pairs: IntArray, ports: int) -> Fraction | None:
+    """The least volume a link with which whole links from every pair's source to its destination fit into the ports;
+    None where a GPU has more partners than ports. Where pairs have one hop only, no topology has a smaller load."""
+    if most_partners(pairs) > ports:
+        return None
+    volume, groups = volumes(pairs), set[tuple[int, ...]]()
+    for side in (0, 1):
+        order = np.lexsort((volume, pairs[:, side]))
+        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
+        groups.update(tuple(group.tolist()) for group in np.split(volume[order], starts))
+    return max(_shared_load(group, ports) for group in groups)
+
+
+def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
+    """The least largest volume a link at one GPU: link after link goes to the pair that has most a link."""
+    count = [1] * len(sent)
+    for _ in range(ports - len(sent)):
+        heaviest = max(range(len(sent)), key=lambda i: Fraction(sent[i], count[i]))
+        count[heaviest] += 1
+    return max(Fraction(volume, links) for volume, links in zip(sent, count, strict=True))
 
 
 def fewest_hops(pairs: IntArray, ports: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.shared_topologies import shared_topologies
 from synth_models.harvest.parts.topologies import Topology, candidates, count_links, direct
 from synth_models.harvest.solution import IntArray
 
@@ -17,9 +18,10 @@ MOST_SHIFTS = 16  # different distances of the steps for which jumping rings are
 
 
 def tried_topologies(instance: HarvestInstance) -> list[Topology]:
-    """All that the methods over candidates try: :func:`candidates`, and :func:`kept_topologies` where delays depend on
-    what changes; each link count once."""
-    found = candidates(instance)
+    """All that the methods over candidates try: :func:`candidates`, those of
+    :mod:`synth_models.harvest.parts.shared_topologies` where volumes differ, and :func:`kept_topologies` where delays
+    depend on what changes; each link count once."""
+    found = candidates(instance) + shared_topologies(instance)
     if instance.delay_varies:
         found += kept_topologies(instance) + jumping_rings(instance)
     unique: dict[bytes, Topology] = {}

@@ -77,7 +77,7 @@ def test_speed_ups_are_at_least_one_and_consistent():
 
 def test_every_published_workload_has_what_it_names():
     names = [one.name for one in published_workloads.ALL]
-    assert len(set(names)) == len(names) == 14
+    assert len(set(names)) == len(names) == 18
     for workload in published_workloads.ALL:
         instance = workload.instance()
         keys = {one.key() for one in published_workloads.published_candidates(instance, workload.candidates)}

@@ -15,6 +15,7 @@ from synth_models.harvest.parts.demands import pattern_degree
 from synth_models.harvest.solution import IntArray
 
 RELABELLINGS_KEPT = 64
+SMALLEST_SHARE = 1e-7  # of the largest volume: programs take no smaller coefficients
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -38,8 +39,15 @@ class Block:
 
     @cached_property
     def share(self) -> dict[tuple[int, int], float]:
-        """Every pair's volume as a share of the largest."""
-        return {pair: volume / self.largest for pair, volume in zip(self.pairs, self._volumes, strict=True)}
+        """Every pair's volume as a share of the largest, those below SMALLEST_SHARE raised to it."""
+        shares = (max(volume / self.largest, SMALLEST_SHARE) for volume in self._volumes)
+        return dict(zip(self.pairs, shares, strict=True))
+
+    @property
+    def raised(self) -> float:
+        """How much shares were raised by in all. A topology's largest load with raised shares is at most 1 + ports *
+        this times what it is: the added volume loads no link by more than itself, at rates of at most ``ports``."""
+        return sum(max(SMALLEST_SHARE - volume / self.largest, 0.0) for volume in self._volumes)
 
     @cached_property
     def rows(self) -> IntArray:

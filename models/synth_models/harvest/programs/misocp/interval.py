@@ -112,10 +112,10 @@ class IntervalProgram:
             if result.termination in ("error", "unbounded"):
                 raise RuntimeError(result.message or "the solver failed")
             if result.termination == "infeasible":
-                answer.bound = max(answer.bound, cutoff * (1 - SAFETY))
+                answer.bound = max(answer.bound, cutoff * (1 - SAFETY) / _raised(model))
                 return answer
             if result.bound is not None:
-                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff))
+                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff / _raised(model)))
             links = _links(model) if result.has_point else None
             points = self.best_points(blocks, links) if links is not None else []
             own = float("inf")
@@ -212,7 +212,12 @@ class IntervalProgram:
 
 def _seconds(model: Any, value: float | None) -> float:
     total = float(model.fixed_cost + model.unit * (value or 0.0))
-    return total * (1 - SAFETY)
+    return total * (1 - SAFETY) / _raised(model)
+
+
+def _raised(model: Any) -> float:
+    """What times can be too large by, as a factor, because shares of the largest volume were raised; mostly 1."""
+    return 1 + float(model.ports * max(block.raised for block in model.blocks))
 
 
 def _links(model: Any) -> IntArray:

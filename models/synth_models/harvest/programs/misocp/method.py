@@ -24,9 +24,10 @@ from synth_models.harvest.bounds.sequences import single_steps
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays, least_paid
 from synth_models.harvest.parts.demands import fewest_hops
+from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.shortest_path import shortest_schedule
-from synth_models.harvest.parts.topologies import Topology, candidates
+from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -95,7 +96,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     delays = Delays(instance, ())
     program = IntervalProgram(instance, options)
     intervals = _intervals(instance)
-    state = State(instance, program, intervals, candidates(instance))
+    state = State(instance, program, intervals, tried_topologies(instance))
     for one in intervals:
         state.lower.setdefault(one.blocks, _trivial_bound(instance, one.blocks))
     _relax(state, options)
