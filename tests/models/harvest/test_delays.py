@@ -97,7 +97,7 @@ def filled(gpus, ports, wishes):
     return tuple(map(tuple, links.tolist()))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(matrices)
 def test_what_changes_is_counted_alike_three_times(case):
     """The methods' sparse products, the check's counts and the oracle's lists of partners."""
@@ -187,7 +187,7 @@ def overlapped(number, gpus):
     return {key: value for key, value in raw.items() if not key.startswith("delay_")} | {"reconfiguration_delay": 1e-5}
 
 
-@pytest.mark.parametrize(("gpus", "number"), [(3, 1), (3, 2), (4, 3), (4, 4), (4, 10), (4, 17)])
+@pytest.mark.parametrize(("gpus", "number"), [(3, 1), (4, 3), (4, 10), (4, 17)])
 def test_misocp_takes_overlap(gpus, number):
     raw = overlapped(number, gpus)
     instance, best = parse(raw, HarvestInstance, "test"), oracle.optimum(raw)

@@ -8,7 +8,6 @@ the rest fall idle, or were. Nothing where the link counts are the same. Then th
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -36,29 +35,29 @@ class Changes:
 def changes_of(instance: HarvestInstance, schedule: Schedule) -> Changes:
     """Count every change of a schedule whose topologies are right."""
     steps = len(schedule.topology_of_step)
-    counts = [{(u, v): count for u, v, count in links.tolist()} for links in schedule.topologies]
     known: dict[tuple[int, int], tuple[int, int]] = {}
     circuits, ports = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
     seconds = np.zeros(steps)
     for step, pair in enumerate(pairwise(schedule.topology_of_step.tolist()), start=1):
         if pair not in known:
-            known[pair] = _difference(counts[pair[0]], counts[pair[1]])
+            before, after = (schedule.topologies[number] for number in pair)
+            known[pair] = _difference(before, after, instance.gpus)
         circuits[step], ports[step] = known[pair]
         seconds[step] = _seconds(instance, *known[pair])
     return Changes(ports > 0, circuits, ports, seconds, np.maximum(seconds - instance.overlap, 0.0))
 
 
-def _difference(before: dict[tuple[int, int], int], after: dict[tuple[int, int], int]) -> tuple[int, int]:
+def _difference(before: IntArray, after: IntArray, gpus: int) -> tuple[int, int]:
     """Circuits set up, and outputs and inputs that change."""
-    gained, lost = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
-    circuits = 0
-    for u, v in before.keys() | after.keys():
-        more = after.get((u, v), 0) - before.get((u, v), 0)
-        circuits += max(0, more)
-        for end in (("output", u), ("input", v)):
-            gained[end] += max(0, more)
-            lost[end] += max(0, -more)
-    return circuits, sum(max(gained[end], lost[end]) for end in gained)
+    rows = np.concatenate([before, after])
+    signed = np.concatenate([-before[:, 2], after[:, 2]])
+    ends, at = np.unique(rows[:, 0] * gpus + rows[:, 1], return_inverse=True)
+    more = np.bincount(at, signed, len(ends)).astype(np.int64)  # whole numbers below 2^53
+    ports = 0
+    for gpu in (ends // gpus, ends % gpus):
+        gained, lost = (np.bincount(gpu, np.maximum(0, sign * more), gpus) for sign in (1, -1))
+        ports += int(np.maximum(gained, lost).sum())
+    return int(np.maximum(0, more).sum()), ports
 
 
 def _seconds(instance: HarvestInstance, circuits: int, ports: int) -> float:

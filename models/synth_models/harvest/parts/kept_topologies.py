@@ -81,15 +81,13 @@ def _joined(pairs: IntArray, gpus: int, ports: int, parallel: bool) -> IntArray:
 
 def beside(links: IntArray, others: tuple[IntArray, ...], gpus: int, ports: int) -> IntArray:
     """``links`` and, in their order, those of ``others`` that add to them and for which both ends have a port free."""
-    matrix = np.zeros((gpus, gpus), dtype=np.int64)
-    matrix[links[:, 0], links[:, 1]] = links[:, 2]
-    out, into = ports - matrix.sum(axis=1), ports - matrix.sum(axis=0)
-    for other in others:
-        for u, v, count in other.tolist():
-            more = min(count - int(matrix[u, v]), int(out[u]), int(into[v]))
-            if more > 0:
-                matrix[u, v] += more
-                out[u] -= more
-                into[v] -= more
-    src, dst = np.nonzero(matrix)
-    return np.stack([src, dst, matrix[src, dst]], axis=1).astype(np.int64)
+    counts = {(u, v): count for u, v, count in links.tolist()}
+    out = (ports - np.bincount(links[:, 0], links[:, 2], gpus).astype(np.int64)).tolist()
+    into = (ports - np.bincount(links[:, 1], links[:, 2], gpus).astype(np.int64)).tolist()
+    for u, v, count in (row for other in others for row in other.tolist()):
+        more = min(count - counts.get((u, v), 0), out[u], into[v])
+        if more > 0:
+            counts[u, v] = counts.get((u, v), 0) + more
+            out[u] -= more
+            into[v] -= more
+    return np.array([(u, v, counts[u, v]) for u, v in sorted(counts)], dtype=np.int64).reshape(-1, 3)
