@@ -38,11 +38,7 @@ SPOTS = (  # workload, bytes, reconfiguration delay: points of the heatmaps solv
     ("recursive-doubling-64-p1", 4 * MIB, 1e-4),
     ("swing-64-p2", GIB, 1e-5),
     ("alltoall-64-p1", GIB, 1e-5),
-)
-TORUS_SPOTS = (
     ("swing-torus-2x32-p4", 256 * MIB, 1e-4),
-    ("swing-torus-2x4x8-p6", KIB, 3e-7),
-    ("swing-torus-2x2x16-p6", 512 * MIB, 1e-4),
 )
 
 
@@ -243,7 +239,7 @@ def _figure_10(page: Reproduction) -> None:
 def _spots(page: Reproduction, rated: dict[str, Rates]) -> None:
     rows = []
     workloads = {one.name: one for one in (*published.FIGURE_5, *published.FIGURE_8)}
-    for name, size, delay in (*SPOTS, *TORUS_SPOTS):
+    for name, size, delay in SPOTS:
         one = workloads[name]
         spot = one.instance(size, delay).model_copy(
             update={"name": f"{name}-{bytes_in_words(size)}-{delay * 1e9:.0f}ns"}
