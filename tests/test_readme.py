@@ -276,7 +276,9 @@ def test_numbers_of_the_harvest_paragraph():
     for name in ("swing-torus-64-4x16-p4", "swing-torus-64-2x4x8-p6"):
         assert re.search(rf"\| {name} \| [\d.]+ \| {100 * left[name]:.2f} % \|", text), name
     demands = [held_for("harvest")[name]["misocp-highs"].value for name in ("demand-6-bulk-p2", "demand-6-p2")]
-    assert f"takes {1e6 * demands[0]:.1f} us (proven by `misocp`), split into matchings {1e6 * demands[1]:.1f} us" in text
+    assert (
+        f"takes {1e6 * demands[0]:.1f} us (proven by `misocp`), split into matchings {1e6 * demands[1]:.1f} us" in text
+    )
     slowest = 0.0
     for name in ("recursive-doubling", "bruck-allgather", "binomial-broadcast", "swing"):
         for ports in (1, 2):

@@ -38,48 +38,35 @@ def value_of(instance, method, **switches):
     return verdict.value, outcome.bound
 
 
+def with_optimum(numbers, sizes=(2, 3, 4)):
+    """Random demands and the least time of each."""
+    demands = (random_one_to_many(number, sizes) for number in numbers)
+    return ((raw, optimum(raw)) for raw in demands)
+
+
+FEW, MANY = range(5), pytest.param(range(300), marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("solver", ["highs", "scip"])
-def test_misocp_is_optimal_on_one_to_many_demands(solver):
-    for number in range(5):
-        raw = random_one_to_many(number)
-        proven_optimal(raw, optimum(raw), solver)
+@pytest.mark.parametrize("numbers", [FEW, MANY], ids=len)
+def test_misocp_is_optimal_on_one_to_many_demands(solver, numbers):
+    for raw, best in with_optimum(numbers):
+        proven_optimal(raw, best, solver)
 
 
 def test_nothing_beats_the_optimum_of_one_to_many_demands():
-    for number in range(20, 24):
-        raw = random_one_to_many(number)
-        nothing_beats(raw, optimum(raw))
+    for raw, best in with_optimum(range(20, 24)):
+        nothing_beats(raw, best)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("solver", ["highs", "scip"])
-def test_misocp_is_optimal_on_300_one_to_many_demands(solver):
-    for number in range(300):
-        raw = random_one_to_many(number)
-        proven_optimal(raw, optimum(raw), solver)
-
-
-@pytest.mark.slow
-def test_nothing_beats_the_optimum_of_300_one_to_many_demands():
-    """And `candidates` finds it on most."""
+@pytest.mark.parametrize(("number", "sizes", "most"), [(300, (2, 3, 4), 270), (100, (5, 6), 60)])
+def test_nothing_beats_the_optimum_of_many_demands_and_candidates_meets_that_of_most(number, sizes, most):
     met = 0
-    for number in range(300):
-        raw = random_one_to_many(number)
-        best = optimum(raw)
+    for raw, best in with_optimum(range(number), sizes):
         nothing_beats(raw, best)
         met += value_of(stated(**raw), "candidates")[0] <= best * (1 + 1e-9)
-    assert met >= 270
-
-
-@pytest.mark.slow
-def test_nothing_beats_the_optimum_of_100_one_to_many_demands_on_5_and_6_gpus():
-    met = 0
-    for number in range(100):
-        raw = random_one_to_many(number, (5, 6))
-        best = optimum(raw)
-        nothing_beats(raw, best)
-        met += value_of(stated(**raw), "candidates")[0] <= best * (1 + 1e-9)
-    assert met >= 60
+    assert met >= most
 
 
 def test_one_step_by_hand():
@@ -262,7 +249,9 @@ def test_direct_rows_are_refused_where_they_do_not_hold():
     """Two partners on three ports: with one hop a link each, volume 1 a link, with two 2/3. Proven exactly where hops
     are dear; a row of it for steps that differ in bytes, or have more partners than ports, is refused."""
     pairs = [[u, v] for u in range(3) for v in range(3) if u != v]
-    instance = stated(gpus=3, ports=3, delta=1e-3, steps=[{"bytes": 1e6, "pairs": pairs}, {"bytes": 1e6, "pairs": pairs}])
+    instance = stated(
+        gpus=3, ports=3, delta=1e-3, steps=[{"bytes": 1e6, "pairs": pairs}, {"bytes": 1e6, "pairs": pairs}]
+    )
     best = optimum(instance.model_dump(mode="json"))
     check, bound = load(FAMILY.check_bound), FAMILY.method("bound").load()
     outcome = bound(instance, RunOptions(time_limit_s=30, method={"rates": "on"}))
