@@ -13,7 +13,7 @@ from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive, Sides
 from synth.options import read_int
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.patterns import ALGORITHMS, USES, Wish
-from synth_models.harvest.parts.step_files import read_steps
+from synth_models.harvest.parts.step_files import lists_steps, read_steps
 
 _FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "delay_per_circuit", "latency")
 _ALGORITHM = ("half", "direction", "radix", "sends", "root", "order", "torus", "mirrored")
@@ -22,8 +22,8 @@ _ALGORITHM = ("half", "direction", "radix", "sends", "root", "order", "torus", "
 class HarvestKeys(Keys):
     """The fabric, and the steps: an algorithm with its message, or a file.
 
-    A ``steps`` file is a JSON list of steps, or a CSV matrix of bytes from every GPU (row) to every other (column),
-    which is split by Birkhoff-von Neumann, or kept as one step with ``split=off``.
+    A ``steps`` file is a JSON list of steps (``.json``, ``.steps``), or a CSV matrix of bytes from every GPU (row) to
+    every other (column), which is split by Birkhoff-von Neumann, or kept as one step with ``split=off``.
     """
 
     examples = (
@@ -133,7 +133,7 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
         if key in values
     ]
     path, split = values["steps"], values.get("split") is not False
-    if not split and path.suffix.lower() == ".json":
+    if not split and lists_steps(path):
         faults.append(Fault("split", f"{path.name} lists steps, there is no matrix to split", "off", True))
     try:
         gpus, _ = read_steps(path, split=split)

@@ -194,11 +194,11 @@ def test_a_demand_matrix_as_one_step(tmp_path):
     file.write_text(f"0,1\n{2**41},0\n")
     with pytest.raises(InputError, match="no whole multiples, up to 1099511627776, of one unit"):
         synth.make("harvest", **{"steps": str(file), "split": "off", "ports": "1", **FABRIC})
-    mine = tmp_path / "mine.json"
+    mine = tmp_path / "mine.steps"
     mine.write_text(json.dumps([{"bytes": 5, "pairs": [[0, 1], [0, 1], [1, 0]], "volumes": [1, 2, 4]}]))
     keys = {"steps": str(mine), "gpus": "2", "ports": "1", **FABRIC}
     assert synth.make("harvest", **keys).demands[0].tolist() == [[0, 1, 3], [1, 0, 4]]
-    with pytest.raises(InputError, match=r"mine\.json lists steps, there is no matrix to split"):
+    with pytest.raises(InputError, match=r"mine\.steps lists steps, there is no matrix to split"):
         synth.make("harvest", **keys, split="off")
 
 

@@ -29,11 +29,11 @@ ExactMatrix = npt.NDArray[np.object_]  # of fractions
 def read_steps(path: Path, *, split: bool = True) -> tuple[int | None, list[dict[str, Any]]]:
     """The number of GPUs, where the file says it, and the steps. Raises :class:`InputError`.
 
-    ``.json``: a list of ``{"bytes": …, "shift": …}`` or ``{"bytes": …, "pairs": [[src, dst], …]}``, with or without
-    ``volumes``, or an object with such a list under ``steps``. Anything else is read as a CSV matrix of bytes without a
-    header: matchings whose sum it is or, without ``split``, one step.
+    ``.json`` or ``.steps``, both JSON: a list of ``{"bytes": …, "shift": …}`` or ``{"bytes": …, "pairs": [[src, dst],
+    …]}``, with or without ``volumes``, or an object with such a list under ``steps``. Anything else is read as a CSV
+    matrix of bytes without a header: matchings whose sum it is or, without ``split``, one step.
     """
-    if path.suffix.lower() == ".json":
+    if lists_steps(path):
         raw, _ = read_json(path)
         steps = raw.get("steps") if isinstance(raw, dict) else raw
         if not isinstance(steps, list):
@@ -43,6 +43,11 @@ def read_steps(path: Path, *, split: bool = True) -> tuple[int | None, list[dict
     if not split:
         return len(demand), [one_step(demand)]
     return len(demand), [{"bytes": size, "pairs": pairs.tolist()} for size, pairs in birkhoff_von_neumann(demand)]
+
+
+def lists_steps(path: Path) -> bool:
+    """Whether the file's name says that it lists steps; else it is a matrix."""
+    return path.suffix.lower() in (".json", ".steps")
 
 
 def read_matrix(path: Path) -> ExactMatrix:
