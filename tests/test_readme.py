@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from functools import cache
 from pathlib import Path
@@ -303,6 +304,35 @@ def test_numbers_of_the_harvest_paragraph():
     assert (
         f"in about {1e6 * float(compiled[4]):.1f} us, {float(compiled[5]):.0f} times faster than plain Python" in text
     )
+
+
+def test_numbers_of_delays_per_circuit_and_overlap():
+    text, page = prose("harvest"), (PUBLISHED / "harvest-delays.md").read_text()
+    rows = {
+        (row["conclusion"], row["workload"]): (float(row["one delay"]), float(row["per circuit"]), row["survives"])
+        for row in csv.DictReader((PUBLISHED / "harvest-delays" / "conclusions.csv").open())
+    }
+    share = "a regime between static and BvN (share of the heatmap)"
+    one, circuit, _ = rows[share, "Recursive doubling, 1 port"]
+    assert f"({circuit:.0f} instead of {one:.0f} % of the heatmap for recursive doubling, " in text
+    one, circuit, _ = rows[share, "Swing, 2 ports"]
+    assert f"{circuit:.0f} instead of {one:.0f} % for Swing)" in text
+    trees = [rows["over BvN, 1-256 KB, 100 us (mean)", f"{name} broadcast, 2 ports"] for name in ("Binomial", "Binary")]
+    assert f"100 us: {trees[0][1]:.1f} instead of {trees[0][0]:.0f} times, " in text
+    assert f"{trees[1][1]:.1f} instead of {trees[1][0]:.0f})" in text
+    figure_5 = ("Recursive doubling, 1 port", "Swing, 2 ports", "All-to-all, direct, 1 port")
+    assert all(kept == "yes" for (_, workload), (*_, kept) in rows.items() if workload in figure_5)
+    lost = re.search(r"\|\s+64 \|\s+([\d.]+) \|", page[page.index("## Observation 4") :])
+    assert lost is not None
+    assert f"up to {float(lost[1]):.0f} % faster than any of rings" in text
+    assert re.search(
+        r"\| 16MiB, 10 us +\| +428\.544 \| +412\.816 \| +412\.816 \| +412\.816 \| 8, 8 +\| +15\.7286", page
+    )
+    assert "hide 15.7 us of the eight changes" in text
+    assert "412.8 instead of 428.5 us, certified optimal" in text
+    held = held_for("harvest")["recursive-doubling-64-circuits-p1"]
+    best = min(record.value for record in held.values() if record.value is not None)
+    assert f"{1e6 * held['bound'].bound:.1f} against {1e6 * best:.1f} us on recursive-doubling-64-circuits-p1" in text
 
 
 @pytest.mark.parametrize("family", ["xtree", "mlfm", "optree", "bine", "harvest", "fabric"])
