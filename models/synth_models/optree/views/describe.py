@@ -22,7 +22,7 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
         title = what.get(solution.algorithm, f"published count: {solution.algorithm}")
         return f"{title}{numbers}; counts steps, no circuits"
     lines = []
-    hops = solution.hops(instance.nodes)
+    hops = solution.hops(instance)
     for step in range(1, min(solution.steps, MAX_STEPS) + 1):
         now = np.flatnonzero(solution.step == step)
         shown = [
@@ -31,7 +31,7 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
             for i in now[:MAX_CIRCUITS]
         ]
         more = f" … {len(now) - MAX_CIRCUITS} more" if len(now) > MAX_CIRCUITS else ""
-        share = hops[now].sum() / (2 * instance.nodes * instance.wavelengths)
+        share = hops[now].sum() / (instance.directed_links * instance.wavelengths)
         longest = int(hops[now].max(initial=0))
         lines.append(
             f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): "

@@ -49,7 +49,7 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
     """Arrivals of node 0's item: place on the ring (as distance from node 0) against step."""
     nodes = instance.nodes
     mine = np.flatnonzero(circuits.origin == 0)
-    hops = circuits.hops(nodes)
+    hops = circuits.hops(instance)
     away = (circuits.dst[mine].astype(int) + nodes // 2 - 1) % nodes - (nodes // 2 - 1)
     sign = np.where(circuits.direction[mine] == 0, 1, -1)
     colours = colormaps["viridis"](np.sqrt(hops[mine] / max(1, hops[mine].max(initial=1))))
@@ -64,7 +64,7 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
 
 def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
     """Mean and longest circuit, and share of wavelength-hops in use, per step."""
-    hops = circuits.hops(instance.nodes)
+    hops = circuits.hops(instance)
     count = np.bincount(circuits.step, minlength=circuits.steps + 1)[1:]
     total = np.bincount(circuits.step, weights=hops, minlength=circuits.steps + 1)[1:]
     longest = np.zeros(circuits.steps, dtype=int)
@@ -76,7 +76,7 @@ def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> No
     axes.set_ylabel("hops")
     axes.set_ylim(bottom=0)
     share = axes.twinx()
-    share.bar(steps, total / (2 * instance.nodes * instance.wavelengths), color="tab:grey", alpha=0.3)
+    share.bar(steps, total / (instance.directed_links * instance.wavelengths), color="tab:grey", alpha=0.3)
     share.set_ylabel("share of wavelength-hops in use (bars)")
     share.set_ylim(0, 1.02)
     axes.legend(loc="upper right")
@@ -87,7 +87,7 @@ def _draw_use(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Cir
     """A chart of (direction, link, wavelength) against step, coloured by the item's origin."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
     chart = np.full((2, nodes, wavelengths, circuits.steps), np.nan)
-    hops = circuits.hops(nodes)
+    hops = circuits.hops(instance)
     for i in range(len(circuits)):
         first = circuits.src[i] if circuits.direction[i] == 0 else circuits.dst[i]
         links = (first + np.arange(hops[i])) % nodes
