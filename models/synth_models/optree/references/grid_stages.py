@@ -29,6 +29,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import Dimension, OpTreeInstance
+from synth_models.optree.parts.passing_on import passing_on
 from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.parts.stage_circuits import staged
 from synth_models.optree.solution import Circuits, IntArray
@@ -36,7 +37,8 @@ from synth_models.optree.solution import Circuits, IntArray
 
 @dataclass(frozen=True)
 class Phase:
-    """The stages along one dimension, for ``items`` items a node; with ``rounds`` > 1 one item after the other."""
+    """The stages along one dimension, for ``items`` items a node; with ``rounds`` > 1 one item after the other. Without
+    radices the items are passed on from neighbour to neighbour (``parts/passing_on.py``; ``relay`` only)."""
 
     dimension: int
     items: int
@@ -63,23 +65,32 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", solution=circuits_of(instance, phases), message="; ".join(words))
 
 
-def best_phases(instance: OpTreeInstance, sharing: bool = True) -> list[Phase] | None:
-    """The phases of the best order; None when the budgets forbid all plans of a dimension."""
+def best_phases(instance: OpTreeInstance, sharing: bool = True, passing: bool = False) -> list[Phase] | None:
+    """The phases of the best order; None when the budgets forbid all plans of a dimension. With ``passing`` a dimension
+    may also pass items on, which every budget allows, if that takes fewer steps."""
     orders = permutations(reversed(range(len(instance.dimensions))))
-    plans = [found for order in orders if (found := _phases(instance, order, sharing)) is not None]
+    plans = [found for order in orders if (found := _phases(instance, order, sharing, passing)) is not None]
     return min(plans, key=lambda phases: sum(phase.steps for phase in phases), default=None)
 
 
-def _phases(instance: OpTreeInstance, order: tuple[int, ...], sharing: bool) -> list[Phase] | None:
+def _phases(instance: OpTreeInstance, order: tuple[int, ...], sharing: bool, passing: bool) -> list[Phase] | None:
     phases, items, wavelengths = [], 1, instance.wavelengths
     for k in order:
         side, _, ring = instance.dimensions[k]
         shared, rounds = (items, 1) if sharing else (1, items)
         radices = best_radices(side, wavelengths, instance.max_hops, shared, ring)
-        if radices is None:
+        if radices is not None:
+            phases.append(
+                Phase(k, items, radices, rounds, rounds * count_steps(side, wavelengths, radices, shared, ring))
+            )
+        if passing:
+            steps = int(passing_on(side, wavelengths, items, ring)[0][-1])
+            if radices is None:
+                phases.append(Phase(k, items, (), 1, steps))
+            elif steps < phases[-1].steps:
+                phases[-1] = Phase(k, items, (), 1, steps)
+        elif radices is None:
             return None
-        steps = rounds * count_steps(side, wavelengths, radices, shared, ring)
-        phases.append(Phase(k, items, radices, rounds, steps))
         items *= side
     return phases
 
@@ -92,7 +103,10 @@ def circuits_of(instance: OpTreeInstance, phases: list[Phase]) -> Circuits:
     for phase in phases:
         dimension = instance.dimensions[phase.dimension]
         shared = phase.items // phase.rounds
-        local = staged(dimension.side, instance.wavelengths, phase.radices, shared, dimension.ring)
+        if phase.radices:
+            local = staged(dimension.side, instance.wavelengths, phase.radices, shared, dimension.ring)
+        else:
+            local = passing_on(dimension.side, instance.wavelengths, phase.items, dimension.ring)
         each = phase.steps // phase.rounds
         for turn in range(phase.rounds):
             columns = [local[0] + step + turn * each, *local[1:6], local[6] + turn]
