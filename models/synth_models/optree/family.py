@@ -62,8 +62,8 @@ FAMILY = Family(
         Method("optree", "reference", "OpTree's explicit circuits for the best (or given) radices",
                _HERE + "references.optree:solve", (),
                (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4", question=True),
-                Parameter("sharing", read_flag, True, "on a grid: the items of a node share wavelengths (off: one after "
-                          "the other)", question=True))),
+                Parameter("sharing", read_flag, True, "on a grid: a node's items share wavelengths (off: one by one)",
+                          question=True))),
         Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                _HERE + "references.relay:solve"),
         Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",

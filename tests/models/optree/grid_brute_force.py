@@ -9,7 +9,7 @@ its source held before the step. At the end every node holds every item.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 State = tuple[int, ...]  # bit o of entry v: node v holds item o
@@ -28,7 +28,9 @@ def fibres(sides: Sequence[int], rings: Sequence[bool]) -> list[list[Fibre]]:
     return found
 
 
-def fewest_steps(sides: Sequence[int], rings: Sequence[bool], wavelengths: int, max_hops: int, limit: int) -> int | None:
+def fewest_steps(
+    sides: Sequence[int], rings: Sequence[bool], wavelengths: int, max_hops: int, limit: int
+) -> int | None:
     """The fewest steps of any allgather, by breadth-first search over what nodes hold; None beyond ``limit``."""
     every = [fibre for dimension in fibres(sides, rings) for fibre in dimension]
     nodes = max(max(line) for line, _ in every) + 1
@@ -85,7 +87,9 @@ def _gains(state: State, fibre: Fibre, wavelengths: int, max_hops: int) -> set[S
                 for u, v in layer:
                     new = state[u] & ~state[v]
                     partial = {
-                        (*now[:v], now[v] | bit, *now[v + 1 :]) for now in partial for bit in (_bits(new & ~now[v]) or [0])
+                        (*now[:v], now[v] | bit, *now[v + 1 :])
+                        for now in partial
+                        for bit in (_bits(new & ~now[v]) or [0])
                     }
                 following |= partial
             gains = _undominated(following)

@@ -6,14 +6,14 @@ direction, ``E`` the directed links.
 **Turns.** The items of two nodes that differ in all ``d`` coordinates need a circuit per dimension: ``T >= d``.
 
 **Cut.** Every item from outside a set ``X`` of nodes must cross a link into ``X``, of which there are ``c(X)``:
-``T >= ceil((N - |X|) / (w c(X)))``. ``X`` = one node is the receive bound (on a mesh: a corner), ``X`` = one half the
-bisection. The best ``X`` is sought by maximum flows: with ``w T`` on every link and one item at every node, ``T`` is
-refuted by the minimum cut in front of some node that does not get them all; ``T`` is raised to what that cut proves
-until every node does (nodes that a reflection or rotation maps onto each other once). The certificate is ``X``. It holds
-for circuits that turn inside the network, too.
+``T >= ceil((N - |X|) / (w c(X)))``. ``X`` = one node is the receive bound (on a mesh: a corner), ``X`` = one half
+the bisection. The best ``X`` is sought by maximum flows: with ``w T`` on every link and one item at every node,
+``T`` is refuted by the minimum cut in front of some node that does not get them all; ``T`` is raised to what that
+cut proves until every node does (nodes that a reflection or rotation maps onto each other once). The certificate is
+``X``. It holds for circuits that turn inside the network, too.
 
-**Reach.** Take prices ``y_1..y_T >= 0`` of a wavelength-hop in each step, and one item that ``h`` nodes hold before step
-``t``. Every node that receives it in the step is charged the distance to the source of its circuit, along their ring or
+**Reach.** Take prices ``y_1..y_T >= 0`` of a wavelength-hop in each step, and one item that ``h`` nodes hold before
+step ``t``. Every node that receives it in the step is charged the distance to the source of its circuit, along their ring or
 line. One holder has at most ``a_k`` nodes at distance ``k`` (two a dimension for ``k < n/2``, one for ``k = n/2``; on a
 line the middle has most), at most ``L`` with a budget; so ``j`` new holders pay at least ``G(h, j)``, the ``j`` least
 of ``h a_1`` ones, ``h a_2`` twos, …, and an item pays at least ``F_1(1)`` with
@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from synth.kernels import jit
@@ -92,7 +92,7 @@ def cut_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
         while not options.out_of_time():
             capacity = np.r_[np.full(len(links), min(best[0] * wavelengths, nodes)), np.ones(nodes, dtype=np.int64)]
             shape = (nodes + 1, nodes + 1)
-            graph = coo_matrix((capacity.astype(np.int32), (ends[:, 0], ends[:, 1])), shape=shape).tocsr()
+            graph = coo_array((capacity.astype(np.int32), (ends[:, 0], ends[:, 1])), shape=shape).tocsr()
             flow = maximum_flow(graph, nodes, root)
             if flow.flow_value >= nodes:
                 break

@@ -39,7 +39,8 @@ from synth.options import RunOptions
 from synth_models.optree.bounds import grid
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
-from synth_models.optree.parts.carrying import FloatArray, Prices, price
+from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.cutting_planes import FloatArray
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the receive bound stands alone
 ROUNDS = 60

@@ -18,9 +18,9 @@ MOST_WEIGHT, MOST_LATER, MOST_WEIGHTS, MOST_NODES = 10**6, 10**9, 32, 8192
 
 
 def check_grid_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-    """The faults of a bound. ``binding`` is ``turns`` (nothing else needed), ``cut`` with ``nodes``, a set that the items
-    of all others must get into, or ``reach`` with ``horizon``, ``weights`` (prices of its first steps) and ``later``
-    (the price of every step after them)."""
+    """The faults of a bound. ``binding`` is ``turns`` (nothing else needed), ``cut`` with ``nodes``, a set that the
+    items of all others must get into, or ``reach`` with ``horizon``, ``weights`` (prices of its first steps) and
+    ``later`` (the price of every step after them)."""
     binding = certificate.get("binding")
     try:
         match binding:
@@ -86,7 +86,8 @@ def _reach(instance: OpTreeInstance, certificate: Mapping[str, Any]) -> int:
 @jit
 def _least_cost(nodes: int, targets: Any, weights: Any, later: int) -> Any:
     """Least weighted wavelength-hops with which one item gets from one holder to ``nodes``: 8192 nodes, 4096 hops and
-    ``MOST_WEIGHT``, 8192 nodes and ``MOST_LATER`` are less than 2^46. ``cost[h]``: of the steps still to come, with ``h`` holders before them."""
+    ``MOST_WEIGHT``, 8192 nodes and ``MOST_LATER`` are less than 2^46. ``cost[h]``: of the steps still to come, with
+    ``h`` holders before them."""
     cost = np.empty(nodes + 1, np.int64)
     for h in range(nodes + 1):
         cost[h] = later * (nodes - h)

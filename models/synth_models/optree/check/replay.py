@@ -132,8 +132,9 @@ def _replay(
     origin: Any,
 ) -> Any:
     """Replay rows sorted by step: fault kinds, rows and details (at most ``limit``), their true count, who holds
-    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops. Dimension ``k`` has ``sides[k]``
-    nodes on a ring (``rings[k]``) or line, numbers ``strides[k]`` apart; a link is named by its node lower down."""
+    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops. Dimension ``k`` has
+    ``sides[k]`` nodes on a ring (``rings[k]``) or line, numbers ``strides[k]`` apart; a link is named by its node lower
+    down."""
     kinds, rows, details = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit, np.int64)
     found = 0
     held = np.zeros((nodes, nodes), np.bool_)

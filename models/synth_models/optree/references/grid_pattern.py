@@ -1,4 +1,4 @@
-"""One item's way over a torus under a budget of wavelength-hops per step and direction: the heart of ``relay`` on grids.
+"""One item's way over a torus under a budget of hops per step and direction: the heart of ``relay`` on grids.
 
 All items go the same way, moved, so a step may use at most as many hops of one item in a direction as there are
 wavelengths for it. Where the nodes that are left can all be reached within the budgets of one step, that is the last
@@ -129,9 +129,10 @@ def _all_at_once(holds: Any, hops: Any, budget: Any) -> Any:
             continue
         best = -1
         for d in range(ways):
-            if hops[v, d] > 0 and budget[d] > 0:
-                if best < 0 or hops[v, d] < hops[v, best] or (hops[v, d] == hops[v, best] and left[d] > left[best]):
-                    best = d
+            if hops[v, d] == 0 or budget[d] == 0:
+                continue
+            if best < 0 or hops[v, d] < hops[v, best] or (hops[v, d] == hops[v, best] and left[d] > left[best]):
+                best = d
         if best < 0:
             return failed
         chosen[v] = best
@@ -142,15 +143,15 @@ def _all_at_once(holds: Any, hops: Any, budget: Any) -> Any:
         over = np.argmin(left)
         if left[over] >= 0:
             return chosen
-        best, node, way = 1e18, -1, -1
+        least, node, way = 1e18, -1, -1
         for v in range(nodes):
             if chosen[v] != over:
                 continue
             for d in range(ways):
                 if hops[v, d] > 0 and hops[v, d] <= left[d]:
                     loss = (hops[v, d] - hops[v, over] + 0.001) / hops[v, over]
-                    if loss < best:
-                        best, node, way = loss, v, d
+                    if loss < least:
+                        least, node, way = loss, v, d
         if node < 0:
             return failed
         chosen[node] = way

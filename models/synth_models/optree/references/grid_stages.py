@@ -4,8 +4,8 @@ Dai, Chen, Huang, Zhang, Section VI-B: OpTree along every row, then along every 
 is laid out for any number of dimensions, rings or lines:
 
 * **Phases.** A phase runs along the rings or lines of one dimension. Before it every node holds the items of the nodes
-  that differ from it only in dimensions already done, ``c`` in number, so a phase is an allgather among ``n`` nodes that
-  hold ``c`` items each, on all rings of the dimension at once.
+  that differ from it only in dimensions already done, ``c`` in number, so a phase is an allgather among ``n`` nodes
+  that hold ``c`` items each, on all rings of the dimension at once.
 * **Items that share wavelengths** (``sharing``, the default): a stage that needs ``W`` wavelengths for one item needs
   ``c W`` for all and takes ``ceil(c W / w)`` steps, with the radices that are best for ``c`` items. One after the other
   (``sharing=off``) they take ``c`` times the steps of one item, so an ``n x n`` torus takes ``n + 1`` times the steps
@@ -116,9 +116,7 @@ def circuits_of(instance: OpTreeInstance, phases: list[Phase]) -> Circuits:
     return Circuits.of(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _on_every_line(
-    instance: OpTreeInstance, k: int, done: list[Dimension], columns: list[IntArray]
-) -> list[IntArray]:
+def _on_every_line(instance: OpTreeInstance, k: int, done: list[Dimension], columns: list[IntArray]) -> list[IntArray]:
     """The circuits of one line as those of all lines of dimension ``k``; ``copy`` counts the nodes that differ in the
     dimensions done."""
     dimension = instance.dimensions[k]

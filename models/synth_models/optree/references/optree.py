@@ -2,8 +2,8 @@
 
 Dai, Chen, Huang, Zhang, Section IV and Figure 3, laid out for any ``N`` as described and proven in
 ``parts/stage_layout.py``, its circuits by ``parts/stage_circuits.py``; on a torus or mesh (Section VI-B) dimension by
-dimension (``references/grid_stages.py``). Every stage takes as many wavelengths as ``stages`` counts (a smaller last group never more), dealt to
-steps in order. Complexity O(N^2) circuits, constant work each; no random choice.
+dimension (``references/grid_stages.py``). Every stage takes as many wavelengths as ``stages`` counts (a smaller last
+group never more), dealt to steps in order. Complexity O(N^2) circuits, constant work each; no random choice.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def fitted(nodes: int, radices: tuple[int, ...]) -> tuple[int, ...]:
 
 def best_schedule(instance: OpTreeInstance) -> Circuits | None:
     """OpTree's schedule with the best radices; None when the instance's budgets forbid all."""
+    if instance.grid is not None:
+        phases = grid_stages.best_phases(instance)
+        return None if phases is None else grid_stages.circuits_of(instance, phases)
     radices = best_radices(instance.nodes, instance.wavelengths, instance.max_hops)
     return None if radices is None else schedule(instance.nodes, instance.wavelengths, radices)
 

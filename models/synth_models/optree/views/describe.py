@@ -11,7 +11,8 @@ MAX_CIRCUITS, MAX_STEPS = 24, 60
 
 
 def describe(instance: OpTreeInstance, solution: Solution) -> str:
-    """Per step its circuits as ``src>dst:item@wavelength`` (``<`` for counterclockwise); for a plan what it counts."""
+    """Per step its circuits as ``src>dst:item@wavelength`` (``<`` for counterclockwise and,
+    on a grid, for down); for a plan what it counts."""
     if isinstance(solution, StepCount):
         numbers = f" {', '.join(map(str, solution.numbers))}" if solution.numbers else ""
         what = {
@@ -26,7 +27,7 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
     for step in range(1, min(solution.steps, MAX_STEPS) + 1):
         now = np.flatnonzero(solution.step == step)
         shown = [
-            f"{solution.src[i]}{'<' if solution.direction[i] else '>'}{solution.dst[i]}"
+            f"{solution.src[i]}{'<' if solution.direction[i] % 2 else '>'}{solution.dst[i]}"
             f":{solution.origin[i]}@{solution.wavelength[i]}"
             for i in now[:MAX_CIRCUITS]
         ]

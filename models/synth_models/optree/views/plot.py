@@ -24,8 +24,11 @@ def plot(instance: OpTreeInstance, solution: Solution, title: str) -> Figure:
         _draw_plan(figure.subplots(1, 1), instance, solution)
         return figure
     axes = figure.subplots(1, 2)
-    _draw_spread(axes[0], instance, solution)
-    if 2 * instance.nodes * instance.wavelengths <= CHART_ROWS and solution.steps <= 200:
+    if instance.grid is None:
+        _draw_spread(axes[0], instance, solution)
+    else:
+        _draw_arrivals(figure, axes[0], instance, solution)
+    if 2 * instance.nodes * instance.wavelengths <= CHART_ROWS and solution.steps <= 200 and instance.grid is None:
         _draw_use(figure, axes[1], instance, solution)
     else:
         _draw_lengths(axes[1], instance, solution)
@@ -60,6 +63,24 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
     axes.set_xlabel("nodes from the item's origin, clockwise to the right")
     axes.set_ylabel("step")
     axes.set_title("Way of node 0's item (one line per circuit)")
+
+
+def _draw_arrivals(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
+    """The step in which every node of a grid receives node 0's item; a third dimension as boards side by side."""
+    mine = circuits.origin == 0
+    first = np.zeros(instance.nodes)
+    order = np.argsort(-circuits.step[mine], kind="stable")  # the first of several arrivals is written last
+    first[circuits.dst[mine][order]] = circuits.step[mine][order]
+    first[0] = 0
+    sides = [dimension.side for dimension in instance.dimensions]
+    boards = first.reshape(-1, *([1] * (2 - len(sides)) + sides[-2:]))
+    gap = np.full((boards.shape[1], 1), np.nan)
+    picture = np.concatenate([part for board in boards for part in (board, gap)][:-1], axis=1)
+    image = axes.imshow(picture, cmap="viridis", interpolation="nearest")
+    axes.grid(False)
+    axes.set_xlabel("last dimension" + ("; boards of the first side by side" if len(sides) > 2 else ""))
+    figure.colorbar(image, ax=axes, label="step", shrink=0.7)
+    axes.set_title("When node 0's item arrives")
 
 
 def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:

@@ -2,8 +2,8 @@
 
 Horizons are tried from the lower bound (method ``bound``) upwards to what ``relay`` needs. Each is first sought among
 schedules that repeat themselves under a rotation of the ring by ``g`` nodes, for the divisors ``g`` of N in ascending
-order (on a grid: under all rotations of its rings): what is found there is a schedule like any other. Only the model without rotations (``g = N``) proves a horizon
-infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
+order (on a grid: under all rotations of its rings): what is found there is a schedule like any other. Only the model
+without rotations (``g = N``) proves a horizon infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
 
 One thread seeks rotating schedules by the strategy that finds them soonest and proves by all of CP-SAT's strategies in
 turns (one alone gets stuck), which repeats by seed; several threads race each other and do not.

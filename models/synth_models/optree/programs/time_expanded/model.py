@@ -27,8 +27,8 @@ Strengthening, which (1) and (2) imply: (5) at prices y item o pays at least V(y
 
     (5) price paid       sum_{t,d,u,h} y[t] h x[t,d,u,h,o] >= V(y)        for two lists of prices y (``dear_prices``)
 
-On a grid directions are ``2 k`` and ``2 k + 1``, up and down in dimension ``k``, a circuit ends where its line ends at the
-latest, and (5), which is a ring's, is left out.
+On a grid directions are ``2 k`` and ``2 k + 1``, up and down in dimension ``k``, a circuit ends where its line ends at
+the latest, and (5), which is a ring's, is left out.
 
 Restriction: with a ``period`` g below N only schedules that a rotation of the ring by g nodes maps onto itself; then
 ``send`` holds one variable per orbit (:meth:`TimeExpanded.sent`). On a grid the period is N or 1, which stands for all
@@ -64,7 +64,11 @@ class TimeExpanded:
 
     def __post_init__(self) -> None:
         self.nodes, self.reach = self.instance.nodes, self.instance.max_hops
-        self.steps, self.items, self.waves = range(1, self.horizon + 1), range(self.nodes), range(self.instance.wavelengths)
+        self.steps, self.items, self.waves = (
+            range(1, self.horizon + 1),
+            range(self.nodes),
+            range(self.instance.wavelengths),
+        )
         self.directions = range(2 * len(self.instance.dimensions))
         self.ways = [  # direction, hops
             (d, h)
