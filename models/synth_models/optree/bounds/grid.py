@@ -13,10 +13,11 @@ cut proves until every node does (nodes that a reflection or rotation maps onto 
 ``X``. It holds for circuits that turn inside the network, too.
 
 **Reach.** Take prices ``y_1..y_T >= 0`` of a wavelength-hop in each step, and one item that ``h`` nodes hold before
-step ``t``. Every node that receives it in the step is charged the distance to the source of its circuit, along their ring or
-line. One holder has at most ``a_k`` nodes at distance ``k`` (two a dimension for ``k < n/2``, one for ``k = n/2``; on a
-line the middle has most), at most ``L`` with a budget; so ``j`` new holders pay at least ``G(h, j)``, the ``j`` least
-of ``h a_1`` ones, ``h a_2`` twos, …, and an item pays at least ``F_1(1)`` with
+step ``t``. Every node that receives it in the step is charged its distance from the source of its circuit along their
+ring or line, at most ``L`` with a budget. One holder has at most ``a_1 + .. + a_k`` nodes within ``k`` hops, ``a_k``
+being two a dimension for ``k < n/2`` and one for ``k = n/2`` (on a line the middle has as many, the others fewer). So
+``j`` new holders pay at least ``G(h, j)``, the ``j`` least of ``h a_1`` ones, ``h a_2`` twos, …, and an item pays at
+least ``F_1(1)`` with
 
     F_t(h) = min over j >= 0 of  y_t G(h, j) + F_(t+1)(h + j),          F_(T+1)(h) = 0 if h = N, else infinite.
 

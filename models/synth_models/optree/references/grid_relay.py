@@ -1,15 +1,16 @@
 """``relay`` on a torus or mesh (ours): all items leap and fill gaps in all dimensions at once, in the same way.
 
 1. **A way of one item** over the torus is planned with at most ``w`` hops per step and direction
-   (``references/grid_pattern.py``), for several settings of the planner; the shortest ways come first.
+   (``references/grid_pattern.py``), for several settings of the planner; the way with the fewest steps is kept.
 2. **All items go the same way**, moved by all translations of the torus. So every ring carries in a step all
    rotations of the way's circuits in its dimension, as many hops as the way has, and they get wavelengths as on one
-   ring (``references/relay_wavelengths.py``). A step whose circuits get none has one hop less and the way is planned anew.
+   ring (``references/relay_wavelengths.py``). A step whose circuits get none has one hop less and the way
+   is planned anew.
 3. **Lines** are rings folded flat: the nodes of a line, in the order 0, 2, 4, …, 5, 3, 1, make a ring. A circuit
-   between two of them along the line uses only links that the way round that ring uses too, and of the hops of the ring in one
-   direction no two use the same link in the same direction. So the circuits of both directions of the ring fit into
-   the line where each has wavelengths of its own: ``ceil(w/2)`` and ``floor(w/2)``. ``h`` hops of the ring are at most
-   ``2 h`` of the line, which the instance's longest circuit must allow.
+   between two of them along the line uses only links that the way round that ring uses too, and of the hops of the
+   ring in one direction no two use the same link in the same direction. So the circuits of both directions of the ring
+   fit into the line where each has wavelengths of its own: ``ceil(w/2)`` and ``floor(w/2)``. ``h`` hops of the ring
+   are at most ``2 h`` of the line, which the instance's longest circuit must allow.
 
 If OpTree's stages or passing items on from neighbour to neighbour, whichever is better in each dimension, need fewer
 steps (``references/grid_stages.py``), or if time runs out, that is returned: ``relay`` never needs more steps than
