@@ -31,14 +31,12 @@ TINY = [
     ((2, 2), TORUS, 2, 9),
     ((2, 3), TORUS, 1, 9),
     ((2, 3), (False, True), 1, 9),
-    ((2, 3), (True, False), 1, 9),
     ((2, 3), (False, False), 1, 9),
     ((3, 2), (False, False), 2, 9),
     ((3, 2), (False, False), 2, 1),
     ((3,), (False,), 1, 1),
     ((4,), (False,), 1, 9),
     ((4,), (False,), 2, 1),
-    ((5,), (False,), 2, 9),
 ]
 
 
