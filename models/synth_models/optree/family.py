@@ -27,7 +27,7 @@ _SHAPE = Parameter(
 
 FAMILY = Family(
     name="optree",
-    title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring",
+    title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring, torus or mesh",
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",

@@ -21,6 +21,12 @@ least ``F_1(1)`` with
 
     F_t(h) = min over j >= 0 of  y_t G(h, j) + F_(t+1)(h + j),          F_(T+1)(h) = 0 if h = N, else infinite.
 
+Before the second step more is known: the item is on the origin's own rings and lines, among its ``A`` *axis nodes*. A
+node off the axes comes from an axis node that is not the origin, and not along that one's axis; so each of the
+``h - 1`` has at most ``b_1 + .. + b_k`` such nodes within ``k`` hops, the most that all dimensions but one have. Axis
+nodes, of which ``A - (h - 1)`` are left, come from the origin (``a_k``) or along an axis (``c_1 + .. + c_k`` within
+``k`` hops, the most of any dimension). The ``j`` least of these costs are a second lower bound; the larger counts.
+
 All items use at most ``w E`` hops in a step: ``N F_1(1) > w E sum(y)`` refutes ``T`` steps. Only the first steps have
 prices of their own here, the others one price ``r`` in common and ``F(h) = r (N - h)``, which is not more: a node costs
 one hop at least. The prices are found by cutting planes and rounded to whole numbers.
@@ -47,6 +53,7 @@ ROUNDS = 60
 SCALE = 100_000
 NO_LATER = 10**9  # the price of steps that there are none of: nothing is left to them
 Bound = tuple[int, str, dict[str, Any]]
+IntArray = npt.NDArray[np.int64]
 
 
 def lower_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
@@ -59,7 +66,7 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
     return best
 
 
-def links_of(instance: OpTreeInstance) -> npt.NDArray[np.int64]:
+def links_of(instance: OpTreeInstance) -> IntArray:
     """All directed links as rows (from, to); rings of two nodes have two each way."""
     number = np.arange(instance.nodes)
     rows = []
@@ -107,7 +114,7 @@ def cut_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
     return best
 
 
-def _cut_words(instance: OpTreeInstance, links: npt.NDArray[np.int64], inside: npt.NDArray[np.bool_]) -> Bound:
+def _cut_words(instance: OpTreeInstance, links: IntArray, inside: npt.NDArray[np.bool_]) -> Bound:
     crossing = int(np.count_nonzero(~inside[links[:, 0]] & inside[links[:, 1]]))
     outside = instance.nodes - int(inside.sum())
     what = f"{outside} items into a node" if inside.sum() == 1 else f"{outside} items into {int(inside.sum())} nodes"
@@ -120,30 +127,61 @@ def _cut_words(instance: OpTreeInstance, links: npt.NDArray[np.int64], inside: n
 class FrontierPrices(CuttingPlanes):
     """Prices of the first steps and, last, of all later ones, at which an item pays as much as possible."""
 
-    def __init__(self, nodes: int, targets: npt.NDArray[np.int64], horizon: int) -> None:
+    def __init__(self, nodes: int, near: IntArray, horizon: int) -> None:
         first = min(FIRST_STEPS, horizon)
         super().__init__(np.r_[np.ones(first), horizon - first] if horizon > first else np.ones(first))
-        self.nodes, self.targets, self.first = nodes, targets, first
+        self.nodes, self.near, self.first = nodes, near, first
 
     def cheapest(self, prices: FloatArray) -> tuple[float, FloatArray | None]:
         """Least cost at these prices and the hops of a cheapest way."""
         later = float(prices[self.first]) if len(prices) > self.first else INFINITE
-        cost, hops = _frontier(self.nodes, self.targets, prices[: self.first], later)
+        cost, hops = _frontier(self.nodes, self.near, prices[: self.first], later)
         return float(cost), hops[: len(prices)] if cost < INFINITE / 2 else None
 
 
-def near_nodes(instance: OpTreeInstance) -> npt.NDArray[np.int64]:
-    """``a_k``: how many nodes a holder can reach at distance ``k``, at most; shape (longest side,)."""
-    targets = np.zeros(max(dimension.side for dimension in instance.dimensions), dtype=np.int64)
-    for dimension in instance.dimensions:
+def near_nodes(instance: OpTreeInstance) -> IntArray:
+    """How many nodes there are at distance ``k``, at most: rows ``a_k`` (from a holder, in all dimensions), ``b_k`` (in
+    all dimensions but one), ``c_k`` (in one dimension); shape (3, longest side)."""
+    one = np.zeros((len(instance.dimensions), max(dimension.side for dimension in instance.dimensions)), dtype=np.int64)
+    for k, dimension in enumerate(instance.dimensions):
         places = np.arange(1, dimension.side)
-        np.add.at(targets, np.minimum(places, dimension.side - places), 1)
-    targets[instance.max_hops + 1 :] = 0
-    return targets
+        np.add.at(one[k], np.minimum(places, dimension.side - places), 1)
+    one[:, instance.max_hops + 1 :] = 0
+    within = one.cumsum(axis=1)
+    others = (within.sum(axis=0) - within).max(axis=0)
+    return np.stack([one.sum(axis=0), np.diff(others, prepend=0), np.diff(within.max(axis=0), prepend=0)])
 
 
 @jit
-def _frontier(nodes: int, targets: Any, prices: Any, later: float) -> Any:
+def _dealt(count: Any, most: int) -> Any:
+    """Hops of the 0, 1, 2, … nearest of ``count[k]`` nodes at distance ``k``, up to ``most`` of them."""
+    hops = np.zeros(min(most, count.sum()) + 1, np.int64)
+    taken = 0
+    for distance in range(len(count)):
+        for _ in range(min(count[distance], len(hops) - 1 - taken)):
+            hops[taken + 1] = hops[taken] + distance
+            taken += 1
+    return hops
+
+
+@jit
+def _least_hops(nodes: int, near: Any, step: int, h: int) -> Any:
+    """``G(h, j)`` for ``j`` = 0, 1, …, as many as can be reached in the step (from 0)."""
+    general = _dealt(h * near[0], nodes - h)
+    if step != 1:
+        return general
+    axis = near[0] + (h - 1) * near[2]
+    left = near[0].sum() - (h - 1)
+    for distance in range(len(axis)):
+        axis[distance] = max(0, min(axis[distance], left))
+        left -= axis[distance]
+    second = _dealt(axis + (h - 1) * near[1], nodes - h)
+    most = min(len(general), len(second))
+    return np.maximum(general[:most], second[:most])
+
+
+@jit
+def _frontier(nodes: int, near: Any, prices: Any, later: float) -> Any:
     """The least cost and the hops of a cheapest way per step, the last entry those of the later steps."""
     first = len(prices)
     cost, pick = np.empty((first + 1, nodes + 1)), np.zeros((first + 1, nodes + 1), np.int64)
@@ -151,29 +189,17 @@ def _frontier(nodes: int, targets: Any, prices: Any, later: float) -> Any:
         cost[first, h] = min(INFINITE, later * (nodes - h)) if h < nodes else 0.0
     for t in range(first - 1, -1, -1):
         for h in range(1, nodes + 1):
-            least, hops, distance, left = cost[t + 1, h], 0, 0, 0
-            for j in range(1, nodes - h + 1):
-                while left == 0 and distance < len(targets) - 1:
-                    distance += 1
-                    left = h * targets[distance]
-                if left == 0:
-                    break
-                left -= 1
-                hops += distance
-                now = prices[t] * hops + cost[t + 1, h + j]
+            hops = _least_hops(nodes, near, t, h)
+            least = INFINITE * 2
+            for j in range(len(hops)):
+                now = prices[t] * hops[j] + cost[t + 1, h + j]
                 if now < least:
                     least, pick[t, h] = now, j
             cost[t, h] = least
     used = np.zeros(first + 1)
     h = 1
     for t in range(first):
-        distance, left = 0, 0
-        for _ in range(pick[t, h]):
-            while left == 0:
-                distance += 1
-                left = h * targets[distance]
-            left -= 1
-            used[t] += distance
+        used[t] = _least_hops(nodes, near, t, h)[pick[t, h]]
         h += pick[t, h]
     used[first] = nodes - h
     return cost[0, 1], used
@@ -181,9 +207,9 @@ def _frontier(nodes: int, targets: Any, prices: Any, later: float) -> Any:
 
 def reach_bound(instance: OpTreeInstance, options: RunOptions, best: Bound) -> Bound:
     """Horizons from ``best`` upwards are refuted while prices are found."""
-    targets = near_nodes(instance)
+    near = near_nodes(instance)
     while not options.out_of_time():
-        certificate = _refuted(instance, targets, best[0])
+        certificate = _refuted(instance, near, best[0])
         if certificate is None:
             break
         words = f"reach: at the certificate's prices all items cost more than the wavelength-hops of {best[0]} steps"
@@ -191,16 +217,16 @@ def reach_bound(instance: OpTreeInstance, options: RunOptions, best: Bound) -> B
     return best
 
 
-def _refuted(instance: OpTreeInstance, targets: npt.NDArray[np.int64], horizon: int) -> dict[str, Any] | None:
+def _refuted(instance: OpTreeInstance, near: IntArray, horizon: int) -> dict[str, Any] | None:
     """The certificate that so many steps are too few, or None when none was found."""
     offered = instance.directed_links * instance.wavelengths
-    search = FrontierPrices(instance.nodes, targets, horizon)
+    search = FrontierPrices(instance.nodes, near, horizon)
     if not search.search(offered / instance.nodes, ROUNDS):
         return None
     weights = [int(number) for number in np.rint(search.best / search.best.max() * SCALE)]
     first = weights[: search.first]
     later = weights[search.first] if horizon > search.first else NO_LATER
-    least, _ = _frontier(instance.nodes, targets, np.array(first, dtype=float), float(later))
+    least, _ = _frontier(instance.nodes, near, np.array(first, dtype=float), float(later))
     if instance.nodes * least <= offered * (sum(first) + (horizon - search.first) * later) + 0.5:
         return None
     return {"binding": "reach", "horizon": horizon, "weights": first, "later": later}

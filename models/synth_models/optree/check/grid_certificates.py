@@ -66,13 +66,15 @@ def _reach(instance: OpTreeInstance, certificate: Mapping[str, Any]) -> int:
     later = int(whole_numbers(numbers, "later", 0, MOST_LATER)[0])
     if not 1 <= len(weights) <= min(horizon, MOST_WEIGHTS):
         raise ValueError(f"weights must be 1 to {MOST_WEIGHTS} prices and not more than the {horizon} steps")
-    targets = np.zeros(nodes + 1, dtype=np.int64)  # by distance: nodes that one holder can reach, at most
-    for side, _, _ in instance.dimensions:
-        for place in range(1, side):
-            distance = min(place, side - place)
-            if distance <= instance.max_hops:
-                targets[distance] += 1
-    least = int(_least_cost(nodes, targets, weights, later))
+    sides = [dimension.side for dimension in instance.dimensions]
+    longest = min(instance.max_hops, max(sides) // 2)
+    within = [
+        [min(2 * k, side - 1) for side in sides] for k in range(longest + 1)
+    ]  # of one node, by hops and dimension
+    anywhere = np.array([sum(counts) for counts in within])
+    elsewhere = np.array([sum(counts) - min(counts) for counts in within])
+    along = np.array([max(counts) for counts in within])
+    least = int(_least_cost(nodes, anywhere, elsewhere, along, weights, later))
     hops = instance.directed_links * instance.wavelengths
     offered = hops * (sum(weights.tolist()) + (horizon - len(weights)) * later)
     if nodes * least <= offered:
@@ -84,25 +86,34 @@ def _reach(instance: OpTreeInstance, certificate: Mapping[str, Any]) -> int:
 
 
 @jit
-def _least_cost(nodes: int, targets: Any, weights: Any, later: int) -> Any:
+def _least_cost(nodes: int, anywhere: Any, elsewhere: Any, along: Any, weights: Any, later: int) -> Any:
     """Least weighted wavelength-hops with which one item gets from one holder to ``nodes``: 8192 nodes, 4096 hops and
     ``MOST_WEIGHT``, 8192 nodes and ``MOST_LATER`` are less than 2^46. ``cost[h]``: of the steps still to come, with
-    ``h`` holders before them."""
+    ``h`` holders before them. The other arrays count, by ``k``, nodes within ``k`` hops of a node: in all dimensions,
+    in all but the one that has fewest, in the one that has most."""
     cost = np.empty(nodes + 1, np.int64)
     for h in range(nodes + 1):
         cost[h] = later * (nodes - h)
-    for weight in weights[::-1]:
+    axes = anywhere[-1]
+    for t in range(len(weights) - 1, -1, -1):
         before = cost.copy()
         for h in range(1, nodes):
-            cheapest, hops, distance, left = before[h], 0, 0, 0
+            cheapest, hops, second, near, closer = before[h], 0, 0, 1, 1
             for more in range(1, nodes - h + 1):
-                while left == 0 and distance < nodes:
-                    distance += 1
-                    left = h * targets[distance]
-                if left == 0:
+                while near < len(anywhere) and h * anywhere[near] < more:
+                    near += 1
+                if near == len(anywhere):
                     break
-                left -= 1
-                hops += distance
-                cheapest = min(cheapest, weight * hops + before[h + more])
+                hops += near
+                if t == 1:  # the holders are the origin and h - 1 nodes on its axes
+                    while closer < len(anywhere):
+                        on_axes = min(max(0, axes - (h - 1)), anywhere[closer] + (h - 1) * along[closer])
+                        if on_axes + (h - 1) * elsewhere[closer] >= more:
+                            break
+                        closer += 1
+                    if closer == len(anywhere):
+                        break
+                    second += closer
+                cheapest = min(cheapest, weights[t] * max(hops, second) + before[h + more])
             cost[h] = cheapest
     return cost[1]
