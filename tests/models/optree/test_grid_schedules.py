@@ -202,6 +202,13 @@ def test_relay_meets_the_bound(sides: tuple[int, ...], rings: tuple[bool, ...], 
     assert grid_relay(instance, options()).steps == lower_bound(instance, options())[0]
 
 
+def test_more_wavelengths_than_anybody_needs() -> None:
+    """A million of them: a circuit per dimension and item, 2 steps on a torus."""
+    for rings in (TORUS, (False, False)):
+        instance = grid((5, 6), rings, 10**6)
+        assert replayed(instance, grid_relay(instance, options())) == 2
+
+
 @pytest.mark.parametrize("side", range(2, 12))
 def test_a_folded_ring_lies_within_its_line(side: int) -> None:
     """Hops of one direction of the ring use no link of the line twice in one direction, and the straight way between

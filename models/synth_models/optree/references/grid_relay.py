@@ -34,6 +34,8 @@ from synth_models.optree.solution import Circuits
 SPREADS, THRIFTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5), (0.5, 1.0, 1.5)
 FEWER_NODES = 2048  # beyond it only some of the settings are tried
 REPLANS = 8  # ways per setting, each with one hop less where circuits got no wavelengths
+MOST_CAPACITY = 2000  # hops per step and direction that are planned
+SPARE = 64  # wavelengths beyond the hops of a step that colouring may use
 IntArray = npt.NDArray[np.int64]
 Colours = dict[tuple[int, int], npt.NDArray[np.int32]]
 
@@ -59,7 +61,7 @@ def grid_relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
 def ring_limits(instance: OpTreeInstance) -> tuple[IntArray, IntArray]:
     """Per direction the hops of one step (wavelengths) and of the longest circuit, lines as the rings they fold to."""
     budgets, longest = [], []
-    wavelengths, hops = instance.wavelengths, instance.max_hops
+    wavelengths, hops = min(instance.wavelengths, MOST_CAPACITY), instance.max_hops
     for side, _, ring in instance.dimensions:
         budgets += [wavelengths, wavelengths] if ring else [(wavelengths + 1) // 2, wavelengths // 2]
         longest += 2 * [min(hops, side - 1) if ring else side - 1 if hops >= side - 1 else hops // 2]
@@ -81,7 +83,8 @@ def _coloured_way(
         failed = False
         for step, direction in sorted({(int(row[0]), int(row[2])) for row in way}):
             hops = way[(way[:, 0] == step) & (way[:, 2] == direction), 3].tolist()
-            found = colour_rotations(int(sides[direction // 2]), hops, int(limits[direction]), options.seed)
+            room = min(int(limits[direction]), sum(hops) + SPARE)
+            found = colour_rotations(int(sides[direction // 2]), hops, room, options.seed)
             if found is None:
                 budgets[step - 1, direction] = sum(hops) - 1
                 failed = True
@@ -116,7 +119,8 @@ def expand(instance: OpTreeInstance, way: IntArray, colours: Colours) -> Circuit
         if not dimensions[k].ring:
             turn = np.where(dst > src, 2 * k, 2 * k + 1)
             wavelength = wavelength + ((instance.wavelengths + 1) // 2 if down else 0)
-        parts.append((np.full(len(nodes), step), src, dst, turn, wavelength, origin))
+        columns = (np.full(len(nodes), step), src, dst, turn, wavelength, origin)
+        parts.append([column.astype(np.int32) for column in columns])
     return Circuits.of(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
