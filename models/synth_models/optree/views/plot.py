@@ -78,6 +78,8 @@ def _draw_arrivals(figure: Figure, axes: Any, instance: OpTreeInstance, circuits
     picture = np.concatenate([part for board in boards for part in (board, gap)][:-1], axis=1)
     image = axes.imshow(picture, cmap="viridis", interpolation="nearest")
     axes.grid(False)
+    if len(boards) > 1:
+        axes.set_xticks([])
     axes.set_xlabel("last dimension" + ("; boards of the first side by side" if len(sides) > 2 else ""))
     figure.colorbar(image, ax=axes, label="step", shrink=0.7)
     axes.set_title("When node 0's item arrives")
