@@ -40,7 +40,7 @@ PARTS = {
     "solution": "pack unpack table flow_table",
     "check": "check check_bound",
     "views": "describe plot frames",
-    "paper": "paper",
+    "paper": "paper findings",
 }
 
 

@@ -34,6 +34,7 @@ FAMILY = Family(
         "BineKeys",
         "check_messages",
         suited="instance:suited",
+        findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
     ),
     published=("bine",),

@@ -286,6 +286,14 @@ def _errata(page: Reproduction, steps: Steps) -> None:
     )
 
 
+def errata(page: Reproduction) -> None:
+    """All errata alone; colourings (Lemma 1) up to 8 places, which takes a second."""
+    _errata(page, Steps(page))
+    short = Reproduction(page.folder, True, page.instances, page.data)
+    _colouring(short)
+    page.errata += short.errata
+
+
 def algorithm_1(nodes: int, wavelengths: int, depth: int) -> int:
     """The steps that Algorithm 1 computes, exactly as printed, with ``m = N^(1/k)`` the real number: ``N/m`` and
     ``m^2/8`` are rounded up where it rounds, in whole numbers."""

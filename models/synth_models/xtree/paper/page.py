@@ -34,7 +34,7 @@ def reproduce(page: Reproduction) -> None:
     _worked_example(page)
     _mesh_bounds(page)
     _degrees(page)
-    _rings(page)
+    errata(page)
     _greedy(page)
     found = _bandwidth(page)
     _workloads(page, found)
@@ -110,7 +110,8 @@ def _with_printed_rings(rows: int, cols: int) -> Network:
     return Network(rows * cols, links)
 
 
-def _rings(page: Reproduction) -> None:
+def errata(page: Reproduction) -> None:
+    """Algorithm 1's ranges."""
     missing = {n: sorted(set(range(n)) - set(printed_ring(n, True))) for n in range(2, 12)}
     degrees = {(r, c): int(_with_printed_rings(r, c).in_degree.min()) for r, c in SIZES}
     drawn = [0, 1, 3, 4, 2]
