@@ -25,7 +25,8 @@ INTRODUCTION = """\
 What our records improve, settle or correct of published results. Every number of ours below was read from the records
 named beside it when this page was made, and each of these records passed the check (`synth check`) at that moment: a
 schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing, refused or
-does not show what the finding states leaves no page.
+does not show what the finding states leaves no page. Where a paper prints no figure for an instance, its algorithm was
+run on it, as we read its text: "(by `bine`)" is the record of that name.
 
 | grade | what it means |
 |:--|:--|
@@ -137,7 +138,7 @@ def _section(one: Shown, family: Family, root: Path) -> str:
     if one.held:
         lines.append(_table(one, root))
         claims = "; ".join(claim.words for claim in finding.claims)
-        lines.append(f"Checked of every case: {claims}.\n")
+        lines += [f"Checked of every case: {claims}.\n"] if claims else []
         lines.append(_again(one, root))
     return "\n".join(lines)
 
@@ -147,7 +148,7 @@ def _table(one: Shown, root: Path) -> str:
     rows = [_row(one, held, root) for held in inside]
     rest = len(one.held) - len(inside)
     more = f"\nand {rest} more cases in [cases.csv]({NAME}/cases.csv), each with its records.\n" if rest else ""
-    frame = pd.DataFrame(rows, columns=["case", "published", "ours", "bound", "gap", "grade", "records"])
+    frame = pd.DataFrame(rows, columns=["case", "published", "value", "bound", "gap", "grade", "records"])
     return markdown(frame[[name for name in frame if (frame[name] != "–").any()]]) + more
 
 

@@ -65,7 +65,7 @@ FINDINGS = (
     Finding(
         "mlfm-any-servers", "settles", PAPER, "beyond its blocks",
         "Jobs of servers that form no block, with failed parts too, have schedules of proven least phases: {met} of "
-        "{cases}; without failures as many as servers.",
+        "{cases}.",
         tuple(
             Case(name, f"mlfm/{name}")
             for name in ("d4-fragment-20", "d4-fragment-36", "d4-fragment-60", "d3-n2l4m3-server", "d3-n2l4m3-leaf",
