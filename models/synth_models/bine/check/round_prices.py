@@ -42,14 +42,15 @@ def priced(instance: BineInstance, certificate: Mapping[str, Any]) -> float:
 
 def _crossings(sizes: Any, root: int, prices: Any, scale: int) -> int:
     """Whole crossings between parts of these sizes."""
-    if not prices.any():
-        return len(sizes) - 1  # every part but the root's is entered
+    entered = len(sizes) - 1  # every part but the root's
     if int(sizes.max()) > MOST_PART or len(prices) > MOST_ROUNDS:
+        if not prices.any():
+            return entered
         raise ValueError(f"prices of rounds are for parts of {MOST_PART} ranks and {MOST_ROUNDS} rounds at most")
     if prices.min() < 0 and int(sizes.sum()) != 1 << len(prices):
         raise ValueError("a price below 0 proves nothing where ranks may be idle")
     total = sum(int(_least(int(size), int(part == root), prices, scale)) for part, size in enumerate(sizes))
-    return -(-total // scale)
+    return max(entered, -(-total // scale))
 
 
 @jit

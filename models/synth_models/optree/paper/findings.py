@@ -7,7 +7,7 @@ from typing import Any
 
 from synth.findings.evidence import Held
 from synth.findings.finding import ABOVE, BELOW, LEAST, NO_MORE, Case, Finding, within
-from synth_models.optree.paper.page import errata
+from synth_models.optree.paper.page import errata, lemma_1
 
 PAPER = "OpTree (Dai, Chen, Huang, Zhang)"
 
@@ -79,4 +79,5 @@ FINDINGS = (
         (ABOVE,),
     ),
     Finding("optree-errata", "corrects", PAPER, "errata", errata=errata),
+    Finding("optree-lemma-1", "corrects", PAPER, "Lemma 1", errata=lemma_1, word="CP-SAT"),
 )  # fmt: skip

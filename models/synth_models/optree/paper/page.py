@@ -287,8 +287,12 @@ def _errata(page: Reproduction, steps: Steps) -> None:
 
 
 def errata(page: Reproduction) -> None:
-    """All errata alone; colourings (Lemma 1) up to 8 places, which takes a second."""
+    """The errata that counting shows, alone."""
     _errata(page, Steps(page))
+
+
+def lemma_1(page: Reproduction) -> None:
+    """Lemma 1's alone, by colourings up to 8 places, which takes a second."""
     short = Reproduction(page.folder, True, page.instances, page.data)
     _colouring(short)
     page.errata += short.errata
