@@ -46,7 +46,7 @@ FAMILY = Family(
         Method(
             "bound",
             "bound",
-            "trees: receive count; butterflies: edge-isoperimetric count",
+            "trees: receive count, prices of rounds; butterflies: edge-isoperimetric count",
             _HERE + "bounds.counting:solve",
         ),
         _published("binomial_halving", "distance-halving binomial trees (MPICH)"),
