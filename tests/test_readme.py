@@ -267,7 +267,10 @@ def test_numbers_of_the_bine_paragraph():
     assert (saved["mean"][0], saved["mean"][256], saved["min"][0]) == (2.33, 24.11, -187.5)
     trees = pd.read_csv(folder / "trees-summary.csv").set_index("ranks").loc[0]
     assert "All 585 power-of-two broadcasts over three or more groups are solved to proven optimality" in text
-    assert (trees["jobs"], trees["proven"]) == (585, 585)
+    assert "All of these optima are certified by prices of rounds" in text
+    assert (trees["jobs"], trees["proven"], trees["certified"]) == (585, 585, 585)
+    certified = records.read(folder / job.name / "bound.json")
+    assert (certified.bound, certified.grade) == (46 * job.bytes, "certified")
     means = " | ".join(f"{trees[f'{name}_gap_mean']:.2f} %" for name in ("bine", "halving", "doubling"))
     assert f"| {means} | 585 |" in text
     placed = pd.read_csv(folder / "placements-summary.csv").set_index("ranks").loc[0]

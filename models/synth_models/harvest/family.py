@@ -31,6 +31,7 @@ FAMILY = Family(
         "check_schedule",
         suited="references.suited:suited",
         flow_table="solution:flow_table",
+        findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
     ),
     more_pages=(
