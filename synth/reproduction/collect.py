@@ -180,6 +180,7 @@ class Reproduction:
         solver: str | None = None,
         time_limit: float | None = 60.0,
         part: str = "",
+        seed: int = 0,
     ) -> Iterator[tuple[Instance, Record]]:
         """Run methods (a mapping gives their own ``key=value`` options) on instances: programs through the runner, our
         own references and bounds (in the short form everything) in this process, which saves a start each.
@@ -197,7 +198,7 @@ class Reproduction:
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}
                 solvers = [solver] if solver and get_family(instance.family).method(name).solvers else []
-                asked = Request([name], solvers, limits=[time_limit], parameters=given)
+                asked = Request([name], solvers, [seed], [time_limit], parameters=given)
                 runs += expand([instance], asked, results).runs()
         yield from self._run(runs)
 

@@ -17,7 +17,7 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.paper import bandwidth, llm
+from synth_models.xtree.paper import bandwidth, directions, llm
 from synth_models.xtree.paper.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE
 from synth_models.xtree.references.xtree import allgather
 
@@ -35,6 +35,7 @@ def reproduce(page: Reproduction) -> None:
     _mesh_bounds(page)
     _degrees(page)
     _rings(page)
+    directions.directions(page)
     _greedy(page)
     found = _bandwidth(page)
     _workloads(page, found)
