@@ -22,6 +22,9 @@ _PROGRAM_PARAMETERS = (
     Parameter("counting", read_flag, True, "start from the counting bound; off: the program itself refutes horizons"),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 10, "schedules to try, each with other random numbers")
+_WHOLE = Parameter(
+    "whole", read_flag, None, "list every transfer; off: one node's and the symmetries; default: on up to 2 million"
+)
 
 FAMILY = Family(
     name="xtree",
@@ -44,7 +47,7 @@ FAMILY = Family(
         Method("pull", "reference", "every node pulls the rarest missing chunks by matching (ours)",
                _HERE + "references.pull:solve", (), (_RESTARTS,)),
         Method("symmetric", "reference", "one node's schedule carried over by translations (ours)",
-               _HERE + "references.symmetric:solve"),
+               _HERE + "references.symmetric:solve", (), (_WHOLE,)),
         Method("forest", "reference", "allreduce over shallow spanning trees that load all edges alike (ours)",
                _HERE + "references.forest:solve", (), (_RESTARTS,)),
         Method("mesh2d_rings", "reference", "hierarchical rings, one dimension of a mesh or torus after the other",

@@ -9,17 +9,33 @@ builds its reduce-scatter on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from synth.errors import SizeLimitError
 from synth.network import Network
 from synth.schedule import Schedule
+from synth.schedule.quotient import QuotientSchedule, listed
 from synth_models.xtree.instance import XTreeInstance
 
 Allgather = Callable[[Network, int], Schedule]
 """``(network, chunks per node) -> allgather schedule``."""
 
+MOST_LISTED = 300_000_000  # transfers that a method lists; they and their replay take some 10 GB
+LISTED = 2_000_000  # transfers up to which a schedule that symmetry repeats is listed
+
+
+def check_listed(instance: XTreeInstance) -> None:
+    """Raise :class:`SizeLimitError` where a method that lists every transfer would run out of memory."""
+    phases = 2 if instance.collective == "allreduce" else 1
+    count = phases * (instance.topology.nodes - 1) * instance.total_chunks
+    if count > MOST_LISTED:
+        raise SizeLimitError(f"there would be {count} transfers to list, at most {MOST_LISTED} are; use symmetric")
+
 
 def by_allgather(instance: XTreeInstance, allgather: Allgather) -> Schedule:
-    """The instance's collective by ``allgather``: directly, reversed, or reversed then directly (allreduce)."""
+    """The instance's collective by ``allgather``: directly, reversed, or reversed then directly (allreduce). Raises
+    :class:`SizeLimitError`."""
+    check_listed(instance)
     network = instance.topology
     if instance.collective == "allgather":
         return allgather(network, instance.chunks)
@@ -27,3 +43,21 @@ def by_allgather(instance: XTreeInstance, allgather: Allgather) -> Schedule:
     if instance.collective == "reduce_scatter":
         return scatter
     return scatter.then(allgather(network, instance.chunks))
+
+
+def by_quotient(
+    instance: XTreeInstance, allgather: Callable[[Network, int], QuotientSchedule], whole: bool | None
+) -> Schedule | QuotientSchedule:
+    """The same for an allgather that symmetry repeats: its part and symmetries, or every transfer if ``whole`` (None:
+    up to ``LISTED`` of them). The reversed network has the same symmetries. Raises :class:`SizeLimitError`."""
+    network = instance.topology
+    parts: list[QuotientSchedule] = []
+    if instance.collective != "allgather":
+        scatter = allgather(network.reversed(), instance.chunks)
+        parts.append(replace(scatter, part=scatter.part.reversed_in_time(adds=True)))
+    if instance.collective != "reduce_scatter":
+        parts.append(allgather(network, instance.chunks))
+    found = parts[0] if len(parts) == 1 else replace(parts[0], part=parts[0].part.then(parts[1].part))
+    if whole is None:
+        whole = found.transfers(network.nodes) <= LISTED
+    return listed(network, found, MOST_LISTED) if whole else found
