@@ -22,9 +22,6 @@ _PROGRAM_PARAMETERS = (
     Parameter("counting", read_flag, True, "start from the counting bound; off: the program itself refutes horizons"),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 10, "schedules to try, each with other random numbers")
-_WHOLE = Parameter(
-    "whole", read_flag, None, "list every transfer; off: one node's and the symmetries; default: on up to 2 million"
-)
 
 FAMILY = Family(
     name="xtree",
@@ -47,7 +44,9 @@ FAMILY = Family(
         Method("pull", "reference", "every node pulls the rarest missing chunks by matching (ours)",
                _HERE + "references.pull:solve", (), (_RESTARTS,)),
         Method("symmetric", "reference", "one node's schedule carried over by translations (ours)",
-               _HERE + "references.symmetric:solve", (), (_WHOLE,)),
+               _HERE + "references.symmetric:solve"),
+        Method("cycle", "reference", "both ways round a cycle through all nodes: optimal on even meshes (ours)",
+               _HERE + "references.cycle:solve"),
         Method("forest", "reference", "allreduce over shallow spanning trees that load all edges alike (ours)",
                _HERE + "references.forest:solve", (), (_RESTARTS,)),
         Method("mesh2d_rings", "reference", "hierarchical rings, one dimension of a mesh or torus after the other",

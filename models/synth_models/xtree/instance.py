@@ -13,7 +13,7 @@ from synth.network import Network
 from synth.network.spec import NetworkSpec, built, network_faults, node_count
 from synth.schedule import COLLECTIVES, Collective
 
-MAX_TRANSFERS = 2**32  # of one phase; only schedules that symmetry repeats come near, see references/listing.py
+MAX_TRANSFERS = 2**32  # of one phase; only schedules that symmetry repeats come near, see references/from_allgather.py
 
 
 class XTreeInstance(Instance):

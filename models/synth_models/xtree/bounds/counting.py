@@ -109,7 +109,7 @@ def _hops(network: Network, some: npt.NDArray[np.int64], instance: XTreeInstance
 
 @jit
 def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: int) -> Any:
-    """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node is as good as all."""
+    """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node stands for all."""
     farthest, needed = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     hops, crossings = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     queue, seen = np.empty(nodes, np.int64), np.full(nodes, -1, np.int64)

@@ -16,7 +16,8 @@ from synth_models.xtree.instance import XTreeInstance
 
 
 def check_schedule(instance: XTreeInstance, schedule: Schedule | QuotientSchedule) -> Verdict:
-    """Replay the schedule, or node 0's part of it once its symmetries are verified; the value is its number of timesteps, facts are its use of links and its time.
+    """Replay the schedule, or node 0's part of it once its symmetries are verified; the value is its number of
+    timesteps, facts are its use of links and its time.
 
     ``completion_time_s`` is the alpha-beta time on the real links, ``effective_bandwidth`` the bytes every node ends
     (allgather) or begins with (reductions), ``N * C * chunk_bytes``, over that time.

@@ -20,16 +20,18 @@ from synth_models.xtree.instance import XTreeInstance
 Allgather = Callable[[Network, int], Schedule]
 """``(network, chunks per node) -> allgather schedule``."""
 
-MOST_LISTED = 300_000_000  # transfers that a method lists; they and their replay take some 10 GB
+MOST_LISTED = 200_000_000  # transfers of one phase that a method lists; beyond it none here has the memory
 LISTED = 2_000_000  # transfers up to which a schedule that symmetry repeats is listed
 
 
 def check_listed(instance: XTreeInstance) -> None:
     """Raise :class:`SizeLimitError` where a method that lists every transfer would run out of memory."""
-    phases = 2 if instance.collective == "allreduce" else 1
-    count = phases * (instance.topology.nodes - 1) * instance.total_chunks
+    count = (instance.topology.nodes - 1) * instance.total_chunks
     if count > MOST_LISTED:
-        raise SizeLimitError(f"there would be {count} transfers to list, at most {MOST_LISTED} are; use symmetric")
+        raise SizeLimitError(
+            f"there would be {count} transfers to list, at most {MOST_LISTED} are; use symmetric (tori, rings, "
+            "hypercubes) or cycle (meshes)"
+        )
 
 
 def by_allgather(instance: XTreeInstance, allgather: Allgather) -> Schedule:
@@ -46,10 +48,10 @@ def by_allgather(instance: XTreeInstance, allgather: Allgather) -> Schedule:
 
 
 def by_quotient(
-    instance: XTreeInstance, allgather: Callable[[Network, int], QuotientSchedule], whole: bool | None
+    instance: XTreeInstance, allgather: Callable[[Network, int], QuotientSchedule]
 ) -> Schedule | QuotientSchedule:
-    """The same for an allgather that symmetry repeats: its part and symmetries, or every transfer if ``whole`` (None:
-    up to ``LISTED`` of them). The reversed network has the same symmetries. Raises :class:`SizeLimitError`."""
+    """The same for an allgather that symmetry repeats: every transfer, up to ``LISTED`` of them, beyond that its part
+    and symmetries. The reversed network has the same symmetries."""
     network = instance.topology
     parts: list[QuotientSchedule] = []
     if instance.collective != "allgather":
@@ -58,6 +60,4 @@ def by_quotient(
     if instance.collective != "reduce_scatter":
         parts.append(allgather(network, instance.chunks))
     found = parts[0] if len(parts) == 1 else replace(parts[0], part=parts[0].part.then(parts[1].part))
-    if whole is None:
-        whole = found.transfers(network.nodes) <= LISTED
-    return listed(network, found, MOST_LISTED) if whole else found
+    return listed(network, found) if found.transfers(network.nodes) <= LISTED else found

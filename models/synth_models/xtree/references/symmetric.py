@@ -44,11 +44,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     seeds = np.random.SeedSequence(options.seed)
     bound, proof, certificate = lower_bound(instance)
     half = -(-bound // 2) if instance.collective == "allreduce" else bound
-    schedule = by_quotient(
-        instance,
-        lambda network, chunks: one_node(network, chunks, seeds.spawn(1)[0], half),
-        options.method.get("whole"),
-    )
+    schedule = by_quotient(instance, lambda network, chunks: one_node(network, chunks, seeds.spawn(1)[0], half))
     return Outcome("finished", schedule, float(bound), proof, certificate)
 
 
