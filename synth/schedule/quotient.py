@@ -13,6 +13,7 @@ the whole (a cycle through all nodes of a mesh). Nothing here is trusted before
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -81,10 +82,11 @@ def node_parts(network: Network, schedule: QuotientSchedule) -> Iterator[tuple[i
     place[within] = np.arange(len(within))
     seen = np.zeros(network.nodes, dtype=bool)
     seen[0] = True
-    waiting = [(0, place[schedule.part.link])]
+    moves = moves.astype(np.int32)
+    waiting = deque([(0, place[schedule.part.link].astype(np.int32))])  # first in, first out: fewest wait at once
     reached = 0
     while waiting:
-        v, places = waiting.pop()
+        v, places = waiting.popleft()
         reached += 1
         yield v, within[places]
         for image, move in zip(schedule.generators, moves, strict=True):

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth.errors import InputError, SizeLimitError
+from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.network import Network
 from synth.network.builders import grid, hypercube, ring
 from synth.network.symmetry import translation, unit_translations
 from synth.schedule import COLLECTIVES, Schedule
 from synth.schedule.quotient import QuotientSchedule, listed
 from synth.schedule.replay import replay
+from synth.schedule.replay_every import replay_every
 from synth.schedule.replay_quotient import replay_quotient
 from synth.schedule.timing import completion_of_quotient, earliest_times
 from synth_models.xtree.references.cycle import around
@@ -87,7 +88,12 @@ def test_quotient_and_full_replay_agree(name, collective):
         small, full = replay_quotient(network, task, schedule), replay(network, task, whole)
         assert small.ok, small.faults
         assert full.ok, full.faults
-        assert (small.steps, small.transfers, small.redundant) == (full.steps, full.transfers, full.redundant)
+        counts = full.steps, full.transfers, full.redundant
+        assert (small.steps, small.transfers, small.redundant) == counts
+        if collective == "allgather":
+            every = replay_every(network, task, schedule)
+            assert every.ok
+            assert (every.steps, every.transfers, every.redundant) == counts
         seconds = earliest_times(network, task, whole, 1000.0).completion
         assert completion_of_quotient(network, task, schedule, 1000.0) == pytest.approx(seconds, rel=1e-12)
 
@@ -144,6 +150,10 @@ def test_damaged_parts_get_the_verdict_of_a_full_replay(name, collective):
             continue  # the number of chunks is told from the largest
         small, full = replay_quotient(network, task, bad), replay(network, task, by_hand(network, bad))
         assert small.ok == full.ok, (small.faults, full.faults)
+        if collective == "allgather":
+            every = replay_every(network, task, bad)
+            assert every.ok == full.ok, every.faults
+            assert not every.ok or every.redundant == full.redundant
         if small.ok:
             assert small.redundant == full.redundant
         verdicts.append(small.ok)
@@ -247,4 +257,12 @@ def test_no_list_of_what_is_no_symmetry():
     good = schedule_of(network, 1, "allgather")
     for generators in (good.generators[:1], translation((3, 4), (0, 1))[::-1].copy()[None, :]):
         with pytest.raises(InputError):
+            replay_every(network, COLLECTIVES["allgather"](12, 1), replace(good, generators=generators))
+        with pytest.raises(InputError):
             listed(network, replace(good, generators=generators))
+
+
+def test_reductions_are_not_replayed_one_by_one():
+    with pytest.raises(UnsupportedError):
+        network = NETWORKS["ring"]
+        replay_every(network, COLLECTIVES["allreduce"](5, 1), schedule_of(network, 1, "allreduce"))
