@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
@@ -30,6 +30,10 @@ FAMILY = Family(
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
             transfers="views.transfers:transfers"),
+    more_pages=(
+        Page("xtree-scale", "How time and memory of an allgather's synthesis grow with the nodes",
+             "beside TACOS (MICRO 2024), which reports 40,000 NPUs", _HERE + "paper.scale:reproduce"),
+    ),
     published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(
