@@ -72,7 +72,7 @@ def test_a_schedule_is_carried_to_every_network_of_its_class_and_to_no_other(sid
                     carried(schedule, source, target)
 
 
-@pytest.mark.parametrize("sides", [(3, 3), (4, 4), (4, 6)], ids=str)
+@pytest.mark.parametrize("sides", [(3, 3), (4, 4), pytest.param((4, 6), marks=pytest.mark.slow)], ids=str)
 def test_best_takes_the_fewest_timesteps_of_all(sides):
     """Each class solved to its proven optimum, then the choice compared with all of them."""
     rows, cols = sides

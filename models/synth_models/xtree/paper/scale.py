@@ -53,8 +53,8 @@ def reproduce(page: Reproduction) -> None:
     page.figure(
         draw(table),
         "growth",
-        "Time and memory over nodes, both axes logarithmic; the exponents are fitted from "
-        f"{FITTED} nodes on, those of memory to what comes on top of the smallest run.",
+        "Time and memory over nodes, both axes logarithmic. Exponents are fitted to what comes on top of the smallest "
+        f"run of all (starting takes most of a second and 180 MB), from {FITTED} nodes on.",
     )
     large = table[(table["method"] == "symmetric") & (table["nodes"] == 40_000)]
     if len(large):
@@ -70,7 +70,6 @@ def reproduce(page: Reproduction) -> None:
         "stands in the last column every transfer of the whole schedule was listed and replayed as well, one by one."
     )
     page.note(
-        "Exponents of time are of the whole run, in which the smaller sizes spend most of a second on starting. "
         "Times are of one machine of two cores that other work shared, so their ratios say more than they do; delete "
         "`growth.csv` to measure anew. TACOS's hours are its paper's, for its own networks and machine."
     )
@@ -150,10 +149,9 @@ def _fit(nodes: Any, values: Any) -> tuple[float, float]:
 
 
 def _growing(table: pd.DataFrame, method: str, column: str) -> pd.DataFrame:
-    """Nodes and what is fitted: seconds, or the memory beyond the smallest run's."""
+    """Nodes and what is fitted: seconds or memory beyond those of the smallest run of all, which are the start's."""
     rows = table[table["method"] == method]
-    values = rows[column] - (table[column].min() if column == "memory, MB" else 0)
-    found = pd.DataFrame({"nodes": rows["nodes"], "value": values})
+    found = pd.DataFrame({"nodes": rows["nodes"], "value": rows[column] - table[column].min()})
     return found[(found["nodes"] >= FITTED) & (found["value"] > 0)]
 
 
