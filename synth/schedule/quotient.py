@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from synth.errors import InputError, SizeLimitError
+from synth.errors import InputError
 from synth.network import Network
 from synth.schedule.schedule import Schedule
 
@@ -99,13 +99,13 @@ def node_parts(network: Network, schedule: QuotientSchedule) -> Iterator[tuple[i
 
 
 def listed(network: Network, schedule: Schedule | QuotientSchedule, most: int = LISTED) -> Schedule:
-    """Every transfer of the schedule. Raises :class:`SizeLimitError` beyond ``most``, :class:`InputError` where what is
-    stored is no symmetry."""
+    """Every transfer of the schedule. Raises :class:`InputError` beyond ``most``, and where what is stored is no
+    symmetry."""
     if isinstance(schedule, Schedule):
         return schedule
     part, count = schedule.part, schedule.transfers(network.nodes)
     if count > most:
-        raise SizeLimitError(
+        raise InputError(
             f"the schedule has {count} transfers, more than the {most} that are listed; the record holds those of node "
             f"0's chunks ({len(part)}) and the symmetries that carry them to all others"
         )

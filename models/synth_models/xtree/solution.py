@@ -52,7 +52,7 @@ def table(instance: XTreeInstance, schedule: Solution) -> pd.DataFrame:
     """Columns ``step,src,dst,link,origin,chunk`` (chunk 0..C-1 of its origin) and, for reductions, ``collective
     phase``: ``reduce_scatter`` rows add to the receiver's partial sum, ``allgather`` rows copy a complete sum.
 
-    Raises :class:`SizeLimitError` for a quotient whose whole schedule is too long to list."""
+    Raises :class:`InputError` for a quotient whose whole schedule is too long to list."""
     import pandas as pd
 
     ordered, network = listed(instance.topology, schedule).sorted(), instance.topology

@@ -7,7 +7,7 @@ import pytest
 from models.xtree.cases import instance_of, make
 
 import synth
-from synth.errors import SizeLimitError
+from synth.errors import InputError
 from synth.family import get_family
 from synth.network import Network
 from synth.schedule import Schedule
@@ -175,7 +175,7 @@ def test_exported_and_drawn_as_far_as_they_can_be_listed():
     one, other = (load(family.transfers)(instance, s) for s in (schedule, whole))
     assert np.array_equal(np.sort(one.start_s), np.sort(other.start_s))
     assert isinstance(whole, Schedule)
-    with pytest.raises(SizeLimitError):
+    with pytest.raises(InputError, match="more than the 10"):
         listed(instance.topology, schedule, most=10)
 
 

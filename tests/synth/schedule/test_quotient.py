@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth.errors import InputError, SizeLimitError, UnsupportedError
+from synth.errors import InputError, UnsupportedError
 from synth.network import Network
 from synth.network.builders import grid, hypercube, ring
 from synth.network.symmetry import translation, unit_translations
@@ -248,7 +248,7 @@ def test_part_with_chunks_of_others():
 
 def test_a_long_list_is_refused():
     network = NETWORKS["torus"]
-    with pytest.raises(SizeLimitError, match="132 transfers"):
+    with pytest.raises(InputError, match="132 transfers"):
         listed(network, schedule_of(network, 1, "allgather"), most=100)
 
 
