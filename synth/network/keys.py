@@ -58,10 +58,11 @@ class NetworkKeys(Keys):
     KINDS: ClassVar[Mapping[str, type[Part]]] = SPECS
     OF_SHAPE: ClassVar[tuple[str, ...]] = ("rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings")
     OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
+    CHOSEN: ClassVar[tuple[str, ...]] = ()  # words for rings that the family itself turns into directions
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        return [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK, cls.KINDS)]
+        return [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK, cls.KINDS, cls.CHOSEN)]
 
     def raw_network(self) -> dict[str, Any]:
         """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
@@ -73,9 +74,13 @@ class NetworkKeys(Keys):
             key: getattr(self, key) for key in self.given if key in self.OF_NETWORK and key != "rings"
         }
         if self.rings is not None:
-            directions = self.rings.split(",")
-            raw["rings"] = dict(zip(SIDES, directions * (4 // len(directions)), strict=True))
+            raw["rings"] = dict(zip(SIDES, self.directions(), strict=True))
         return raw
+
+    def directions(self) -> list[str]:
+        """The four directions that ``rings`` asks for. A family that knows a word of :attr:`CHOSEN` overrides this."""
+        given = (self.rings or "").split(",")
+        return given * (4 // len(given))
 
 
 def network_name(raw: Mapping[str, Any]) -> str:
@@ -124,7 +129,9 @@ def _links(path: Path) -> dict[str, Any]:
         raise InputError(faults) from None
 
 
-def _network_faults(values: Mapping[str, Any], own: tuple[str, ...], kinds: Mapping[str, type[Part]]) -> list[Fault]:
+def _network_faults(
+    values: Mapping[str, Any], own: tuple[str, ...], kinds: Mapping[str, type[Part]], chosen: tuple[str, ...]
+) -> list[Fault]:
     kind = values.get("network")
     shapes = [name for name in kinds if name != "links"]
     if "links" in values and "network" not in values:
@@ -144,9 +151,10 @@ def _network_faults(values: Mapping[str, Any], own: tuple[str, ...], kinds: Mapp
     ]
     if "links" in values:
         faults.append(Fault("links", "give network or links, one of the two", str(values["links"]), True))
-    if "rings" in values and "rings" in fields:
+    if "rings" in values and "rings" in fields and values["rings"] not in chosen:
         directions = values["rings"].split(",")
         if len(directions) not in (1, 4) or not set(directions) <= {"even_up", "odd_up"}:
             message = "one direction or four (top,bottom,left,right), each even_up or odd_up"
+            message += "".join(f"; or {word}" for word in chosen)
             faults.append(Fault("rings", message, values["rings"], True))
     return faults

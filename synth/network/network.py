@@ -132,6 +132,20 @@ class Network:
         hops[~np.isfinite(hops)] = -1
         return _frozen(hops, np.int32)  # type: ignore[no-any-return]
 
+    def hops_from(self, node: int) -> IntArray:
+        """Hops from one node to each, shape (nodes,), -1 where there is no path: a row of :attr:`distances`."""
+        return self._breadth_first(node, self.src, self.dst)
+
+    def hops_to(self, node: int) -> IntArray:
+        """Hops from each node to one, shape (nodes,), -1 where there is no path: a column of :attr:`distances`."""
+        return self._breadth_first(node, self.dst, self.src)
+
+    def _breadth_first(self, node: int, tail: IntArray, head: IntArray) -> IntArray:
+        graph = csr_array((np.ones(self.links), (tail, head)), shape=(self.nodes, self.nodes))
+        hops = dijkstra(graph, indices=np.array([node]), unweighted=True)[0]
+        hops[~np.isfinite(hops)] = -1
+        return _frozen(hops, np.int32)  # type: ignore[no-any-return]
+
     @property
     def diameter(self) -> int:
         """Longest shortest path in hops. Raises ``ValueError`` on a network that is not strongly connected."""

@@ -30,17 +30,22 @@ def translation(sides: tuple[int, ...], by: tuple[int, ...]) -> Permutation:
     return np.ravel_multi_index(moved, sides).astype(np.int64)
 
 
-def translations(network: Network) -> npt.NDArray[np.int64] | None:
-    """All translations of the grid, shape (nodes, nodes), row ``v`` being the one that carries node 0 to ``v``.
-
-    None unless the network has a grid and every unit translation is an automorphism (tori, rings, hypercubes); the
-    unit translations generate the others.
-    """
+def unit_translations(network: Network) -> list[Permutation]:
+    """One step along each axis of the grid (axes of one position left out), which generate all translations. Empty
+    unless the network has a grid and each is an automorphism (tori, rings, hypercubes)."""
     sides = network.grid
     if sides is None:
-        return None
-    units = [tuple(int(axis == j) for j in range(len(sides))) for axis in range(len(sides))]
-    if not all(is_automorphism(network, translation(sides, unit)) for unit in units):
+        return []
+    units = [tuple(int(axis == j) for j in range(len(sides))) for axis, side in enumerate(sides) if side > 1]
+    moves = [translation(sides, unit) for unit in units]
+    return moves if all(is_automorphism(network, move) for move in moves) else []
+
+
+def translations(network: Network) -> npt.NDArray[np.int64] | None:
+    """All translations of the grid, shape (nodes, nodes), row ``v`` being the one that carries node 0 to ``v``; None
+    without :func:`unit_translations`."""
+    sides = network.grid
+    if sides is None or not unit_translations(network):
         return None
     targets = zip(*np.unravel_index(np.arange(network.nodes), sides), strict=True)
     return np.stack([translation(sides, tuple(int(x) for x in target)) for target in targets])

@@ -180,6 +180,8 @@ class Reproduction:
         solver: str | None = None,
         time_limit: float | None = 60.0,
         part: str = "",
+        seed: int = 0,
+        apart: bool = False,
     ) -> Iterator[tuple[Instance, Record]]:
         """Run methods (a mapping gives their own ``key=value`` options) on instances: programs through the runner, our
         own references and bounds (in the short form everything) in this process, which saves a start each.
@@ -197,9 +199,9 @@ class Reproduction:
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}
                 solvers = [solver] if solver and get_family(instance.family).method(name).solvers else []
-                asked = Request([name], solvers, limits=[time_limit], parameters=given)
+                asked = Request([name], solvers, [seed], [time_limit], parameters=given)
                 runs += expand([instance], asked, results).runs()
-        yield from self._run(runs)
+        yield from self._run(runs, apart)
 
     def study(self, name: str) -> Iterator[tuple[Instance, Record]]:
         """Run the study file ``<instances>/studies/<name>.toml`` as :meth:`solve` does. Its records go below
@@ -217,11 +219,11 @@ class Reproduction:
             self.skip(f"study {name}: {text}")
         yield from self._run(runs)
 
-    def _run(self, runs: Sequence[Run]) -> Iterator[tuple[Instance, Record]]:
+    def _run(self, runs: Sequence[Run], apart: bool = False) -> Iterator[tuple[Instance, Record]]:
         from synth.api import execute
         from synth.execution.pool import run_all
 
-        programs = [run for run in runs if run.method.kind == "program" and not self.quick]
+        programs = [run for run in runs if apart or (run.method.kind == "program" and not self.quick)]
         solved = {run.path: record for run, record, _ in run_all(programs, self.jobs, resume=True)}
         for run in runs:
             record = solved.get(run.path) or run.finished_record()

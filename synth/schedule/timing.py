@@ -17,6 +17,8 @@ import numpy.typing as npt
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule.collective import Collective
+from synth.schedule.quotient import QuotientSchedule
+from synth.schedule.replay_quotient import of_node_0, orbits
 from synth.schedule.schedule import Schedule
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,6 +40,18 @@ def earliest_times(network: Network, collective: Collective, schedule: Schedule,
     duration = network.latency + chunk_bytes / network.bandwidth
     start[order], end[order], _, _ = _played(network, collective, schedule, order, duration, np.empty(0))
     return Timing(start, end, float(end.max()) if len(end) else 0.0)
+
+
+def completion_of_quotient(
+    network: Network, collective: Collective, schedule: QuotientSchedule, chunk_bytes: float
+) -> float:
+    """When a schedule that passes :func:`synth.schedule.replay_quotient.replay_quotient` ends, in seconds. Images of a
+    transfer start at the same time, so node 0's part shows it, with one lane for all links of an orbit."""
+    orbit, part = orbits(network, collective, schedule), schedule.part
+    order = np.argsort(part.step, kind="stable")
+    duration = network.latency + chunk_bytes / network.bandwidth
+    _, end, _, _ = _played(network, of_node_0(collective), part, order, duration, np.empty(0), orbit)
+    return float(end.max()) if len(end) else 0.0
 
 
 def timed_faults(
@@ -68,20 +82,27 @@ def timed_faults(
 
 
 def _played(
-    network: Network, collective: Collective, schedule: Schedule, order: Any, duration: FloatArray, given: FloatArray
+    network: Network,
+    collective: Collective,
+    schedule: Schedule,
+    order: Any,
+    duration: FloatArray,
+    given: FloatArray,
+    lane: Any = None,
 ) -> Any:
     """:func:`_run` of the transfers in this order. At the start every owner holds its chunks; in a reduction nobody
-    holds a finished one."""
+    holds a finished one. Links of one ``lane`` carry one transfer at a time (each link its own, if not given)."""
+    lane = np.arange(network.links) if lane is None else lane
     held = np.zeros((collective.nodes, collective.chunks), dtype=np.bool_)
     if not collective.reduces:
         held[collective.owner, np.arange(collective.chunks)] = True
     columns = (column[order] for column in (schedule.step, schedule.link, schedule.chunk, schedule.adds))
-    return _run(network.src, network.dst, duration, held, given, *columns)
+    return _run(network.src, network.dst, lane, duration, held, given, *columns)
 
 
 @jit
 def _run(
-    src: Any, dst: Any, duration: Any, copied: Any, given: Any, step: Any, link: Any, chunk: Any, adds: Any
+    src: Any, dst: Any, lane: Any, duration: Any, copied: Any, given: Any, step: Any, link: Any, chunk: Any, adds: Any
 ) -> Any:
     """Times in step order; with ``given`` start times, what each transfer had to wait for instead."""
     count = len(step)
@@ -94,10 +115,10 @@ def _run(
         stop = begin
         while stop < count and step[stop] == step[begin]:
             e = link[stop]
-            ready[stop], free[stop] = available[src[e], chunk[stop]], link_free[e]
+            ready[stop], free[stop] = available[src[e], chunk[stop]], link_free[lane[e]]
             start[stop] = given[stop] if len(given) else max(ready[stop], free[stop])
             end[stop] = start[stop] + duration[e]
-            link_free[e] = end[stop]
+            link_free[lane[e]] = end[stop]
             stop += 1
         for i in range(begin, stop):
             v, k = dst[link[i]], chunk[i]

@@ -76,11 +76,15 @@ def solve(
     return result
 
 
-def solve_lp(model: Any, options: RunOptions, rows: Sequence[Any]) -> tuple[SolverResult, list[list[float]]]:
+def solve_lp(
+    model: Any, options: RunOptions, rows: Sequence[Any], *, interior: bool = False
+) -> tuple[SolverResult, list[list[float]]]:
     """Solve a linear program with HiGHS; also return the duals of each of the named indexed constraints, in order
-    (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). No duals unless the LP is solved to optimality."""
+    (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). No duals unless the LP is solved to optimality. ``interior``
+    takes an interior point instead of a vertex (no crossover), for large LPs on which the simplex method may stall."""
     require("highs")
-    result, results = _call("highs", model, options, {})
+    words = {"solver_options": {"solver": "ipm", "run_crossover": "off"}} if interior else {}
+    result, results = _call("highs", model, options, words)
     if result.termination == "unbounded" and _undecided(results):
         result = _told_apart("highs", model, options, {}, result)
     if result.termination != "optimal":

@@ -168,12 +168,12 @@ def test_long_values_are_shortened(tmp_path: Path) -> None:
     ("network", "chunks"),
     [
         ({"kind": "ring", "nodes": 100_000}, 100_000),  # 10^5 * 10^5 chunks to 10^5 nodes: 10^15 transfers
-        ({"kind": "ring", "nodes": 60_000}, 1),  # 3.6 * 10^9
-        ({"kind": "mesh", "rows": 200, "cols": 200}, 1),  # 1.6 * 10^9
+        ({"kind": "ring", "nodes": 60_000}, 2),  # 7.2 * 10^9
+        ({"kind": "mesh", "rows": 200, "cols": 200}, 3),  # 4.8 * 10^9
     ],
 )
 def test_hopeless_sizes_are_refused(tmp_path: Path, network: dict[str, Any], chunks: int) -> None:
-    """No method holds more than 2 * 10^8 transfers (``MAX_TRANSFERS``): better said on reading than by the kernel's
+    """No method has more than 2^32 transfers (``MAX_TRANSFERS``): better said on reading than by the kernel's
     out-of-memory killer, and before a network of any size is built."""
     lines = faults(tmp_path, put("network")(network) | {"chunks": chunks})
     assert len(lines) == 1

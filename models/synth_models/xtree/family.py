@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
@@ -30,6 +30,10 @@ FAMILY = Family(
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
             findings="paper.findings:FINDINGS", transfers="views.transfers:transfers"),
+    more_pages=(
+        Page("xtree-scale", "How time and memory of an allgather's synthesis grow with the nodes",
+             "TACOS (MICRO 2024) reports 40,000 NPUs in 2.5 hours", _HERE + "paper.scale:reproduce"),
+    ),
     published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(
@@ -45,6 +49,8 @@ FAMILY = Family(
                _HERE + "references.pull:solve", (), (_RESTARTS,)),
         Method("symmetric", "reference", "one node's schedule carried over by translations (ours)",
                _HERE + "references.symmetric:solve"),
+        Method("cycle", "reference", "both ways round a cycle through all nodes: optimal on even meshes (ours)",
+               _HERE + "references.cycle:solve"),
         Method("forest", "reference", "allreduce over shallow spanning trees that load all edges alike (ours)",
                _HERE + "references.forest:solve", (), (_RESTARTS,)),
         Method("mesh2d_rings", "reference", "hierarchical rings, one dimension of a mesh or torus after the other",

@@ -137,8 +137,8 @@ def test_an_lp_that_is_wrong_raises_no_bound(objective, dual, monkeypatch):
     """Whatever a solver says of the LP, a horizon with a schedule is not refuted (5 timesteps, exactly)."""
     solved = mathprog.solve_lp
 
-    def wrong(model, options, rows):
-        result, duals = solved(model, options, rows)
+    def wrong(model, options, rows, **words):
+        result, duals = solved(model, options, rows, **words)
         return replace(result, objective=objective), [[dual or value for value in row] for row in duals]
 
     instance = make(network="kautz", nodes=9, degree=2)

@@ -317,7 +317,8 @@ def test_a_missing_solver_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPat
         cpsat.solve(None, RunOptions(1))
 
 
-def test_duals_of_a_linear_program() -> None:
+@pytest.mark.parametrize("interior", [False, True])
+def test_duals_of_a_linear_program(interior: bool) -> None:
     """Minimise -3x - 5y; x <= 4, 2y <= 12, 3x + 2y <= 18, x + y >= 1 (Hillier and Lieberman's Wyndor): (2, 6), -36.
     The first and last rows are slack; raising 12 by one wins 3/2, raising 18 wins 1: duals 0, -3/2, -1 and 0."""
     program = Program(
@@ -327,9 +328,9 @@ def test_duals_of_a_linear_program() -> None:
         integer=False,
     )
     model = pyomo_model(program)
-    result, [duals] = mathprog.solve_lp(model, RunOptions(30), [model.rows])
+    result, [duals] = mathprog.solve_lp(model, RunOptions(30), [model.rows], interior=interior)
     assert (result.termination, result.objective) == ("optimal", pytest.approx(-36))
-    assert duals == pytest.approx([0, -1.5, -1, 0])
+    assert duals == pytest.approx([0, -1.5, -1, 0], abs=1e-6)
     assert sum(d * side for d, (_, _, side) in zip(duals, program.rows, strict=True)) == pytest.approx(-36)
 
 

@@ -34,8 +34,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from synth.family import Outcome
+from synth.kernels import jit
 from synth.network import Network
-from synth.network.symmetry import point_symmetries, translations
+from synth.network.symmetry import point_symmetries, unit_translations
 from synth.options import RunOptions
 from synth_models.xtree.instance import XTreeInstance
 
@@ -48,12 +49,15 @@ def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
     total = instance.total_chunks
     if network.nodes == 1:
         return 0, "a single node has nothing to send", {"binding": "volume"}
-    pair = divmod(int(network.distances.argmax()), network.nodes)
+    some = representatives(network)
+    away = _hops(network, some, instance)[0]
+    longest, far = int(away.max()), int(some[away.argmax()])
+    pair = [int(network.hops_to(far).argmax()), far]
     found: list[tuple[int, str, dict[str, Any]]] = [  # on a tie the first one below is named; cuts go in front
         (
-            network.diameter,
-            f"diameter: node {pair[1]} is {network.diameter} hops from node {pair[0]}",
-            {"binding": "diameter", "pair": list(pair)},
+            longest,
+            f"diameter: node {pair[1]} is {longest} hops from node {pair[0]}",
+            {"binding": "diameter", "pair": pair},
         )
     ]
     phases = 2 if collective == "allreduce" else 1
@@ -64,51 +68,95 @@ def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
     if collective == "allreduce":
         sides = [(network, "into"), (network.reversed(), "out of")]
     for side, word in sides:
-        found.insert(0, _late_arrivals(instance, side, word))
+        found.insert(0, _late_arrivals(instance, side, word, some))
     for side, word in sides:
-        found.insert(0, _strongest_cut(instance, side, word))
+        found.insert(0, _strongest_cut(instance, side, word, some))
     return max(found, key=lambda item: item[0])
 
 
-def _late_arrivals(instance: XTreeInstance, network: Network, word: str) -> tuple[int, str, dict[str, Any]]:
-    """The node and distance that prove most on this orientation of the links."""
-    distance, n = network.distances, network.nodes
-    reach = int(distance.max()) + 1
-    exactly = np.bincount((distance + np.arange(n) * reach).ravel(), minlength=n * reach).reshape(n, reach)
-    at_least = exactly[:, ::-1].cumsum(axis=1)[:, ::-1]  # [v, j]: nodes from which v is j hops away or more
-    crossings = at_least * instance.chunks
-    if instance.collective == "allreduce":
-        crossings = (at_least > 0) * instance.total_chunks
-    needed = np.arange(reach) - 1 - (-crossings // network.in_degree[:, None])
-    needed[(crossings == 0) | (np.arange(reach) == 0)] = 0
-    v, hops = divmod(int(needed.argmax()), reach)
-    words = f"late arrivals: {crossings[v, hops]} chunks pass the {network.in_degree[v]} links {word} node {v}, "
-    certificate = {"binding": "late arrivals", "node": v, "hops": hops, "side": "in" if word == "into" else "out"}
+def representatives(network: Network) -> npt.NDArray[np.int64]:
+    """One node of each orbit of the known symmetries, the least, ascending. They are automorphisms of the reversed
+    network too."""
+    if unit_translations(network):
+        return np.zeros(1, dtype=np.int64)
+    images = np.stack(point_symmetries(network))
+    return np.flatnonzero(images.min(axis=0) == np.arange(network.nodes))
+
+
+def _late_arrivals(
+    instance: XTreeInstance, network: Network, word: str, some: npt.NDArray[np.int64]
+) -> tuple[int, str, dict[str, Any]]:
+    """The node (of the representatives ``some``) and distance that prove most on this orientation of the links."""
+    _, needed, hops, crossings = _hops(network, some, instance)
+    i = int(needed.argmax())
+    v, away = int(some[i]), int(hops[i])
+    words = f"late arrivals: {crossings[i]} chunks pass the {network.in_degree[v]} links {word} node {v}, "
+    certificate = {"binding": "late arrivals", "node": v, "hops": away, "side": "in" if word == "into" else "out"}
     return (
-        int(needed[v, hops]),
-        words + f"none of them within {hops - 1} timesteps of the {'start' if word == 'into' else 'end'}",
+        int(needed[i]),
+        words + f"none of them within {away - 1} timesteps of the {'start' if word == 'into' else 'end'}",
         certificate,
     )
 
 
-def _strongest_cut(instance: XTreeInstance, network: Network, word: str) -> tuple[int, str, dict[str, Any]]:
+def _hops(network: Network, some: npt.NDArray[np.int64], instance: XTreeInstance) -> Any:
+    """Of each of these nodes, shape (nodes named,): how far away the farthest node starts, the timesteps that late
+    arrivals prove, from how many hops away on, and how many chunks these are."""
+    pointer, links = network.in_links
+    every = instance.total_chunks if instance.collective == "allreduce" else 0
+    return _late(some, pointer, network.src[links], network.nodes, instance.chunks, every)
+
+
+@jit
+def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: int) -> Any:
+    """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node stands for all."""
+    farthest, needed = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+    hops, crossings = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+    queue, seen = np.empty(nodes, np.int64), np.full(nodes, -1, np.int64)
+    for i in range(len(some)):
+        v = some[i]
+        degree = pointer[v + 1] - pointer[v]
+        queue[0], seen[v] = v, i
+        begin, end, level = 0, 1, 0
+        while begin < end:
+            left = nodes - begin  # nodes level hops away or more
+            if level:
+                crossing = every if every else left * chunks
+                timesteps = level - 1 + (crossing + degree - 1) // degree
+                if timesteps > needed[i]:
+                    needed[i], hops[i], crossings[i] = timesteps, level, crossing
+                farthest[i] = level
+            stop = end
+            while begin < stop:
+                u = queue[begin]
+                begin += 1
+                for e in range(pointer[u], pointer[u + 1]):
+                    w = tail[e]
+                    if seen[w] != i:
+                        seen[w] = i
+                        queue[end] = w
+                        end += 1
+            level += 1
+    return farthest, needed, hops, crossings
+
+
+def _strongest_cut(
+    instance: XTreeInstance, network: Network, word: str, some: npt.NDArray[np.int64]
+) -> tuple[int, str, dict[str, Any]]:
     """The cut that proves most on this orientation of the links, as (timesteps, words, certificate)."""
     chunks, total = instance.chunks, instance.total_chunks
     joint = instance.collective == "allreduce"
-    best = 0
-    inside: npt.NDArray[np.bool_] = np.zeros(network.nodes, dtype=bool)
 
     def proves(nodes: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
         crossings = total if joint else int(np.sum(~nodes)) * chunks
         capacity = int(np.sum(~nodes[network.src] & nodes[network.dst]))
         return -(-crossings // capacity), crossings, capacity
 
-    for v in range(network.nodes):
-        single = np.arange(network.nodes) == v
-        if proves(single)[0] > best:
-            best, inside = proves(single)[0], single
+    into_one = total if joint else total - chunks
+    inside = np.arange(network.nodes) == int((-(-into_one // network.in_degree.astype(np.int64))).argmax())
+    best = proves(inside)[0]
     if not joint:  # in an allreduce the crossings are the same for every cut: the narrowest one is sought below
-        for v in _flow_targets(network):
+        for v in _flow_targets(network, some):
             while (cut := _violated_cut(network, v, best, chunks)) is not None:
                 best, inside = proves(cut)[0], cut
     else:
@@ -122,13 +170,9 @@ def _strongest_cut(instance: XTreeInstance, network: Network, word: str) -> tupl
     return timesteps, words, {"binding": "cut", "inside": nodes, "crossings": crossings, "capacity": capacity}
 
 
-def _flow_targets(network: Network) -> Iterable[int]:
-    """One node per orbit of the known symmetries, lowest in-degree first, as many as ``FLOW_WORK`` allows."""
-    if translations(network) is not None:
-        return [0]
-    images = np.stack(point_symmetries(network))
-    representatives = np.flatnonzero(images.min(axis=0) == np.arange(network.nodes))
-    ordered = representatives[np.argsort(network.in_degree[representatives], kind="stable")]
+def _flow_targets(network: Network, some: npt.NDArray[np.int64]) -> Iterable[int]:
+    """The representatives, lowest in-degree first, as many as ``FLOW_WORK`` allows."""
+    ordered = some[np.argsort(network.in_degree[some], kind="stable")]
     return [int(v) for v in ordered[: max(1, FLOW_WORK // network.links)]]
 
 

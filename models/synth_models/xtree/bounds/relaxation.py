@@ -39,6 +39,7 @@ from synth_models.xtree.programs.time_expansion import TimeExpansion, all_genera
 
 SCALES = (10**7, 10**10)  # multipliers are stored as whole multiples of one over this; the second if the first fails
 LARGEST = 400_000  # folded variables; beyond it the LP is not tried
+SIMPLEX = 20_000  # folded variables from which an interior point is taken: 8 x 8 in 16 timesteps in 25 s, not 300 s
 QUICK = 60_000  # folded variables up to which the LP is a cheap first attack before an integer program
 
 
@@ -99,7 +100,8 @@ def refute(network: Network, chunks: int, horizon: int, options: RunOptions, lar
             return Refutation(horizon, None, None, time.monotonic() - started, 0.0)
         model = build(expansion)
     built = time.monotonic()
-    result, dual = mathprog.solve_lp(model, options, (model.link_capacity, model.conservation, model.causality))
+    rows = (model.link_capacity, model.conservation, model.causality)
+    result, dual = mathprog.solve_lp(model, options, rows, interior=len(expansion.send) > SIMPLEX)
     solved = time.monotonic()
     certificate = None
     if result.termination == "optimal" and result.objective is not None and result.objective > 1 + 1e-6:

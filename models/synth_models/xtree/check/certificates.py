@@ -33,7 +33,7 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
                 proven = _cut(instance, whole_numbers(certificate, "inside", 0, network.nodes - 1))
             case "diameter":
                 u, v = whole_numbers(certificate, "pair", 0, network.nodes - 1, (2,))
-                proven = int(network.distances[u, v])
+                proven = int(network.hops_from(int(u))[v])
             case "late arrivals":
                 node, hops = whole(certificate, "node", 0, network.nodes - 1), whole(certificate, "hops", 1)
                 proven = _late_arrivals(instance, node, hops, choice(certificate, "side", "in", "out"))
@@ -77,7 +77,7 @@ def _late_arrivals(instance: XTreeInstance, node: int, hops: int, side: str) -> 
     network, collective = instance.topology, instance.collective
     if (side, collective) in {("in", "reduce_scatter"), ("out", "allgather")}:
         raise ValueError(f"side {side!r} proves nothing for {collective}")
-    away = network.distances[:, node] if side == "in" else network.distances[node]
+    away = network.hops_to(node) if side == "in" else network.hops_from(node)
     degree = int(np.sum(network.dst == node) if side == "in" else np.sum(network.src == node))
     far = int(np.sum(away >= hops))
     chunks = far * instance.chunks

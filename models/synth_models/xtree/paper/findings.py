@@ -11,8 +11,10 @@ from synth.findings.finding import BELOW, EQUAL, LEAST, NO_MORE, SAME, Case, Cla
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.paper import directions
 from synth_models.xtree.paper.page import errata
+from synth_models.xtree.parts.ring_directions import classes
 
 PAPER = "XTree on EquiMesh (Cui, Qin, Cai, Huang)"
+DIFFERENT = ((4, 4), (4, 6), (6, 6), (8, 8))  # where directions make a difference
 PRINTED_ALLGATHER, PRINTED_ALLREDUCE = 2.0, 1.2  # effective bandwidth over the best on the mesh, figures 7 and 8
 
 
@@ -56,44 +58,31 @@ def _mesh(size: str, chunks: int, more: str, part: str = "") -> Case:
     return Case(f"mesh {size}, C = {chunks}", f"xtree/{part}mesh-{size}-c{chunks}{more}")
 
 
-def _cases(side: int, collective: str) -> list[Case]:
+def _directions(_: Path) -> Sequence[Case]:
+    """One choice of every class of choices that make the same network with other numbers."""
     return [
-        Case(f"{side}x{side}, {collective}, {made.name.rsplit('-', 1)[-1]}", f"xtree/directions/xtree/{made.name}")
-        for made in directions.choices(side, collective)
+        Case(
+            f"{rows}x{cols}, allgather, {directions.short(first)} (one of {len(members)} alike)",
+            f"xtree/rings/xtree/equimesh-{rows}x{cols}-{directions.short(first)}-c1",
+        )
+        for rows, cols in DIFFERENT
+        for first, members in classes(rows, cols).items()
     ]
 
 
-def _directions(_: Path) -> Sequence[Case]:
-    """All choices on the small squares."""
-    return [case for side in directions.SIDES for case in _cases(side, "allgather")]
-
-
-def _backwards(_: Path) -> Sequence[Case]:
-    return _cases(min(directions.SIDES), "reduce_scatter")
-
-
-def _only(held: Sequence[Held], letters: str) -> Mapping[str, Any]:
-    """Raises ``ValueError`` unless on every size this choice alone takes fewest and all others take the same."""
+def _only_odd(held: Sequence[Held]) -> Mapping[str, Any]:
+    """Raises ``ValueError`` unless on every size ``odd_up`` everywhere alone takes fewest and all others as many."""
     best, others = [], []
     sides = list(dict.fromkeys(one.case.what.split(",")[0] for one in held))
     for side in sides:
         group = [one for one in held if one.case.what.startswith(f"{side},")]
-        [chosen] = [one for one in group if one.case.what.endswith(letters)]
+        [chosen] = [one for one in group if " oooo (one of 1 alike)" in one.case.what]
         rest = {one.value for one in group if one is not chosen}
         if len(rest) != 1 or chosen.value is None or chosen.value >= min(value or 0.0 for value in rest):
-            raise ValueError(f"{letters} takes {chosen.value} on {side}, the others {sorted(map(str, rest))}")
+            raise ValueError(f"odd_up takes {chosen.value} on {side}, the others {sorted(map(str, rest))}")
         best.append(chosen.ours_text)
         others.append(next(one.ours_text for one in group if one is not chosen))
-    words = {"choices": len(held) // len(sides), "sides": sides, "best": best, "others": others}
-    return {key: " and ".join(value) if isinstance(value, list) else value for key, value in words.items()}
-
-
-def _only_odd(held: Sequence[Held]) -> Mapping[str, Any]:
-    return _only(held, "oooo")
-
-
-def _only_even(held: Sequence[Held]) -> Mapping[str, Any]:
-    return _only(held, "eeee")
+    return {"sides": ", ".join(sides), "best": ", ".join(best), "others": ", ".join(others)}
 
 
 FINDINGS = (
@@ -164,26 +153,10 @@ FINDINGS = (
     ),
     Finding(
         "equimesh-directions", "settles", PAPER, "Section III-B: the direction of each ring is free",
-        "The direction of the rings decides how many timesteps an allgather of one chunk a node takes. Of the "
-        "{choices} choices on {sides} exactly one takes fewest, all four rings `odd_up`: {best}; every other takes "
-        "{others}. All are settled.",
+        "The direction of the rings decides how many timesteps an allgather of one chunk a node takes. Of the sixteen "
+        "choices on {sides} exactly one takes fewest, all four rings `odd_up`: {best}; every other takes {others}. All "
+        "are settled, one of each class of choices that make the same network with other numbers.",
         _directions, (LEAST,), _only_odd,
-    ),
-    Finding(
-        "equimesh-directions-8x8", "settles", PAPER, "Section III-B: the direction of each ring is free",
-        "On 8x8, too, an allgather of one chunk a node takes {odd} with all rings `odd_up` and {even} with all "
-        "`even_up`.",
-        tuple(
-            Case(f"8x8, allgather, {letters}", f"xtree/directions/xtree/equimesh-8x8-c1-allgather-{letters}")
-            for letters in directions.ALIKE
-        ),
-        (LEAST,), lambda held: {"even": held[0].ours_text, "odd": held[1].ours_text},
-    ),
-    Finding(
-        "equimesh-directions-backwards", "settles", PAPER, "Section IV, MirrorXTree; section III-B",
-        "For a reduce-scatter it is the other way round: of the {choices} choices on {sides} all four rings `even_up` "
-        "take fewest, {best}; every other takes {others}. No choice is best for both.",
-        _backwards, (LEAST,), _only_even,
     ),
     Finding("xtree-errata", "corrects", PAPER, "errata", errata=errata),
 )  # fmt: skip

@@ -35,8 +35,8 @@ def reproduce(page: Reproduction) -> None:
     _mesh_bounds(page)
     _degrees(page)
     errata(page)
+    directions.directions(page)
     _greedy(page)
-    directions.settled(page)
     found = _bandwidth(page)
     _workloads(page, found)
     if page.quick:

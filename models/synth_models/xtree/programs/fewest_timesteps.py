@@ -19,6 +19,7 @@ from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import pull, symmetric, xtree
+from synth_models.xtree.references.from_allgather import check_listed
 
 Decide = Callable[[Network, int, int, RunOptions], Decision]
 """``(network, chunks per node, horizon, options)`` decides an allgather."""
@@ -64,6 +65,7 @@ def upwards(
     (bound -> schedule, and whose it is), which counts as solving. With the parameter ``horizon`` only that horizon is
     decided; without ``counting`` the search starts at the diameter, so that the program refutes what counting would.
     """
+    check_listed(instance)
     proven = Proven(*lower_bound(instance))
     if not options.method["counting"]:
         proven = Proven(instance.topology.diameter, f"diameter {instance.topology.diameter}")

@@ -26,7 +26,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from synth.network import Network
-from synth.network.symmetry import Permutation, point_symmetries, translation, translations
+from synth.network.symmetry import Permutation, point_symmetries, unit_translations
 from synth.schedule import Schedule
 
 Label = npt.NDArray[np.int32]
@@ -34,7 +34,7 @@ Label = npt.NDArray[np.int32]
 
 def all_generators(network: Network) -> list[Permutation]:
     """Automorphisms that generate all known symmetries (rotations, reflections, translations): for relaxations."""
-    return point_symmetries(network)[1:] + _unit_translations(network)
+    return point_symmetries(network)[1:] + unit_translations(network)
 
 
 def free_generators(network: Network) -> list[Permutation]:
@@ -42,14 +42,7 @@ def free_generators(network: Network) -> list[Permutation]:
     a reflection, say, a chunk may only use links that are mirrored onto links it may use too.)"""
     half_turn = np.arange(network.nodes)[::-1]
     turns = [g for g in point_symmetries(network)[1:] if np.array_equal(g, half_turn)]
-    return _unit_translations(network) or turns
-
-
-def _unit_translations(network: Network) -> list[Permutation]:
-    if network.grid is None or translations(network) is None:
-        return []
-    sides = network.grid
-    return [translation(sides, tuple(int(a == j) for j in range(len(sides)))) for a in range(len(sides))]
+    return unit_translations(network) or turns
 
 
 @dataclass

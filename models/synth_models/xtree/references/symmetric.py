@@ -8,9 +8,12 @@ deliver C * (N - 1) pairs (chunk, node) from node 0 with one delivery per class 
 ceil(C * (N - 1) / classes) timesteps are needed and usually enough.
 
 Each timestep matches the classes to missing pairs by a maximum bipartite matching that prefers the pairs farthest
-from node 0, then chunks with few holders (ties random); restarts as in ``pull``.
+from node 0, then chunks with few holders (ties random). As many pairs per class as there are classes are enough to
+choose from for that; they are drawn from the pairs that the class could deliver, which are kept by their distance.
+Restarts as in ``pull``.
 
-Complexity: O(T * N * C * classes) for the one schedule, O(transfers) to carry it over. No guarantee but completion.
+Complexity: O(C * N * classes^2) for the one schedule. No guarantee but completion. Beyond 2 million transfers the
+result stays node 0's schedule with the translations (:mod:`synth.schedule.quotient`), which the check verifies as such.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.network import Network
-from synth.network.symmetry import translations
+from synth.network.symmetry import translation, unit_translations
 from synth.options import RunOptions
 from synth.schedule import Schedule
+from synth.schedule.quotient import QuotientSchedule, listed
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.references.from_allgather import by_allgather
+from synth_models.xtree.references.from_allgather import MOST_LISTED, by_quotient
 from synth_models.xtree.references.matching import MAX_SLOTS, augment
 
 RESTARTS = 200
@@ -40,103 +44,164 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     seeds = np.random.SeedSequence(options.seed)
     bound, proof, certificate = lower_bound(instance)
     half = -(-bound // 2) if instance.collective == "allreduce" else bound
-    schedule = by_allgather(instance, lambda network, chunks: allgather(network, chunks, seeds.spawn(1)[0], half))
+    schedule = by_quotient(instance, lambda network, chunks: one_node(network, chunks, seeds.spawn(1)[0], half))
     return Outcome("finished", schedule, float(bound), proof, certificate)
 
 
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence, bound: int) -> Schedule:
+    """:func:`one_node`'s schedule carried to all others, every transfer listed."""
+    return listed(network, one_node(network, chunks, seed, bound), most=MOST_LISTED)
+
+
+def one_node(network: Network, chunks: int, seed: np.random.SeedSequence, bound: int) -> QuotientSchedule:
     """The shortest of up to ``RESTARTS`` symmetric schedules, stopping at ``bound`` timesteps.
 
     Raises :class:`UnsupportedError` when the network has no translations or more than 62 links out of a node.
     """
-    move = translations(network)
-    if move is None:
+    units, sides = unit_translations(network), network.grid
+    if not units or sides is None:
         raise UnsupportedError(
             "symmetric needs a network that its translations map onto itself (torus, ring, hypercube)"
         )
-    link_of = _link_classes(network, move)
-    if len(link_of) > MAX_SLOTS:
+    own = _link_classes(network)
+    if len(own) > MAX_SLOTS:
         raise UnsupportedError(f"symmetric takes at most {MAX_SLOTS} links out of a node")
-    heads = network.dst[link_of[:, 0]]
-    # source[j, y]: the node from which class j leads to y, the translation of node 0 that maps heads[j] to y
-    source = np.empty((len(link_of), network.nodes), dtype=np.int64)
-    for j, head in enumerate(heads):
-        source[j, move[:, head]] = np.arange(network.nodes)
+    # target[j, x]: the node to which class j leads from x, the translation of x that maps node 0 to class j's head
+    heads = np.stack(np.unravel_index(network.dst[own], sides), axis=1)
+    target = np.stack([translation(sides, tuple(head.tolist())) for head in heads])
+    distance = network.hops_from(0).astype(np.int64)
     best: Any = None
     for state in seed.generate_state(RESTARTS):
-        found = _one_node(network.nodes, chunks, source, network.distances[0], int(state))
+        found = _one_node(network.nodes, chunks, target, distance, int(state))
         if best is None or found[0][-1] < best[0][-1]:
             best = found
         if best[0][-1] <= bound:
             break
     step, kind, pair = best
-    chunk, target = np.divmod(pair, network.nodes)
-    tail = source[kind, target]
-    # node r's copy: class kind's link out of r + tail, which is the translation of tail by r
-    links = link_of[kind[None, :], move[:, tail]]
-    owners = np.arange(network.nodes)[:, None]
-    return Schedule.of(
-        np.broadcast_to(step, links.shape).reshape(-1), links.reshape(-1), (owners * chunks + chunk).reshape(-1)
-    )
+    chunk, reached = np.divmod(pair, network.nodes)
+    source = np.empty_like(target)
+    np.put_along_axis(source, target, np.broadcast_to(np.arange(network.nodes), target.shape), axis=1)
+    part = Schedule.of(step, _images(network, own, kind, source[kind, reached]), chunk)
+    return QuotientSchedule(part, np.stack(units))
 
 
-def _link_classes(network: Network, move: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """``link_of[j, v]``: the image of the j-th link out of node 0 at node v; parallel links are told apart."""
+def _link_classes(network: Network) -> npt.NDArray[np.int64]:
+    """The links out of node 0, by head, parallel ones by number: class j is the j-th and its images."""
     pointer, links = network.out_links
-    own = links[pointer[0] : pointer[1]]
-    order = np.lexsort((links, network.dst[links], network.src[links]))
-    ranked = links[order]
-    key = network.src[ranked].astype(np.int64) * network.nodes + network.dst[ranked]
-    classes = []
-    for head in np.unique(network.dst[own]):
-        wanted = np.arange(network.nodes) * network.nodes + move[:, head]
-        first = np.searchsorted(key, wanted)
-        copies = int(np.sum(network.dst[own] == head))
-        classes += [ranked[first + copy] for copy in range(copies)]
-    return np.stack(classes).astype(np.int64)
+    own = links[pointer[0] : pointer[1]].astype(np.int64)
+    return own[np.lexsort((own, network.dst[own]))]
+
+
+def _images(
+    network: Network, own: npt.NDArray[np.int64], kind: npt.NDArray[np.int64], tail: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The image of link ``own[kind[i]]`` at node ``tail[i]``; parallel links are told apart."""
+    sides = network.grid
+    assert sides is not None
+    steps = np.unravel_index(network.dst[own], sides)
+    at = np.unravel_index(tail, sides)
+    moved = tuple((a + by[kind]) % side for a, by, side in zip(at, steps, sides, strict=True))
+    head = np.ravel_multi_index(moved, sides)
+    copy = np.arange(len(own)) - np.searchsorted(network.dst[own], network.dst[own])
+    order = np.lexsort((np.arange(network.links), network.dst, network.src))
+    key = network.src[order].astype(np.int64) * network.nodes + network.dst[order]
+    found: npt.NDArray[np.int64] = order[np.searchsorted(key, tail * network.nodes + head) + copy[kind]]
+    return found
 
 
 @jit
-def _one_node(nodes: int, chunks: int, source: Any, distance: Any, seed: int) -> Any:
+def _offer(y: int, j: int, pair: int, distance: Any, start: Any, size: Any, top: Any, offered: Any) -> None:
+    """Class j could deliver ``pair`` = chunk * nodes + y from now on: put it with those at its distance."""
+    away = distance[y]
+    offered[j, start[away] + size[j, away]] = pair
+    size[j, away] += 1
+    top[j] = max(top[j], away)
+
+
+@jit
+def _draw(j: int, most: int, held: Any, start: Any, size: Any, top: Any, offered: Any, drawn: Any) -> int:
+    """Up to ``most`` of the farthest missing pairs that class j could deliver, at random among those of one distance,
+    into ``drawn``; returns how many. Pairs that are held by now are dropped."""
+    count, away = 0, top[j]
+    while count < most and away > 0:
+        first, last = start[away], start[away] + size[j, away]  # those from last on are drawn already
+        while count < most and last > first:
+            i = first + np.random.randint(last - first)
+            last -= 1
+            pair = offered[j, i]
+            offered[j, i] = offered[j, last]
+            if held[pair]:
+                size[j, away] -= 1
+                offered[j, last] = offered[j, first + size[j, away]]
+            else:
+                offered[j, last] = pair
+                drawn[count] = pair
+                count += 1
+        if size[j, away] == 0 and top[j] == away:
+            top[j] = away - 1
+        away -= 1
+    return count
+
+
+@jit
+def _one_node(nodes: int, chunks: int, target: Any, distance: Any, seed: int) -> Any:
     """Deliver pairs ``chunk * nodes + node``, one per class and timestep; returns (step, class, pair) arrays."""
     np.random.seed(seed)
-    classes = len(source)
-    total = chunks * nodes
-    held = np.zeros(total, np.bool_)
-    holders = np.ones(chunks, np.int64)
-    for c in range(chunks):
-        held[c * nodes] = True
+    classes = len(target)
+    reach = distance.max() + 1
+    start = np.zeros(reach + 1, np.int64)  # in ``offered``, of the pairs at each distance
+    for y in range(nodes):
+        start[distance[y] + 1] += chunks
+    for away in range(reach):
+        start[away + 1] += start[away]
+    offered = np.empty((classes, chunks * nodes), np.int64)
+    size, top = np.zeros((classes, reach), np.int64), np.zeros(classes, np.int64)
+    held, holders = np.zeros(chunks * nodes, np.bool_), np.ones(chunks, np.int64)
+    offers = np.zeros(chunks * nodes, np.int64)  # which classes could deliver the pair
     goal = chunks * (nodes - 1)
     out_step, out_class, out_pair = np.empty(goal, np.int64), np.empty(goal, np.int64), np.empty(goal, np.int64)
     taken, masks = np.empty(classes, np.int64), np.zeros(classes, np.int64)
     parent, queue = np.empty(classes, np.int64), np.empty(classes, np.int64)
+    drawn, key = np.empty(classes * classes, np.int64), np.empty(classes * classes)
+    new = np.empty(chunks + classes, np.int64)  # pairs that are held from the next timestep on
+    fresh = chunks
+    for c in range(chunks):
+        new[c] = c * nodes
     done = step = 0
     while done < goal:
-        step += 1
-        key = np.empty(total)
-        for p in range(total):
-            key[p] = -2.0 * nodes * distance[p % nodes] + holders[p // nodes] + np.random.random()
-        taken[:] = -1
-        matched = 0
-        for p in np.argsort(key):
-            if held[p]:
-                continue
-            base = p - p % nodes
-            offers = np.int64(0)
+        for i in range(fresh):
+            held[new[i]] = True
+        for i in range(fresh):
+            base = new[i] - new[i] % nodes
             for j in range(classes):
-                if held[base + source[j, p % nodes]]:
-                    offers |= np.int64(1) << j
-            if offers and augment(p, offers, taken, masks, parent, queue, classes):
+                y = target[j, new[i] % nodes]
+                if not held[base + y]:
+                    offers[base + y] |= np.int64(1) << j
+                    _offer(y, j, base + y, distance, start, size, top, offered)
+        step += 1
+        taken[:] = -1
+        count = 0
+        for j in range(classes):
+            count += _draw(j, classes, held, start, size, top, offered, drawn[count:])
+        for i in range(count):
+            p = drawn[i]
+            key[i] = -2.0 * nodes * distance[p % nodes] + holders[p // nodes] + np.random.random()
+        matched = 0
+        for i in np.argsort(key[:count]):
+            p = drawn[i]
+            known = False
+            for j in range(classes):
+                known = known or taken[j] == p
+            if not known and augment(p, offers[p], taken, masks, parent, queue, classes):
                 matched += 1
                 if matched == classes:
                     break
+        fresh = 0
         for j in range(classes):
             if taken[j] >= 0:
                 out_step[done], out_class[done], out_pair[done] = step, j, taken[j]
+                new[fresh] = taken[j]
+                holders[taken[j] // nodes] += 1
                 done += 1
-        for i in range(done - 1, -1, -1):
-            if out_step[i] != step:
-                break
-            held[out_pair[i]] = True
-            holders[out_pair[i] // nodes] += 1
+                fresh += 1
     return out_step, out_class, out_pair

@@ -30,12 +30,14 @@ from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.references.from_allgather import check_listed
 from synth_models.xtree.references.grid_links import COLUMN, ROW, dimension_ordered, links_into, turned_round
 from synth_models.xtree.references.list_scheduler import list_schedule
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``tidalmesh``. Raises :class:`UnsupportedError` on anything but a 2-D mesh or EquiMesh."""
+    check_listed(instance)
     schedule = tidal(instance.topology, instance.collective, instance.chunks)
     message = (
         "reconstruction from one sentence of XTree; "

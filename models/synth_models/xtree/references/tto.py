@@ -41,6 +41,7 @@ from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.references.from_allgather import check_listed
 from synth_models.xtree.references.grid_links import links_into, turned_round
 from synth_models.xtree.references.list_scheduler import list_schedule
 
@@ -52,6 +53,7 @@ IDLE = 0  # the idle corner; the roots are the other three
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``tto``. Raises :class:`UnsupportedError` on anything but a 2-D mesh or EquiMesh of at least 2x2."""
+    check_listed(instance)
     schedule = three_trees(instance.topology, instance.collective, instance.chunks)
     message = (
         "reconstruction from one sentence of XTree, the idle corner served as well; "

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.schedule import Schedule
+from synth.schedule.quotient import QuotientSchedule
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.solution import Solution
 
 MAX_LINES = 60
 LEGEND = "a transfer reads src->dst:origin.chunk, the node the chunk belongs to and its number there"
 
 
-def describe(instance: XTreeInstance, schedule: Schedule) -> str:
+def describe(instance: XTreeInstance, schedule: Solution) -> str:
     """Per timestep the transfers as ``src->dst:origin.chunk`` (``+`` marks a partial sum that is added)."""
     network = instance.topology
+    if isinstance(schedule, QuotientSchedule):
+        whole = schedule.transfers(network.nodes)
+        lines = [f"node 0's chunks; {len(schedule.generators)} symmetries carry them to all others: {whole} transfers"]
+        return "\n".join([*lines, describe(instance, schedule.part)])
     lines = [LEGEND + ("; + is added to what is there" if schedule.adds.any() else "")]
     ordered = schedule.sorted()
     for step in range(1, schedule.steps + 1):

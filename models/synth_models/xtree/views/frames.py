@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from synth.frames import Frames
-from synth.schedule import Schedule
+from synth.schedule.quotient import QuotientSchedule
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions
 
 
-def frames(instance: XTreeInstance, schedule: Schedule) -> Frames:
-    """Items are chunks, ``node.number``, named for the node they start at; who holds them is shown for an allgather."""
+def frames(instance: XTreeInstance, schedule: Solution) -> Frames | None:
+    """Items are chunks, ``node.number``, named for the node they start at; who holds them is shown for an allgather.
+    None for a quotient, which stands for more transfers than anybody can watch."""
+    if isinstance(schedule, QuotientSchedule):
+        return None
     network, ordered = instance.topology, schedule.sorted()
     chunks = np.arange(instance.total_chunks, dtype=np.int64)
     origins = np.stack([chunks, chunks // instance.chunks], axis=1)

@@ -15,13 +15,16 @@ from matplotlib.ticker import MaxNLocator
 
 from synth.network import Network
 from synth.schedule import Schedule
+from synth.schedule.quotient import listed
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions
 
 
-def plot(instance: XTreeInstance, schedule: Schedule, title: str) -> Figure:
+def plot(instance: XTreeInstance, schedule: Solution, title: str) -> Figure:
     """The network with links coloured by use, and a link x timestep chart coloured by the chunk's origin."""
     network = instance.topology
+    schedule = listed(network, schedule)
     figure = Figure(figsize=(15, 7), layout="constrained")
     figure.suptitle(title)
     left, right = figure.subplots(1, 2)

@@ -6,15 +6,17 @@ import numpy as np
 
 from synth.errors import InputError
 from synth.exchange.transfers import Transfers, in_order
-from synth.schedule import Schedule
+from synth.schedule.quotient import listed
 from synth_models.xtree.instance import XTreeInstance
+from synth_models.xtree.solution import Solution
 
 
-def transfers(instance: XTreeInstance, schedule: Schedule) -> Transfers:
+def transfers(instance: XTreeInstance, schedule: Solution) -> Transfers:
     """Every transfer of a chunk is one of a piece; timestep k lasts from k - 1 to k.
 
     Raises :class:`InputError` where a chunk has no whole number of bytes.
     """
+    schedule = listed(instance.topology, schedule)
     size = int(instance.chunk_bytes)
     if size != instance.chunk_bytes:
         raise InputError(f"chunk_bytes = {instance.chunk_bytes}: a chunk that leaves needs a whole number of bytes")
