@@ -2,7 +2,8 @@
 
 They bound congestion-free phases, hence the objective of congested schedules too (``check/replay.py``).
 
-* **ranks**: every server sends N transfers (its own among them), one a phase.
+* **ranks**: every server sends N transfers (its own among them), one a phase; of a partial all-to-all the server that
+  sends or receives most decides.
 * **links**: give every link a weight >= 0. A transfer takes up at least the weighted length of its shortest allowed
   route; a phase offers each link once. So ``phases >= sum of shortest lengths / sum of weights``. The best weights are
   the dual of the fractional routing that makes the most loaded link as light as possible (a linear program over route
@@ -47,9 +48,7 @@ class Bound:
 
 def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | None = None) -> Bound:
     """The strongest bound; ``seconds`` limits the linear program. On a tie the one by ranks is named."""
-    best = Bound(
-        problem.ranks, f"ranks: every server sends {problem.ranks} transfers, one a phase", {"binding": "ranks"}
-    )
+    best = Bound(problem.busiest, turns_in_words(instance), {"binding": "ranks"})
     candidates = [*_forced(problem), *_degrees(problem)]
     if not candidates:
         return best
@@ -64,6 +63,16 @@ def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | N
         if phases > best.phases:
             best = Bound(phases, _words(instance, problem, weights, phases), _certificate(instance, weights))
     return best
+
+
+def turns_in_words(instance: MLFMInstance) -> str:
+    """What the bound by ranks rests on."""
+    if instance.demand is None:
+        return f"ranks: every server sends {instance.ranks} transfers, one a phase"
+    sent, received = instance.turns
+    turns, verb = (sent, "sends") if sent.max() >= received.max() else (received, "receives")
+    rank = int(turns.argmax())
+    return f"ranks: server {instance.server_name(rank)} {verb} {turns[rank]} transfers, one a phase"
 
 
 def lengths(problem: LeafProblem, weights: IntArray) -> IntArray:

@@ -80,7 +80,7 @@ def every_pair(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
 
 def own_leaf(problem: LeafProblem, stay: Variables, phases: int) -> list[Row]:
     """(5): and so are those inside every leaf."""
-    return [(ones(stay[p, q] for p in range(phases)), "==", int(n) ** 2) for q, n in enumerate(problem.size)]
+    return [(ones(stay[p, q] for p in range(phases)), "==", int(n)) for q, n in enumerate(problem.inside)]
 
 
 def no_congestion(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
