@@ -76,8 +76,8 @@ def testbed() -> list[list[int]]:
 def demands() -> Iterator[MLFMInstance]:
     """Partial all-to-alls: who sends to whom is given pair by pair."""
     ends = [[[int(digit) for digit in word] for word in pair.split()] for pair in FIVE]
-    source = f"{HERE} instances: five transfers, two on every server and link at most, that need three phases"
-    yield instance("d2-five-pairs", source, d=2, demand=[pair(*one) for one in ends])
+    note = f"{HERE} instances: five transfers, two on every server and link at most, that need three phases"
+    yield instance("d2-five-pairs", note, d=2, demand=[pair(source, target) for source, target in ends])
     source = f"{HERE} instances: every server of the job (2, 4, 3) to its six neighbours in a torus of 2 x 4 x 3"
     yield instance("d3-stencil-24", source, d=3, block=block(2, 4, 3), demand=stencil(2, 4, 3))
     source = f"{HERE} instances: 60 servers, each to 0 to 8 others, one to three times (seed 0)"

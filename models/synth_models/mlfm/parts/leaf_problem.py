@@ -130,9 +130,10 @@ def _with_all_routes(
     start, _, _ = _enumerate(leaf, wanted, usable, number, detours, empty, spines)
     parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
     _enumerate(leaf, wanted, usable, number, detours, parts, links)
-    size, routes = size.astype(np.int64), (start, *parts.T, links)
-    machine = (instance.columns, 2 * usable.size)
-    return LeafProblem(instance.busiest, *machine, leaf, size, demand, *routes, alone=alone)
+    spine, middle, second = parts.T
+    job = (leaf, size.astype(np.int64), demand)
+    machine = (instance.busiest, instance.columns, 2 * usable.size)
+    return LeafProblem(*machine, *job, start, spine, middle, second, links, alone)
 
 
 def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseTable:
