@@ -3,7 +3,7 @@
 Two stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
-* :class:`RepairedPhases`: those of a block's rule that failures leave, and others, given for slot 0 only.
+* :class:`RepairedPhases`: such phases with some transfers moved to other routes and phases, because of failures.
 * :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
   own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
   three per phase (31 thousand instead of 76 million for d = 18).
@@ -15,7 +15,7 @@ a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Table = npt.NDArray[np.int32]
 NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
-MOST_COLUMNS = 64  # of layers and columns of a machine, counted from 0
 MAX_ROWS = 40_000_000  # of the flat table
 
 
@@ -105,8 +104,7 @@ class ProductPhases:
 
     In phase ``p`` with ``t = pattern[p]`` that rank sends to layer ``(i + layer_shift[p]) mod n``, column
     ``column[t, j, k]`` and slot ``(k + slot_shift[p]) mod m`` through ``spine[t, j, k]``; inside a leaf through none.
-    Shapes: ``pattern``, ``layer_shift``, ``slot_shift`` (phases,), ``column`` and ``spine`` (patterns, l, m). Transfers
-    over a cable of ``without`` are left out, shape (cables, 3): layer and column of its leaf, the spine's other column.
+    Shapes: ``pattern``, ``layer_shift``, ``slot_shift`` (phases,), ``column`` and ``spine`` (patterns, l, m).
     """
 
     layers: int
@@ -115,7 +113,6 @@ class ProductPhases:
     slot_shift: Table
     column: Table
     spine: Table
-    without: Table | None = None
 
     def __post_init__(self) -> None:
         if self.column.ndim != 3 or self.spine.shape != self.column.shape or min(self.column.shape) < 1:
@@ -152,82 +149,86 @@ class ProductPhases:
             local = (to_layer == layer) & (to_column == own_column)
             spine = np.where(local, np.int32(NOTHING), self.spine[self.pattern[part]][:, None])
             none = np.full(shape, NOTHING, np.int32)
-            spine = np.broadcast_to(spine, dest.shape)
-            if self.without is not None:
-                dead = self._left_out(to_layer, to_column) & ~local
-                dest, spine = np.where(dead, np.int32(NOTHING), dest), np.where(dead, np.int32(NOTHING), spine)
-            yield Rows(first, dest.reshape(shape), spine.reshape(shape), none, none)
-
-    def _left_out(self, to_layer: Any, to_column: Any) -> Any:
-        """Which transfers between two columns go over a cable of ``without``."""
-        assert self.without is not None
-        _, columns, slots = self.column.shape
-        last = int(self.without.max(initial=0)) + 1  # stands for all ids beyond the cables'
-        dead = np.zeros((last + 1,) * 3, dtype=bool)
-        dead[tuple(self.without.T)] = True
-        layer, column, _ = (np.minimum(ids, last) for ids in np.ogrid[: self.layers, :columns, :slots])
-        layer_there, column_there = np.minimum(to_layer, last), np.clip(to_column, -1, last)  # no column: -1 is last
-        return dead[layer, column, column_there] | dead[layer_there, column_there, column]
+            yield Rows(first, dest.reshape(shape), np.broadcast_to(spine, dest.shape).reshape(shape), none, none)
 
 
 @dataclass(frozen=True)
-class SlotPhases:
-    """Phases in groups of ``slots`` for a job whose rank ``q * slots + k`` is server k of its leaf q.
+class Flows:
+    """Transfers (F,) in groups of phases: in the first phase of ``group`` rank ``source`` sends to ``dest``, in the next
+    ones to the next servers of the same leaf (cyclically), always by the same route."""
 
-    The first of a group is given, shape (groups, ranks) as in :class:`PhaseTable`; in the next ones everybody sends to
-    the next server of the same leaf (cyclically) by the same route.
-    """
-
-    slots: int
-    first: PhaseTable
+    group: Table
+    source: Table
+    dest: Table
+    spine: Table
+    middle: Table
+    second: Table
 
     def __post_init__(self) -> None:
-        if self.slots < 1 or self.first.ranks % self.slots:
-            raise ValueError("the ranks are whole leaves of slots servers each")
-
-    @property
-    def phases(self) -> int:
-        return self.first.phases * self.slots
-
-    @property
-    def ranks(self) -> int:
-        return self.first.ranks
-
-    def rows(self, block: int = 64) -> Iterator[Rows]:
-        for group in self.first.rows(1):
-            leaf, slot = np.divmod(group.dest, self.slots)
-            turns = np.arange(self.slots, dtype=np.int32)
-            for begin in range(0, self.slots, block):
-                turn = turns[begin : begin + block, None]
-                known = (group.dest >= 0) & (group.dest < self.ranks)  # others stay wrong, for the check to see
-                dest = np.where(known, leaf * self.slots + (slot + turn) % self.slots, group.dest).astype(np.int32)
-                parts = (np.broadcast_to(part, dest.shape) for part in (group.spine, group.middle, group.second))
-                yield Rows(group.first * self.slots + begin, dest, *parts)
+        if any(values.shape != (self.group.size,) for values in vars(self).values()):
+            raise ValueError("flows are lists of one length")
 
 
 @dataclass(frozen=True)
 class RepairedPhases:
-    """The phases of a rule that failures leave, and after them those that make up for what is missing."""
+    """The phases of a rule with some flows moved, for a job of which rank ``q * slots + k`` is server k of its leaf q.
 
-    kept: ProductPhases
-    added: SlotPhases
+    ``slots`` phases in a row are a group. What a rank sends to a leaf in the rule is left out where ``moved`` holds a
+    flow of that rank to that leaf; this flow takes its place, in a group of the rule or in one after the last.
+    """
+
+    rule: ProductPhases
+    slots: int
+    groups: int
+    moved: Flows
 
     def __post_init__(self) -> None:
-        if self.kept.ranks != self.added.ranks:
-            raise ValueError("both parts are for the same ranks")
+        moved, ranks = self.moved, self.rule.ranks
+        if self.slots < 1 or ranks % self.slots or self.rule.phases % self.slots:
+            raise ValueError("ranks and phases of the rule come in groups of slots")
+        if self.groups < self.rule.phases // self.slots:
+            raise ValueError("there are no fewer groups than the rule has")
+        for name, values, most in (("group", moved.group, self.groups), ("source", moved.source, ranks)):
+            if values.size and not 0 <= values.min() <= values.max() < most:
+                raise ValueError(f"a flow's {name} does not exist")
+        if moved.dest.size and not 0 <= moved.dest.min() <= moved.dest.max() < ranks:
+            raise ValueError("a flow's dest does not exist")
+        if len(np.unique(moved.group.astype(np.int64) * ranks + moved.source)) < moved.group.size:
+            raise ValueError("a rank sends two moved flows in one group")
 
     @property
     def phases(self) -> int:
-        return self.kept.phases + self.added.phases
+        return self.groups * self.slots
 
     @property
     def ranks(self) -> int:
-        return self.kept.ranks
+        return self.rule.ranks
 
     def rows(self, block: int = 64) -> Iterator[Rows]:
-        yield from self.kept.rows(block)
-        for rows in self.added.rows(block):
-            yield Rows(rows.first + self.kept.phases, rows.dest, rows.spine, rows.middle, rows.second)
+        elsewhere = np.zeros((self.ranks, self.ranks // self.slots + 1), dtype=bool)  # one more for dest = ranks
+        elsewhere[self.moved.source, self.moved.dest // self.slots] = True
+        order = np.argsort(self.moved.group, kind="stable")
+        begins = np.searchsorted(self.moved.group[order], np.arange(self.groups + 1))
+        everyone, first = np.arange(self.ranks), 0
+        for rows in self.rule.rows(self.slots):
+            away = elsewhere[everyone, np.clip(rows.dest, 0, self.ranks) // self.slots]
+            parts = [np.where(away, np.int32(NOTHING), part) for part in (rows.dest, rows.spine)]
+            yield self._with_moved(first, parts, order[begins[first] : begins[first + 1]])
+            first += 1
+        for group in range(first, self.groups):
+            parts = [np.full((self.slots, self.ranks), NOTHING, np.int32) for _ in range(2)]
+            yield self._with_moved(group, parts, order[begins[group] : begins[group + 1]])
+
+    def _with_moved(self, group: int, parts: list[Any], flows: Any) -> Rows:
+        """The phases of a group with its moved flows put in; these win over what the rule has there."""
+        dest, spine = parts
+        middle, second = (np.full(dest.shape, NOTHING, np.int32) for _ in range(2))
+        source, turn = self.moved.source[flows], np.arange(len(dest))[:, None]
+        leaf, slot = np.divmod(self.moved.dest[flows], self.slots)
+        dest[:, source] = leaf * self.slots + (slot + turn) % self.slots
+        for table, values in ((spine, self.moved.spine), (middle, self.moved.middle), (second, self.moved.second)):
+            table[:, source] = values[flows]
+        return Rows(group * self.slots, dest, spine, middle, second)
 
 
 def same_transfers(one: Phases, other: Phases) -> bool:
@@ -243,51 +244,39 @@ def same_transfers(one: Phases, other: Phases) -> bool:
 
 def pack(solution: Phases) -> dict[str, Any]:
     if isinstance(solution, RepairedPhases):
-        added = {f"added_{key}": values for key, values in _packed_table(solution.added.first).items()}
-        return _packed_product(solution.kept) | added | {"form": "repaired", "slots": solution.added.slots}
+        moved = {f"moved_{key}": _narrow(values) for key, values in vars(solution.moved).items()}
+        counts = {"form": "repaired", "slots": solution.slots, "groups": solution.groups}
+        return counts | _packed_product(solution.rule) | moved
     if isinstance(solution, ProductPhases):
         return {"form": "product"} | _packed_product(solution)
     assert isinstance(solution, PhaseTable)
-    return {"form": "table"} | _packed_table(solution)
-
-
-def _packed_product(solution: ProductPhases) -> dict[str, Any]:
-    names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
-    packed = {"layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
-    return packed if solution.without is None else packed | {"without": _narrow(solution.without)}
-
-
-def _packed_table(solution: PhaseTable) -> dict[str, Any]:
-    packed: dict[str, Any] = {"dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
+    packed: dict[str, Any] = {"form": "table", "dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
     if solution.middle is not None and solution.second is not None:
         packed |= {"middle": _narrow(solution.middle), "second": _narrow(solution.second)}
     return packed
 
 
+def _packed_product(solution: ProductPhases) -> dict[str, Any]:
+    names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
+    return {"layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+
+
 def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
     """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
-    match choice(packed, "form", "product", "table", "repaired"):
-        case "table":
-            return _read_table(packed)
-        case "product":
-            return _read_product(packed)
-    added = {key.removeprefix("added_"): values for key, values in packed.items() if key.startswith("added_")}
-    kept, slots = _read_product(packed), whole(packed, "slots", 1, MOST)
-    return RepairedPhases(kept, SlotPhases(slots, _read_table(added)))
-
-
-def _read_product(packed: Mapping[str, Any]) -> ProductPhases:
+    form = choice(packed, "form", "product", "table", "repaired")
+    if form == "table":
+        names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
+        return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
     shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
     tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
-    without = None
-    if "without" in packed:
-        without = whole_numbers(packed, "without", 0, MOST_COLUMNS, (None, 3)).astype(np.int32)
-    return ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables, without)
-
-
-def _read_table(packed: Mapping[str, Any]) -> PhaseTable:
-    names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
-    return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
+    rule = ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
+    if form == "product":
+        return rule
+    moved = (_table(packed, f"moved_{field.name}", (None,)) for field in fields(Flows))
+    counts = whole(packed, "slots", 1, MOST), whole(packed, "groups", 1, MOST)
+    if rule.ranks != instance.ranks:  # before anything of its square is made
+        raise ValueError(f"the phases are for {rule.ranks} servers, the job has {instance.ranks}")
+    return RepairedPhases(rule, *counts, Flows(*moved))
 
 
 def _narrow(values: Table) -> Table:

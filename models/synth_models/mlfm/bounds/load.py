@@ -161,12 +161,19 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     if not dual.any():
         return None
     found = []
-    for whole in (_small_fractions(dual), np.round(dual / dual.max() * 1e6).astype(np.int64)):
-        if whole is not None and whole.any():
-            weights = np.zeros(problem.link_count, dtype=np.int64)
-            weights[links] = whole
-            found.append(weights)
+    for whole in whole_duals(dual):
+        weights = np.zeros(problem.link_count, dtype=np.int64)
+        weights[links] = whole
+        found.append(weights)
     return max(found, key=lambda weights: _proves(problem, weights))
+
+
+def whole_duals(dual: FloatArray) -> list[IntArray]:
+    """Whole numbers for dual weights that are not all 0: exactly where they are simple fractions, and rounded."""
+    if not dual.any():
+        return []
+    rounded = np.round(dual / dual.max() * 1e6).astype(np.int64)
+    return [whole for whole in (_small_fractions(dual), rounded) if whole is not None and whole.any()]
 
 
 def _small_fractions(dual: FloatArray) -> IntArray | None:

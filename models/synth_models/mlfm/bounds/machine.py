@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_models.mlfm.bounds.load import Bound, turns_in_words
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.bounds.load import Bound, FloatArray, turns_in_words, whole_duals
+from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import working
 
 
@@ -37,7 +37,90 @@ def machine_bound(instance: MLFMInstance) -> Bound | str:
         words = f"links: {leaving[worst]} flows over the {len(rows)} up-links of leaf {instance.leaf_name(x)}"
         certificate = {"binding": "links", "links": rows, "weights": [1] * len(rows)}
         best = Bound(int(phases[worst]), words, certificate)
+    block = instance.block
+    if instance.failed.spines and not instance.failed.links and block is not None and block.layers == instance.d:
+        by_columns = _column_bound(instance, usable, block)
+        if by_columns is not None and by_columns.phases > best.phases:
+            best = by_columns
     return best
+
+
+def _column_bound(instance: MLFMInstance, usable: Any, block: Block) -> Bound | None:
+    """The bound by columns of a block that has all layers of the machine."""
+    alive = usable[: instance.columns]
+    found = [weights for weights in whole_duals(_column_duals(instance, alive, block)) if weights.any()]
+    if not found:
+        return None
+    half = alive.size
+    proven = [_column_phases(instance, alive, block, *(w.reshape(2, *alive.shape))) for w in found]
+    place = int(np.argmax(proven))
+    up_down = found[place].reshape(2, *alive.shape)
+    rows, weights = [], []
+    for way, a, c in np.argwhere(up_down > 0).tolist():
+        for layer in range(instance.d):
+            rows.append([layer * instance.columns + a, c, way])
+            weights.append(int(up_down[way, a, c]))
+    words = f"links: dual weights of a linear program over columns, on {len(rows)} of {2 * half * instance.d} links"
+    return Bound(proven[place], words, {"binding": "links", "links": rows, "weights": weights})
+
+
+def _column_duals(instance: MLFMInstance, alive: Any, block: Block) -> FloatArray:
+    """Dual weights of ``min z`` over the flows of one leaf of every column; shape (2 * columns * columns,), up first."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    columns, n, m = instance.columns, block.layers, block.servers
+    up = lambda a, c: a * columns + c  # noqa: E731
+    down = lambda b, c: columns * columns + b * columns + c  # noqa: E731
+    loads, demands, needed = list[tuple[int, int]](), list[tuple[int, int]](), list[float]()
+    variable = 0
+    for a in range(block.columns):
+        for b in range(block.columns):
+            routes: list[list[int]] = []
+            for c in range(columns):
+                if a == b and alive[a, c]:
+                    routes.append([up(a, c), down(a, c)])
+                elif a != b and c == b and alive[a, b]:
+                    routes.append([up(a, b), down(b, a)])
+                elif a != b and c not in (a, b) and alive[a, c] and alive[c, b]:
+                    routes.append([up(a, c), down(c, a), up(c, b), down(b, c)])
+            for links in routes:
+                loads += [(link, variable) for link in links]
+                demands.append((len(needed), variable))
+                variable += 1
+            needed.append(float((n - (a == b)) * m * m))
+    lines, order = np.unique([link for link, _ in loads], return_inverse=True)
+    rows = np.concatenate([order, np.arange(len(lines))])
+    cols = np.concatenate([[v for _, v in loads], np.full(len(lines), variable)])
+    values = np.concatenate([np.ones(len(loads)), np.full(len(lines), -1.0)])
+    carries = coo_array((values, (rows, cols)), shape=(len(lines), variable + 1)).tocsr()
+    pair, flow = np.array(demands).T
+    meets = coo_array((np.ones(len(pair)), (pair, flow)), shape=(len(needed), variable + 1)).tocsr()
+    run: Any = linprog
+    cost = np.append(np.zeros(variable), 1.0)
+    result = run(cost, carries, np.zeros(len(lines)), meets, np.array(needed), method="highs")
+    if result.status != 0:
+        raise RuntimeError(f"the linear program over columns failed: {result.message}")
+    duals = np.zeros(2 * columns * columns)
+    duals[lines] = np.maximum(0.0, -result.ineqlin.marginals)
+    return duals
+
+
+def _column_phases(instance: MLFMInstance, alive: Any, block: Block, up: Any, down: Any) -> int:
+    """The phases that whole weights prove which are the same for all leaves of a column."""
+    far = 1 << 40
+    up, down = np.where(alive, up, far), np.where(alive, down, far)
+    needed = 0
+    for a in range(block.columns):
+        for b in range(block.columns):
+            if a == b:
+                length = int((up[a] + down[a]).min())
+            else:
+                third = np.array([c not in (a, b) for c in range(instance.columns)])
+                over = np.where(third, up[a] + down[:, a] + up[:, b] + down[b], 4 * far).min()
+                length = int(min(up[a, b] + down[b, a], over))
+            needed += (block.layers - (a == b)) * block.servers**2 * length
+    return -(-needed // int(up[alive].sum() + down[alive].sum()))
 
 
 def _cut_off(instance: MLFMInstance, usable: Any, leaf: IntArray) -> str | None:

@@ -1,24 +1,21 @@
 """Method ``repair`` (ours): the published rule where cables and spines have failed, at the size of whole machines.
 
-For a block on which the rule holds, with routes over two spines allowed. What the rule does between columns stays, less
-the transfers whose cables have failed; the others are placed anew, one of every m alike:
+For a block on which the rule holds, with routes over two spines allowed. The rule stays but for what must move:
 
-* **Slots.** Server k of leaf x owes leaf y its m servers. One phase in which k sends to some server of y, repeated m times
-  with the receivers turned by one slot each time, serves them all (``SlotPhases``); the receivers of a leaf in a phase
-  stay different. So only *flows* (server, leaf) have to be placed, m times fewer than transfers, in *groups* of m phases.
-* **What is kept.** n (l-1) groups of the rule (t > 0). In them every link of the block is in use, so little is lost.
-* **What is placed.** The flows that lost a cable, over a leaf of a third column; the flows inside a column, which the rule
-  puts on one server's link each, and may now go over any column; the flows inside a leaf, which need no link.
-* **How.** One flow after the other goes where it meets nobody, else where it meets fewest, and these are placed again
-  (``placement.py``); when that does not come to an end, a group is added. The first number of groups is what the lower
-  bound asks for.
+* **Slots.** Server k of leaf x owes every server of leaf y a transfer. One phase in which k sends to some server of y,
+  repeated m times with all receivers turned by one slot each time, serves them all, and the receivers of a leaf stay
+  different. The rule is made of such groups of m phases, too. So only *flows* (server, leaf) have to be placed in
+  *groups*, m times fewer than transfers in phases.
+* **What moves.** The flows that lost a cable go over a leaf of a third column, or, inside a column, over any other one.
+  What stands in their way moves on: into groups after the rule's last, which are empty, or within the rule.
+* **How.** ``placement.py``: one flow after the other where it meets nobody, else where it meets fewest. When that does not
+  come to an end, a group is added; the first number of groups is what the lower bound asks for.
 
-The phases are a multiple of m, so that up to m - 1 phases above the bound are due to that. Nothing is proven here.
+The phases are a multiple of m, so up to m - 1 phases above the bound are due to that. The method proves nothing but the
+bound it starts from (``bounds/machine.py``).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,17 +23,39 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.machine import machine_bound
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import Block, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import working
 from synth_models.mlfm.references.closed_form import MAX_PAIRS, printed_rule
-from synth_models.mlfm.references.placement import Placement
-from synth_models.mlfm.solution import NOTHING, PhaseTable, ProductPhases, RepairedPhases, SlotPhases
+from synth_models.mlfm.references.placement import INSIDE, ONE_SPINE, Placement
+from synth_models.mlfm.solution import Flows, ProductPhases, RepairedPhases
 
-EXTRA_GROUPS = 400  # beyond what the bound asks for
+EXTRA_GROUPS = 1000  # beyond what the bound asks for
 
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``repair``. Raises :class:`UnsupportedError` for other jobs and :class:`SizeLimitError`."""
+    block = _block(instance)
+    bound = machine_bound(instance)
+    if isinstance(bound, str):
+        return Outcome("infeasible", message=bound)
+    held = {"bound": float(bound.phases), "bound_proof": bound.words, "certificate": bound.certificate}
+    rule = printed_rule(instance, block.layers, block.columns, block.servers)
+    ruled, least = rule.phases // block.servers, -(-bound.phases // block.servers)
+    placement = placed_rule(instance, rule, options.seed)
+    for groups in range(max(ruled, least), max(ruled, least) + EXTRA_GROUPS):
+        if placement.settle(groups, options):
+            moved = moved_flows(instance, rule, placement)
+            words = (
+                f"{groups} groups of {block.servers} phases, the bound asks for {least}; {moved.group.size} flows moved"
+            )
+            return Outcome("finished", RepairedPhases(rule, block.servers, groups, moved), message=words, **held)  # type: ignore[arg-type]
+        if options.out_of_time():
+            break
+    return Outcome("time_limit", message="no place for all flows in time", **held)  # type: ignore[arg-type]
+
+
+def _block(instance: MLFMInstance) -> Block:
+    """The job's block. Raises :class:`UnsupportedError` where the method does not apply."""
     block = instance.block
     if block is None or instance.demand is not None:
         raise UnsupportedError("repair needs a block of servers that all send to all")
@@ -46,88 +65,53 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
         raise UnsupportedError("repair needs routes = detour")
     if instance.ranks**2 > MAX_PAIRS:
         raise SizeLimitError(f"more than {MAX_PAIRS} transfers to replay")
-    bound = machine_bound(instance)
-    if isinstance(bound, str):
-        return Outcome("infeasible", message=bound)
-    kept = kept_rule(instance)
-    least = -(-bound.phases // block.servers) - kept.phases // block.servers
-    placement = Placement(instance, options.seed)
-    flows = flows_to_place(instance)
-    fewest = max(1, block.layers, least)
-    for groups in range(fewest, fewest + EXTRA_GROUPS):
-        if placement.place(flows, groups, options):
-            solution = RepairedPhases(kept, SlotPhases(block.servers, added_groups(instance, placement)))
-            words = (
-                f"{kept.phases} phases of the rule and {groups} groups of {block.servers}; the bound asks for {least}"
-            )
-            return Outcome("finished", solution, float(bound.phases), bound.words, bound.certificate, f"{words} groups")
-        if options.out_of_time():
-            break
-    return Outcome(
-        "time_limit", None, float(bound.phases), bound.words, bound.certificate, "no place for all flows in time"
-    )
+    return block
 
 
-def dead_cables(instance: MLFMInstance) -> IntArray:
-    """The failed cables at leaves of the machine, shape (cables, 3): layer, column, other column of the spine."""
-    usable = working(instance)
-    leaf, other = np.nonzero(~usable)
-    layer, column = np.divmod(leaf, instance.columns)
-    return np.stack([layer, column, other], axis=1)[column != other]
+def placed_rule(instance: MLFMInstance, rule: ProductPhases, seed: int) -> Placement:
+    """All flows of the job where the rule has them; those over failed cables wait for a place."""
+    block = _block(instance)
+    ranks, m, usable = instance.ranks, block.servers, working(instance)
+    group, source, target, between = [], [], [], []
+    sums = instance.spine_columns.sum(axis=1)
+    everyone, leaf = np.arange(ranks), instance.server_leaf
+    for number, rows in enumerate(rule.rows(m)):
+        dest, spine = rows.dest[0], rows.spine[0]
+        group.append(np.full(ranks, number))
+        source.append(everyone)
+        target.append(leaf[dest])
+        between.append(np.where(spine < 0, -1, sums[spine] - leaf % instance.columns))
+    g, s, y, c = (np.concatenate(part).astype(np.int64) for part in (group, source, target, between))
+    x = leaf[s]
+    kind = np.where(c < 0, INSIDE, ONE_SPINE)
+    # the column whose spine leaf y has in common with leaf x: c for a route inside a column, x's own otherwise
+    other = np.where(x % instance.columns == y % instance.columns, c, x % instance.columns)
+    lost = (kind == ONE_SPINE) & ~(usable[x, c] & usable[y, other])
+    lost |= x % instance.columns == y % instance.columns
+    broken = 10 * (x % instance.columns != y % instance.columns) + 5 * (x != y) + (usable.sum(axis=1).max() - usable.sum(axis=1))[[x, y]].sum(axis=0)
+    return Placement(instance, np.stack([s, x, y], axis=1), np.stack([g, c, kind], axis=1), lost, broken, seed)
 
 
-def kept_rule(instance: MLFMInstance) -> ProductPhases:
-    """The phases of the rule between columns, less the transfers over failed cables."""
-    block = instance.block
-    assert block is not None
-    rule = printed_rule(instance, block.layers, block.columns, block.servers)
-    between = rule.pattern > 0
-    shifts = (rule.pattern[between], rule.layer_shift[between], rule.slot_shift[between])
-    return ProductPhases(rule.layers, *shifts, rule.column, rule.spine, dead_cables(instance).astype(np.int32))
-
-
-@dataclass(frozen=True)
-class Flows:
-    """Flows (F,): the rank that sends, the number of the leaf that receives; those that are hardest to place first."""
-
-    source: IntArray
-    leaf: IntArray
-
-
-def flows_to_place(instance: MLFMInstance) -> Flows:
-    """All flows that the kept phases do not hold: over failed cables, inside a column, inside a leaf."""
-    block, usable = instance.block, working(instance)
-    assert block is not None
-    n, columns, m = block.layers, block.columns, block.servers
-    leaf, column = instance.server_leaf, instance.servers[:, 1]
-    layer, other = (grid.ravel() for grid in np.meshgrid(np.arange(n), np.arange(columns), indexing="ij"))
-    target = layer * instance.columns + other  # every leaf of the block
-    direct = usable[leaf][:, other] & usable[target][:, column].T  # [rank, leaf]: both cables of the direct route work
-    lost = ~direct & (column[:, None] != other[None, :])
-    same = (column[:, None] == other[None, :]) & (leaf[:, None] != target[None, :])
-    source, place = np.nonzero(lost)
-    broken = (~usable).sum(axis=1)
-    order = np.argsort(-(broken[leaf[source]] + broken[target[place]]), kind="stable")
-    inside_column, inside_leaf = np.nonzero(same), np.arange(instance.ranks)
-    return Flows(
-        np.concatenate([source[order], inside_column[0], inside_leaf]),
-        np.concatenate([target[place[order]], target[inside_column[1]], leaf]),
-    )
-
-
-def added_groups(instance: MLFMInstance, placement: Placement) -> PhaseTable:
-    """The placed flows as the first phases of their groups; receivers of a leaf in a phase are numbered as they come."""
-    block = instance.block
-    assert block is not None
-    group, source, leaf, spine, middle, second = placement.placed()
-    order = np.lexsort((source, leaf, group))
-    key = (group * instance.leaves + leaf)[order]
-    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    slot = np.empty(len(key), dtype=np.int64)
-    slot[order] = np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
-    base = np.full(instance.leaves, NOTHING, dtype=np.int64)
-    base[instance.server_leaf[:: block.servers]] = np.arange(0, instance.ranks, block.servers)
-    tables = [np.full((placement.groups, instance.ranks), NOTHING, np.int32) for _ in range(4)]
-    for table, values in zip(tables, (base[leaf] + slot, spine, middle, second), strict=True):
-        table[group, source] = values
-    return PhaseTable(*tables)
+def moved_flows(instance: MLFMInstance, rule: ProductPhases, placement: Placement) -> Flows:
+    """The flows that are not where the rule has them, each with a server of its leaf that is free in all its group."""
+    block = _block(instance)
+    m = block.servers
+    group, source, leaf, spine, middle, second = (part[placement.moved_at()] for part in placement.routes())
+    place = np.full(instance.leaves, -1, dtype=np.int64)
+    place[instance.server_leaf[::m]] = np.arange(instance.ranks // m)
+    taken = np.zeros((placement.groups, instance.ranks), dtype=bool)
+    stays = np.ones((instance.ranks, instance.ranks // m), dtype=bool)
+    stays[source, place[leaf]] = False
+    everyone = np.arange(instance.ranks)
+    for number, rows in enumerate(rule.rows(m)):
+        dest = rows.dest[0]
+        taken[number, dest[stays[everyone, dest // m]]] = True
+    # of every leaf in every group, the free servers in order; flows take them as they come
+    free = np.argsort(taken.reshape(placement.groups, -1, m), axis=2, kind="stable")
+    key = group * (instance.ranks // m) + place[leaf]
+    order = np.argsort(key, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(key[order]) != 0)) if len(key) else np.zeros(0, np.int64)
+    turn = np.empty(len(key), dtype=np.int64)
+    turn[order] = np.arange(len(key)) - np.repeat(begins, np.diff(np.append(begins, len(key))))
+    dest = place[leaf] * m + free[group, place[leaf], turn]
+    return Flows(*(values.astype(np.int32) for values in (group, source, dest, spine, middle, second)))
