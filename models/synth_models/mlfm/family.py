@@ -32,7 +32,7 @@ FAMILY = Family(
     objective=Objective("phases", "phases"),
     **rooms("synth_models.mlfm", "MLFMInstance", "MLFMKeys", "check_phases", suited="instance:suited"),
     published=("closed_form",),
-    default_methods=("bound", "closed_form", "shift", "greedy", "cpsat"),
+    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "cpsat"),
     methods=by_name(
         Method(
             "bound",

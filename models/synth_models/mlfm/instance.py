@@ -360,4 +360,7 @@ def suited(instance: MLFMInstance, method: str) -> bool:
         return instance.block is not None and not instance.any_link_failed and not instance.failed.servers
     if method == "greedy":
         return instance.demand is not None
+    if method == "repair":
+        whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
+        return whole and instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS

@@ -154,8 +154,8 @@ class ProductPhases:
 
 @dataclass(frozen=True)
 class Flows:
-    """Transfers (F,) in groups of phases: in the first phase of ``group`` rank ``source`` sends to ``dest``, in the next
-    ones to the next servers of the same leaf (cyclically), always by the same route."""
+    """Transfers (F,) in groups of phases: in the first phase of ``group`` rank ``source`` sends to ``dest``, in the
+    next ones to the next servers of the same leaf (cyclically), always by the same route."""
 
     group: Table
     source: Table

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.untrusted import exact_dot
@@ -203,9 +204,17 @@ def _certificate(instance: MLFMInstance, weights: IntArray) -> dict[str, Any]:
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``bound``: prove, solve nothing."""
-    problem = leaf_problem(instance)
-    reason = cut_off(instance, problem)
-    if reason is not None:
+    try:
+        problem = leaf_problem(instance)
+    except SizeLimitError:
+        if instance.demand is not None:
+            raise
+        from synth_models.mlfm.bounds.machine import machine_bound
+
+        bound, reason = machine_bound(instance)
+    else:
+        reason = cut_off(instance, problem)
+        bound = None if reason else lower_bound(instance, problem, options.remaining())
+    if bound is None:
         return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, problem, options.remaining())
     return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

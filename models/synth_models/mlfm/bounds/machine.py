@@ -19,13 +19,13 @@ from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import working
 
 
-def machine_bound(instance: MLFMInstance) -> Bound | str:
-    """The strongest of these bounds, for a whole all-to-all; or why the job cannot be done."""
+def machine_bound(instance: MLFMInstance) -> tuple[Bound | None, str | None]:
+    """The strongest of these bounds, for a whole all-to-all; or None and why the job cannot be done."""
     usable = working(instance)
     leaf, size = np.unique(instance.server_leaf, return_counts=True)
     reason = _cut_off(instance, usable, leaf)
     if reason is not None:
-        return reason
+        return None, reason
     best = Bound(instance.busiest, turns_in_words(instance), {"binding": "ranks"})
     leaving = size * (instance.ranks - size)
     links = usable[leaf].sum(axis=1)
@@ -42,7 +42,7 @@ def machine_bound(instance: MLFMInstance) -> Bound | str:
         by_columns = _column_bound(instance, usable, block)
         if by_columns is not None and by_columns.phases > best.phases:
             best = by_columns
-    return best
+    return best, None
 
 
 def _column_bound(instance: MLFMInstance, usable: Any, block: Block) -> Bound | None:
@@ -65,13 +65,18 @@ def _column_bound(instance: MLFMInstance, usable: Any, block: Block) -> Bound | 
 
 
 def _column_duals(instance: MLFMInstance, alive: Any, block: Block) -> FloatArray:
-    """Dual weights of ``min z`` over the flows of one leaf of every column; shape (2 * columns * columns,), up first."""
+    """Dual weights of ``min z`` over the flows of a leaf of every column; shape (2 * columns * columns,), up first."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
     columns, n, m = instance.columns, block.layers, block.servers
-    up = lambda a, c: a * columns + c  # noqa: E731
-    down = lambda b, c: columns * columns + b * columns + c  # noqa: E731
+
+    def up(a: int, c: int) -> int:
+        return a * columns + c
+
+    def down(b: int, c: int) -> int:
+        return columns * columns + up(b, c)
+
     loads, demands, needed = list[tuple[int, int]](), list[tuple[int, int]](), list[float]()
     variable = 0
     for a in range(block.columns):

@@ -8,8 +8,8 @@ For a block on which the rule holds, with routes over two spines allowed. The ru
   *groups*, m times fewer than transfers in phases.
 * **What moves.** The flows that lost a cable go over a leaf of a third column, or, inside a column, over any other one.
   What stands in their way moves on: into groups after the rule's last, which are empty, or within the rule.
-* **How.** ``placement.py``: one flow after the other where it meets nobody, else where it meets fewest. When that does not
-  come to an end, a group is added; the first number of groups is what the lower bound asks for.
+* **How.** ``placement.py``: one flow after the other where it meets nobody, else where it meets fewest. When that does
+  not come to an end, it starts again with more groups; their first number is what the lower bound asks for.
 
 The phases are a multiple of m, so up to m - 1 phases above the bound are due to that. The method proves nothing but the
 bound it starts from (``bounds/machine.py``).
@@ -29,20 +29,22 @@ from synth_models.mlfm.references.closed_form import MAX_PAIRS, printed_rule
 from synth_models.mlfm.references.placement import INSIDE, ONE_SPINE, Placement
 from synth_models.mlfm.solution import Flows, ProductPhases, RepairedPhases
 
-EXTRA_GROUPS = 1000  # beyond what the bound asks for
+ATTEMPTS = 30  # numbers of groups, further and further apart
 
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``repair``. Raises :class:`UnsupportedError` for other jobs and :class:`SizeLimitError`."""
     block = _block(instance)
-    bound = machine_bound(instance)
-    if isinstance(bound, str):
-        return Outcome("infeasible", message=bound)
+    bound, reason = machine_bound(instance)
+    if bound is None:
+        return Outcome("infeasible", message=reason)
     held = {"bound": float(bound.phases), "bound_proof": bound.words, "certificate": bound.certificate}
     rule = printed_rule(instance, block.layers, block.columns, block.servers)
     ruled, least = rule.phases // block.servers, -(-bound.phases // block.servers)
-    placement = placed_rule(instance, rule, options.seed)
-    for groups in range(max(ruled, least), max(ruled, least) + EXTRA_GROUPS):
+    groups = max(ruled, least)
+    for attempt in range(ATTEMPTS):
+        groups += attempt // 2
+        placement = placed_rule(instance, rule, options.seed)
         if placement.settle(groups, options):
             moved = moved_flows(instance, rule, placement)
             words = (
@@ -88,7 +90,11 @@ def placed_rule(instance: MLFMInstance, rule: ProductPhases, seed: int) -> Place
     other = np.where(x % instance.columns == y % instance.columns, c, x % instance.columns)
     lost = (kind == ONE_SPINE) & ~(usable[x, c] & usable[y, other])
     lost |= x % instance.columns == y % instance.columns
-    broken = 10 * (x % instance.columns != y % instance.columns) + 5 * (x != y) + (usable.sum(axis=1).max() - usable.sum(axis=1))[[x, y]].sum(axis=0)
+    broken = (
+        10 * (x % instance.columns != y % instance.columns)
+        + 5 * (x != y)
+        + (usable.sum(axis=1).max() - usable.sum(axis=1))[[x, y]].sum(axis=0)
+    )
     return Placement(instance, np.stack([s, x, y], axis=1), np.stack([g, c, kind], axis=1), lost, broken, seed)
 
 
