@@ -136,6 +136,24 @@ def random_demands(count: int) -> Iterator[tuple[dict[str, Any], MLFMInstance]]:
             yield {"targets": f"0 to {most}", "failed": "two cables" if failing else "–"}, made
 
 
+def damaged_machines() -> Iterator[tuple[str, int, int, MLFMInstance]]:
+    """(kind, failed parts, seed, instance): the whole machine of 36-port switches with random cables or spines gone."""
+    d = 18
+    cables = [(i, j, other) for i, j, other in np.ndindex(d, d + 1, d + 1) if other != j]
+    spines = [[a, b] for a, b in np.ndindex(d + 1, d + 1) if a < b]
+    for kind, counts in (("cables", (1, 10, 100)), ("spines", (1, 10))):
+        for count, seed in ((count, seed) for count in counts for seed in range(3)):
+            random = np.random.default_rng(seed)
+            if kind == "cables":
+                chosen = [cables[number] for number in random.permutation(len(cables))[:count]]
+                failed: dict[str, Any] = {"links": [{"leaf": [i, j], "spine": sorted((j, c))} for i, j, c in chosen]}
+            else:
+                failed = {"spines": [spines[number] for number in random.permutation(len(spines))[:count]]}
+            name, source = f"d18-{kind}-{count}-seed-{seed}", "synth reproduce mlfm: damaged machines"
+            whole = block(d, d + 1, d)
+            yield kind, count, seed, instance(name, source, d=d, block=whole, failed=failed, routes="detour")
+
+
 def fragment(d: int, size: int, seed: int) -> list[list[int]]:
     """What first-fit gives a job of ``size`` servers after jobs of 1 to 12 filled the machine and random ones ended."""
     random = np.random.default_rng(seed)

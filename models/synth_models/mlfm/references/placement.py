@@ -23,6 +23,7 @@ GAIN, PATIENCE = 50, 30_000  # so many flows fewer (towards the end one) must wa
 TRIED = 40  # groups looked at for a place where others must move
 MOST_SHUNNED = 0.99  # how often a leaf without room is passed over as the one between, where others must move
 SCARCE = 0.25  # links that a leaf must have to spare, on average over the groups, to be used freely in between
+FEW = 0.1  # share of such leaves up to which it does not matter
 INSIDE, ONE_SPINE, TWO_SPINES = 0, 1, 2  # kinds of routes
 
 
@@ -67,11 +68,12 @@ class Placement:
 
     def _shunned(self, groups: int) -> Any:
         """How often every leaf is passed over as the one between two spines: always where its own flows leave little
-        room on its up-links, else never."""
+        room on its up-links and more than a few are so, else never."""
         across = self.flows[:, 1] != self.flows[:, 2]
         own = np.bincount(self.flows[across, 1], minlength=self.instance.leaves)
         room = np.maximum(0, self.usable.sum(axis=1) * groups - own)
-        return np.where(room < SCARCE * groups, 1.0, 0.0)
+        scarce = room < SCARCE * groups
+        return scarce.astype(float) * (scarce.mean() > FEW)
 
     def _enlarge(self, groups: int) -> None:
         leaves = self.instance.leaves
