@@ -55,6 +55,11 @@ def count(value: float) -> str:
     return f"{int(value):,}" if value == int(value) and abs(value) < 1e15 else f"{value:,.6g}"
 
 
+def counted(number: int, what: str) -> str:
+    """``1 step``, ``1,000 steps``, ``2 switches``."""
+    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
+
+
 def percent(value: float | None) -> str:
     """A relative gap."""
     if value is None:

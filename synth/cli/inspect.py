@@ -159,7 +159,7 @@ def pack(
 
 
 def show(
-    path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML)."),
+    path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML, MSCCL++ plan)."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
     csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
@@ -167,12 +167,16 @@ def show(
     """Show a record and its solution to a person."""
     from synth import record as records
     from synth.errors import InputError
+    from synth.exchange.checking import is_plan
     from synth.family import get_family, load
 
     if flows and not csv:
         raise InputError("--flows goes with --csv")
     if path.suffix.lower() == ".xml":
         _show_algorithm(path, plot, csv)
+        return
+    if is_plan(path):
+        _show_plan(path, plot, csv)
         return
     record = records.read(path)
     family = get_family(record["family"])
@@ -226,6 +230,27 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
     for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():
         console.print(f"  fault: {line}", markup=False, soft_wrap=True)
     console.print(f"its steps as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+
+
+def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
+    """A plan of MSCCL++ as a table of its operations, or in words with what is wrong with it."""
+    from synth.errors import InputError
+    from synth.exchange.mscclpp.checking import judge
+    from synth.exchange.mscclpp.reading import read
+    from synth.exchange.mscclpp.views import table
+
+    if drawing is not None:
+        raise InputError("--plot draws records and MSCCL XML; a plan is shown in words, or as a table with --csv")
+    if csv:
+        table(read(path)).to_csv(sys.stdout, index=False)
+        return
+    summary, faults, notes = judge(path)
+    console.print(f"{path}: {summary}", markup=False, soft_wrap=True)
+    for line in str(InputError(faults)).splitlines() if faults else ():
+        console.print(f"  fault: {line}", markup=False, soft_wrap=True)
+    for note in notes:
+        console.print(f"  note: {note}", markup=False, soft_wrap=True)
+    console.print(f"its operations as one table: synth show {path} --csv", markup=False, soft_wrap=True)
 
 
 def _print_summary(record: Record) -> None:

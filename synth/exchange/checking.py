@@ -11,6 +11,7 @@ from synth.errors import Fault, InputError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.places import WRITES_DST
+from synth.quantities import counted
 
 HEAD = 4096  # bytes of a file by which its format is told
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once
@@ -104,11 +105,6 @@ def describe(read: msccl_xml.MscclFile, verdict: validity.Verdict) -> str:
         words += [counted(verdict.facts[f"{key}s"], key) for key in ("channel", "message")]
         words.append(f"the longest chain {counted(verdict.facts['longest_chain'], 'step')}")
     return ", ".join(words)
-
-
-def counted(number: int, what: str) -> str:
-    """``1 step``, ``1,000 steps``."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _notes(a: Algorithm, verdict: validity.Verdict) -> list[str]:

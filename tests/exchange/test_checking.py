@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from exchange.small_algorithms import SMALL, edited, without
 from typer.testing import CliRunner
@@ -112,3 +116,24 @@ def test_import_of_a_plan(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said("export", next(files.glob("res/fabric/*/direct.json")), "--format", "mscclpp", "-o", "plan.json")
     for words in (("--machine", "i.json"), ("--machine", "dgx1", "ranks=0,1,2", "bytes=3MB")):
         assert "proven bound" in said("import", "plan.json", *words)
+
+
+def test_show_of_a_plan(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words and as a table, whose rows are as many as the words say; a plan that fails says why."""
+    monkeypatch.chdir(files)
+    said("make", "fabric", "machine=dgx1", "ranks=0,1,2", "collective=allgather", "bytes=3MB", "-o", "i.json")
+    said("solve", "i.json", "-m", "direct", "--results", "res")
+    said("export", next(files.glob("res/fabric/*/direct.json")), "--format", "mscclpp", "-o", "plan.json")
+    words = said("show", "plan.json")
+    assert "allgather out of place, 3 gpus" in words
+    made = re.search(r"(\d+) operations", words)
+    assert made is not None
+    table = pd.read_csv(io.StringIO(CliRunner().invoke(app, ["show", "plan.json", "--csv"]).stdout))
+    assert len(table) == int(made[1])
+    assert list(table.columns)[:4] == ["gpu", "tb", "step", "type"]
+    plan = json.loads((files / "plan.json").read_text())
+    block = next(block for block in plan["gpus"][0]["threadblocks"] if block["ops"])
+    block["ops"] = []
+    (files / "broken.json").write_text(json.dumps(plan))
+    assert "fault: " in said("show", "broken.json")
+    assert "--plot draws records" in said("show", "plan.json", "--plot", "x.png", code=2)

@@ -12,8 +12,9 @@ import io
 import re
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Hints, Machine, counted
+from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Hints, Machine
 from synth.exchange.machines.rows import Row, machine_of
+from synth.quantities import counted
 
 COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 _COLUMN = re.compile(r"\s*([a-z]+)\s*(?:[\[(]\s*([A-Za-zµμ/]+)\s*[\])])?\s*")

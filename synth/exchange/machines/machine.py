@@ -167,11 +167,6 @@ def plain(text: str) -> str:
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def counted(number: int, what: str) -> str:
-    """The number with the word, in the plural where it is."""
-    return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
-
-
 def listed(words: Iterable[object], most: int = 6) -> str:
     """The first few, and how many there are."""
     every = [str(word) for word in words]

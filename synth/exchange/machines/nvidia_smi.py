@@ -20,7 +20,8 @@ from itertools import combinations
 import networkx as nx
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, counted, listed
+from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
+from synth.quantities import counted
 
 LEVELS = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD_NAMES = {"SOC": "SYS"}

@@ -74,10 +74,11 @@ def test_every_method_answers_and_no_bound_is_above(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8, 16))
 def test_of_all_methods(seed: int) -> None:
-    """The same with all methods at once."""
-    rng, methods = random.Random(seed), get_family("fabric").methods
-    for instance in filter(None, (a_machine(rng) for _ in range(30))):
-        found = {name: synth.solve(instance, name, time_limit=2) for name in methods}
+    """The same with all methods at once; programs are stopped soon, and their words must hold all the same."""
+    rng = random.Random(seed)
+    methods = [name for name in get_family("fabric").methods if name != "imported"]  # that one asks for a file
+    for instance in filter(None, (a_machine(rng) for _ in range(6))):
+        found = {name: synth.solve(instance, name, time_limit=1) for name in methods}
         for name, record in found.items():
             assert record["verified"]["ok"], (name, record["verified"]["faults"], instance.to_json())
         bound = max(record.bound or 0.0 for record in found.values())

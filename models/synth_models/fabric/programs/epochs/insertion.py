@@ -112,6 +112,43 @@ def _room(
 
 
 @jit
+def _open(
+    e: int, t: int, room: IntArray, group: IntArray, group_room: IntArray, cost: IntArray, later: npt.NDArray[np.int32]
+) -> int:
+    """The first epoch from t on in which link e has room by itself; epochs once full stay full and are skipped."""
+    most = room.shape[1]
+    g = group[e] if cost[e] > 0 else np.int64(-1)
+    u: Any = t
+    while u < most and (room[e, u] == 0 or (g >= 0 and group_room[g, u] < cost[e])):
+        u = np.int64(later[e, u])
+    passed: Any = t
+    while passed < u:
+        following = np.int64(later[e, passed])
+        later[e, passed] = u
+        passed = following
+    return int(u)
+
+
+@jit
+def _soonest(
+    r: int, k: int, way_start: IntArray, way_link: IntArray, way_offset: IntArray, room: IntArray, group: IntArray,
+    group_room: IntArray, cost: IntArray, later: npt.NDArray[np.int32],
+) -> int:  # fmt: skip
+    """The first epoch from k on in which way r can start, as far as each of its links tells by itself."""
+    i = way_start[r]
+    while i < way_start[r + 1]:
+        e, t = way_link[i], k + way_offset[i]
+        if t >= room.shape[1]:
+            return int(k)
+        u = _open(e, t, room, group, group_room, cost, later)
+        if u > t:
+            k, i = u - way_offset[i], way_start[r]
+        else:
+            i += 1
+    return int(k)
+
+
+@jit
 def _place(
     order: IntArray, origin: IntArray, goal: IntArray, demand: IntArray, quota: IntArray, group: IntArray,
     cost: IntArray, budget: int, groups: int, by_src: IntArray, first: IntArray, way_src: IntArray, way_dst: IntArray,
@@ -123,7 +160,9 @@ def _place(
     for e in range(links):
         room[e, :] = quota[e]
     group_room = np.full((groups, most), budget, dtype=np.int64)
-    full = np.zeros(links, dtype=np.int64)  # all epochs before have no room
+    later = np.empty((links, most), dtype=np.int32)  # where a link without room in an epoch may next have some
+    for e in range(links):
+        later[e, :] = np.arange(1, most + 1)
     pushes = np.empty((1024, 3), dtype=np.int64)
     hops = np.empty((4096, 2), dtype=np.int64)
     count = total = 0
@@ -154,9 +193,10 @@ def _place(
                     if done[v]:
                         continue
                     k: Any = soonest
-                    for i in range(way_start[r], way_start[r + 1]):
-                        k = max(k, full[way_link[i]] - way_offset[i])
-                    while k + way_lag[r] < arrive[v] and k + way_lag[r] <= most:
+                    while True:
+                        k = _soonest(r, k, way_start, way_link, way_offset, room, group, group_room, cost, later)
+                        if k + way_lag[r] >= arrive[v] or k + way_lag[r] > most:
+                            break
                         if _room(r, k, way_start, way_link, way_offset, room, group, group_room, cost) > 0:
                             arrive[v], by[v], began[v] = k + way_lag[r], r, k
                             break
@@ -184,8 +224,6 @@ def _place(
                     room[e, t] -= fits
                     if group[e] >= 0:
                         group_room[group[e], t] -= fits * cost[e]
-                    while full[e] < most and room[e, full[e]] == 0:
-                        full[e] += 1
             if count == len(pushes):
                 longer = np.empty((2 * count, 3), dtype=np.int64)
                 longer[:count] = pushes

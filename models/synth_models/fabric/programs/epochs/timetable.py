@@ -30,6 +30,7 @@ IntArray = npt.NDArray[np.int64]
 Key = tuple[int, int, int]
 MOST_TRANSFERS = 100_000
 MOST_PIECES = 256  # of a chunk
+MANY = 10_000  # moves whose list scheduling may take long, where links wait for each other
 WORTH = Fraction(1, 10_000)  # doublings that save less, two in a row, end the search
 
 
@@ -58,7 +59,8 @@ def schedule_of(
     while worse < 2 and pieces <= min(MOST_PIECES, max(moves.bytes)) and not (best and options.out_of_time()):
         if best and len(moves.item) * pieces > MOST_TRANSFERS:
             break
-        made = _quicker(instance, grid.instance, moves, pieces)
+        late = len(moves.item) > MANY and options.out_of_time()
+        made = _quicker(instance, grid.instance, moves, pieces, (True,) if late else (False, True))
         gained = best is None or seconds(instance, made) < seconds(instance, best[0]) * (1 - WORTH)
         worse = 0 if gained else worse + 1
         if best is None or seconds(instance, made) < seconds(instance, best[0]):
@@ -187,13 +189,16 @@ def _bytes(grid: Grid, streams: Streams) -> list[int]:
     return found
 
 
-def _quicker(instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int) -> Schedule:
-    """The best of list scheduling and the plan's own order on every link, forwards and (for a reduction) backwards."""
+def _quicker(
+    instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int, orders: tuple[bool, ...]
+) -> Schedule:
+    """The best of list scheduling (False among the ``orders``) and the plan's own order on every link (True), forwards
+    and (for a reduction) backwards."""
     transfers = _transfers(moves, pieces)
-    made = [timed(there, transfers, in_order=in_order) for in_order in (False, True)]
+    made = [timed(there, transfers, in_order=in_order) for in_order in orders]
     if there is not instance:
         turned = [mirrored(there, transfers, one) for one in made]
-        made = [timed(instance, one, in_order=in_order) for one in turned for in_order in (False, True)]
+        made = [timed(instance, one, in_order=in_order) for one in turned for in_order in orders]
     return min(made, key=lambda one: seconds(instance, one))
 
 

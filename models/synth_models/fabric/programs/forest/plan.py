@@ -209,7 +209,9 @@ def transfers_of(
     before = before + np.repeat(first[piece], np.diff(before_start))
     due = (number[piece] / count[piece]) * fluid_ns
     rest = table.tail[move] + table.drain[move] * (size[piece] / 2**20)
-    priority = ((due - haste * rest) * 16).astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):  # links that no clock can time; the schedule is refused later
+        urgency = np.nan_to_num((due - haste * rest) * 16)
+    priority = np.clip(urgency, -(2.0**62), 2.0**62).astype(np.int64)
     transfers = Transfers(
         table.block[tree], size, piece, table.adds[move], priority, route_start, link, before_start, before
     )
