@@ -144,7 +144,7 @@ def test_packed_and_read_back() -> None:
 
 
 def test_the_check_sees_a_damaged_repair() -> None:
-    """A flow left out is missing (three servers), moved onto another it meets it, over the failed cable it is caught."""
+    """A flow left out is missing (three servers), elsewhere it is not asked for, over the failed cable it is caught."""
     instance, found = repaired()
     moved = found.moved
     assert check_phases(instance, found).faults == []
@@ -165,7 +165,8 @@ def test_the_check_sees_a_damaged_repair() -> None:
 
 HOSTILE: list[tuple[str, Any]] = [
     ("groups", 1), ("groups", -1), ("groups", 2**40), ("slots", 0), ("slots", 5), ("moved_group", np.array([2**20])),
-    ("moved_source", None), ("moved_dest", np.array([-1])), ("moved_spine", np.zeros((2, 2), np.int8)), ("layers", 2**19),
+    ("moved_source", None), ("moved_dest", np.array([-1])), ("moved_spine", np.zeros((2, 2), np.int8)),
+    ("layers", 2**19),
 ]  # fmt: skip
 
 
