@@ -120,7 +120,7 @@ def cut_off(instance: MLFMInstance) -> bool:
     return any(not routes(instance, leaf[x], leaf[y]) for x, y in asked(instance))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(tiny_demands(), st.sampled_from(["cpsat on", "cpsat off", "ilp on"]))
 def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance, how: str) -> None:
     method, way = how.split()
@@ -140,7 +140,7 @@ def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance, how: s
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(tiny_demands(), st.sampled_from(PROGRAMS))
 def test_the_same_on_many_more(instance: MLFMInstance, how: tuple[str, str]) -> None:
     assume(not cut_off(instance))
@@ -204,7 +204,7 @@ def test_the_check_sees_what_is_not_asked_for_and_what_is_missing() -> None:
     assert missing.value is often.value is other.value is None
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(tiny_demands(), st.lists(st.integers(0, 4), min_size=24, max_size=24))
 def test_certificates_prove_what_the_oracle_counts(instance: MLFMInstance, weights: list[int]) -> None:
     """Random weights on working links; the number by ranks is what the busiest server sends or receives."""

@@ -55,7 +55,7 @@ def cut_off(instance: MLFMInstance) -> bool:
     return any(not routes(instance, one, other) for one in leaves for other in leaves)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_blocks(), st.integers(0, 3))
 def test_repaired_schedules_by_the_slow_replay(instance: MLFMInstance, seed: int) -> None:
     record = synth.solve(instance, "repair", seed=seed)
@@ -72,7 +72,7 @@ def test_repaired_schedules_by_the_slow_replay(instance: MLFMInstance, seed: int
     assert record.bound <= record.value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_blocks())
 def test_bounds_without_routes_hold(instance: MLFMInstance) -> None:
     """Never above the bound by all routes, whose linear program includes theirs; and certified."""

@@ -198,8 +198,9 @@ def _demands(page: Reproduction) -> None:
     kept = [page.keep(made, "demands") for _, made in cases]
     methods = ["cpsat", "greedy", "shift"]
     held: dict[str, dict[str, Record]] = {}
-    for made, record in page.solve(kept, methods, time_limit=TIME_LIMIT, part="demands"):
-        held.setdefault(made.name, {})[record["method"]] = record
+    for asked, limit in ((methods[1:], DAMAGED_LIMIT), (methods[:1], TIME_LIMIT)):  # a run's time counts from here
+        for made, record in page.solve(kept, asked, time_limit=limit, part="demands"):
+            held.setdefault(made.name, {})[record["method"]] = record
     rows = []
     for what, made in cases:
         best = held[made.name]["cpsat"]
@@ -219,7 +220,7 @@ def _demands(page: Reproduction) -> None:
         cases=("cpsat", "size"), transfers=("transfers", "mean"), proven=("proven", "sum"), links=("crowded", "sum"),
         greedy=("greedy", "mean"), shift=("shift", "mean"),
     )  # fmt: skip
-    names = {"proven": "proven optimal", "links": "more than the busiest server's", "shift": "shift over best"}
+    names = {"proven": "proven optimal", "links": "bound by links", "shift": "shift over best"}
     page.table(
         "Partial all-to-all: 24 servers of MLFM(3), each to random others, one to three times",
         shown.reset_index().rename(columns=names | {"greedy": "greedy over best"}).round(3),
@@ -231,8 +232,9 @@ def _damaged(page: Reproduction) -> None:
     cases = list(problems.damaged_machines())
     kept = [page.keep(made, "damaged") for *_, made in cases]
     rows = []
-    solved = page.solve(kept, ["repair"], time_limit=DAMAGED_LIMIT, part="damaged")
-    for (kind, count, seed, _), (_, record) in zip(cases, solved, strict=True):
+    for (kind, count, seed, _), made in zip(cases, kept, strict=True):
+        # one by one: a run's time counts from when it was asked for
+        [(_, record)] = page.solve([made], ["repair"], time_limit=DAMAGED_LIMIT, part="damaged")
         seconds = round(sum(record["seconds"].values()), 1)
         gap = records.gap(record.value, record.bound)
         names = {"failed": kind, "count": count, "seed": seed}
@@ -242,8 +244,8 @@ def _damaged(page: Reproduction) -> None:
     page.figure(_draw_damage(table), "damaged", "Phases of the whole machine with failures, and the certified bound.")
     page.note(
         "The whole machine with failures: `repair` works in groups of 18 phases, up to 17 phases of the gap are due to "
-        "that. Its schedules (6156 x 6156 transfers) were replayed and are too large to be kept here; `synth reproduce "
-        "mlfm` makes them again. Seconds are solving and replay on a shared machine."
+        "that. Seconds are solving and replay on a shared machine. The records of these schedules and of the random "
+        "demands are too large to be kept here; they were checked, and `synth reproduce mlfm` makes them again."
     )
 
 
