@@ -1,4 +1,4 @@
-"""OpTree: allgather on an optical ring, by stages, wavelengths and time-expanded schedules."""
+"""OpTree: allgather on an optical ring, torus or mesh, by stages, wavelengths and time-expanded schedules."""
 
 from synth_models.optree.family import FAMILY
 

@@ -27,7 +27,7 @@ _SHAPE = Parameter(
 
 FAMILY = Family(
     name="optree",
-    title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring",
+    title="OpTree: stages, wavelengths and time-expanded schedules of an allgather on an optical ring, torus or mesh",
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
@@ -61,7 +61,9 @@ FAMILY = Family(
                (Parameter("by", read_choice("program", "dynamic"), "dynamic", "which of the two"),)),
         Method("optree", "reference", "OpTree's explicit circuits for the best (or given) radices",
                _HERE + "references.optree:solve", (),
-               (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4", question=True),)),
+               (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4", question=True),
+                Parameter("sharing", read_flag, True, "on a grid: a node's items share wavelengths (off: one by one)",
+                          question=True))),
         Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                _HERE + "references.relay:solve"),
         Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",

@@ -21,7 +21,7 @@ IntArray = npt.NDArray[np.int32]
 CLOCKWISE, COUNTERCLOCKWISE = 0, 1
 COLUMNS = ("step", "src", "dst", "direction", "wavelength", "origin")
 EXPLICIT_NODES = 4096
-"""Rings up to this size get explicit schedules (16.8 million circuits); beyond it methods count steps only."""
+"""Networks up to this size get explicit schedules (16.8 million circuits); beyond it methods count steps only."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Circuits:
     """An explicit schedule: one row per circuit, arrays of shape (circuits,).
 
     In ``step`` (from 1) the item of node ``origin`` goes from ``src`` to ``dst``, clockwise (0: towards higher
-    numbers) or counterclockwise (1), on ``wavelength`` (from 0) of every link in between.
+    numbers) or counterclockwise (1), on ``wavelength`` (from 0) of every link in between. On a grid ``direction`` is
+    ``2 k`` towards higher coordinates of dimension ``k``, ``2 k + 1`` towards lower ones.
     """
 
     step: IntArray
@@ -55,11 +56,14 @@ class Circuits:
         """Number of the last step."""
         return int(self.step.max()) if len(self) else 0
 
-    def hops(self, nodes: int) -> IntArray:
-        """Links each circuit runs over on a ring of ``nodes`` nodes, shape (circuits,)."""
-        forward = (self.dst - self.src) % nodes
-        result: IntArray = np.where(self.direction == CLOCKWISE, forward, (nodes - forward) % nodes).astype(np.int32)
-        return result
+    def hops(self, instance: OpTreeInstance) -> IntArray:
+        """Links each circuit of a valid schedule runs over, shape (circuits,)."""
+        result: IntArray = np.zeros(len(self), dtype=np.int32)
+        for k, dimension in enumerate(instance.dimensions):
+            up = (self.dst // dimension.stride - self.src // dimension.stride) % dimension.side
+            result = np.where(self.direction == 2 * k, up, result)
+            result = np.where(self.direction == 2 * k + 1, (dimension.side - up) % dimension.side, result)
+        return result.astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,8 @@ def _narrow(values: IntArray) -> Any:
 
 
 def table(instance: OpTreeInstance, solution: Solution) -> pd.DataFrame:
-    """Columns ``step,src,dst,direction,wavelength,origin``; direction 0 is clockwise (towards higher numbers).
+    """Columns ``step,src,dst,direction,wavelength,origin``; direction 0 is clockwise (towards higher numbers), ``2 k``
+    on a grid towards higher coordinates of dimension ``k``, and one more towards lower ones.
 
     A plan that only counts steps has no circuits: :class:`InputError`.
     """

@@ -1,4 +1,4 @@
-"""Lower bounds on the number of steps that hold for every schedule (method ``bound``).
+"""Lower bounds on the number of steps on a ring that hold for every schedule (method ``bound``; grids: ``grid.py``).
 
 Let ``N`` be the nodes, ``w`` the wavelengths per direction; a step offers ``2 w N`` wavelength-hops (links x directions
 x wavelengths).
@@ -36,9 +36,11 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.optree.bounds import grid
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
-from synth_models.optree.parts.carrying import FloatArray, Prices, price
+from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.cutting_planes import FloatArray
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the receive bound stands alone
 ROUNDS = 60
@@ -81,6 +83,8 @@ def _cost(nodes: int, weights: list[int], max_hops: int) -> float:
 
 def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str, dict[str, Any]]:
     """The strongest bound in steps, its proof in words and its certificate."""
+    if instance.grid is not None:
+        return grid.lower_bound(instance, options)
     nodes, wavelengths = instance.nodes, instance.wavelengths
     least = receive_bound(nodes, wavelengths)
     best: tuple[int, str, dict[str, Any]] = (

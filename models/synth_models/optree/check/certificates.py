@@ -12,6 +12,7 @@ import numpy as np
 
 from synth.kernels import jit
 from synth.untrusted import whole_numbers
+from synth_models.optree.check.grid_certificates import check_grid_bound
 from synth_models.optree.instance import OpTreeInstance
 
 MOST_WEIGHT = 10**9
@@ -20,7 +21,9 @@ MOST_NODES = 8192
 
 def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """The faults of a bound. ``binding`` is ``receive`` (nothing else needed) or ``reach`` with ``weights``, one whole
-    number >= 0 per step of the horizon that is refuted."""
+    number >= 0 per step of the horizon that is refuted; on a grid see ``grid_certificates``."""
+    if instance.grid is not None:
+        return check_grid_bound(instance, bound, certificate)
     nodes, capacity = instance.nodes, 2 * instance.wavelengths
     binding = certificate.get("binding")
     if not isinstance(binding, str) or binding not in ("receive", "reach"):

@@ -14,7 +14,7 @@ from synth_models.optree.solution import COLUMNS, Circuits, Solution, StepCount
 
 MAX_FAULTS = 20
 MOST_SLOTS = 2**30  # links x directions x wavelengths that a replay keeps track of, 4 bytes each
-_RANGE, _SELF, _LONG, _UNHELD, _CLASH = range(5)
+_RANGE, _SELF, _LONG, _UNHELD, _CLASH, _OFF, _END = range(7)
 
 
 def check_solution(instance: OpTreeInstance, solution: Solution) -> Verdict:
@@ -26,6 +26,8 @@ def check_solution(instance: OpTreeInstance, solution: Solution) -> Verdict:
 
 def _check_count(instance: OpTreeInstance, plan: StepCount) -> Verdict:
     facts: dict[str, Any] = {"replayed": False, "counted": plan.algorithm}
+    if instance.grid is not None:
+        return Verdict(None, facts, [f"{plan.algorithm} counts the steps of a ring, this is a grid"])
     try:
         counted = count_steps(instance.nodes, instance.wavelengths, plan.algorithm, plan.numbers)
     except ValueError as error:
@@ -67,11 +69,13 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
         order = np.argsort(circuits.step, kind="stable")
         columns = [column[order] for column in columns]
     used = min(instance.wavelengths, int(circuits.wavelength.max(initial=0)) + 1)
-    if 2 * nodes * used > MOST_SLOTS:
-        words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {2 * nodes * used}"
+    slots = 2 * len(instance.dimensions) * nodes * used
+    if slots > MOST_SLOTS:
+        words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {slots}"
         return Verdict(None, facts, [words])
+    sides, strides, rings = (np.array(column, dtype=np.int64) for column in zip(*instance.dimensions, strict=True))
     kinds, rows, details, count, held, longest, hops_sum = _replay(
-        nodes, instance.wavelengths, max(1, used), instance.max_hops, MAX_FAULTS, *columns
+        nodes, sides, strides, rings, instance.wavelengths, max(1, used), instance.max_hops, MAX_FAULTS, *columns
     )
     faults = [
         _words(instance, int(kind), [int(column[row]) for column in columns], int(detail))
@@ -87,7 +91,7 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
         return Verdict(None, facts, faults)
     steps = circuits.steps
     facts["redundant_circuits"] = len(circuits) - nodes * (nodes - 1)
-    facts["wavelength_use"] = round(hops_sum / (2 * nodes * instance.wavelengths * steps), 6)
+    facts["wavelength_use"] = round(hops_sum / (instance.directed_links * instance.wavelengths * steps), 6)
     facts["seconds"] = steps * instance.step_seconds
     return Verdict(float(steps), facts | physical_facts(instance, int(longest)))
 
@@ -95,12 +99,16 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
 def _words(instance: OpTreeInstance, kind: int, row: list[int], detail: int) -> str:
     step, src, dst, direction, wavelength, origin = row
     turn = {0: "clockwise", 1: "counterclockwise"}.get(direction, f"direction {direction}")
+    if instance.grid is not None:
+        turn = f"direction {direction}"
     where = f"step {step}: circuit {src}->{dst} {turn}, wavelength {wavelength}, item {origin}"
     what = {
         _RANGE: "a number is out of range",
         _SELF: "starts and ends at the same node",
         _LONG: f"{detail} hops, but {_limit(instance)}",
         _UNHELD: f"node {src} does not hold the item before the step",
+        _OFF: "the two ends do not lie on one ring or line of that dimension",
+        _END: "a line does not go on beyond its end",
         _CLASH: f"the wavelength is already used on the link at node {detail} in this step",
     }
     return f"{where}: {what[kind]}"
@@ -109,6 +117,9 @@ def _words(instance: OpTreeInstance, kind: int, row: list[int], detail: int) -> 
 @jit
 def _replay(
     nodes: int,
+    sides: Any,
+    strides: Any,
+    rings: Any,
     wavelengths: int,
     used: int,
     max_hops: int,
@@ -121,13 +132,15 @@ def _replay(
     origin: Any,
 ) -> Any:
     """Replay rows sorted by step: fault kinds, rows and details (at most ``limit``), their true count, who holds
-    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops."""
+    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops. Dimension ``k`` has
+    ``sides[k]`` nodes on a ring (``rings[k]``) or line, numbers ``strides[k]`` apart; a link is named by its node lower
+    down."""
     kinds, rows, details = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit, np.int64)
     found = 0
     held = np.zeros((nodes, nodes), np.bool_)
     for v in range(nodes):
         held[v, v] = True
-    taken = np.zeros((2, nodes, used), np.int32)  # last step in which a wavelength of a link was used
+    taken = np.zeros((2 * len(sides), nodes, used), np.int32)  # last step in which a wavelength of a link was used
     longest = 0
     hops_sum = 0
     begin, count = 0, len(step)
@@ -139,30 +152,39 @@ def _replay(
             end += 1
             kind, detail = -1, 0
             there = 0 <= src[i] < nodes and 0 <= dst[i] < nodes and 0 <= origin[i] < nodes
-            if step[i] < 1 or not there or not 0 <= direction[i] <= 1 or not 0 <= wavelength[i] < wavelengths:
+            turns = 0 <= direction[i] < 2 * len(sides)
+            if step[i] < 1 or not there or not turns or not 0 <= wavelength[i] < wavelengths:
                 kind = _RANGE
             elif src[i] == dst[i]:
                 kind = _SELF
             else:
-                hops = (dst[i] - src[i]) % nodes
-                if direction[i] == 1:
-                    hops = nodes - hops
-                if hops > max_hops:
-                    kind, detail = _LONG, hops
-                elif not held[origin[i], src[i]]:
-                    kind = _UNHELD
-                link = src[i]
-                for _ in range(hops):
-                    if direction[i] == 1:
-                        link = link - 1 if link > 0 else nodes - 1
-                    if taken[direction[i], link, wavelength[i]] == step[i] and kind < 0:
-                        kind, detail = _CLASH, link
-                    taken[direction[i], link, wavelength[i]] = step[i]
-                    if direction[i] == 0:
-                        link = link + 1 if link < nodes - 1 else 0
-                longest = max(longest, hops)
-                hops_sum += hops
-                usable[i] = kind != _UNHELD
+                side, stride = sides[direction[i] // 2], strides[direction[i] // 2]
+                down = direction[i] % 2 == 1
+                place, goal = src[i] // stride % side, dst[i] // stride % side
+                base = src[i] - place * stride  # the first node of its ring or line
+                hops = place - goal if down else goal - place
+                if base + goal * stride != dst[i]:
+                    kind = _OFF
+                elif hops < 0 and not rings[direction[i] // 2]:
+                    kind = _END
+                if kind < 0:
+                    hops = hops % side
+                    if hops > max_hops:
+                        kind, detail = _LONG, hops
+                    elif not held[origin[i], src[i]]:
+                        kind = _UNHELD
+                    for _ in range(hops):
+                        if down:
+                            place = place - 1 if place > 0 else side - 1
+                        link = base + place * stride
+                        if taken[direction[i], link, wavelength[i]] == step[i] and kind < 0:
+                            kind, detail = _CLASH, link
+                        taken[direction[i], link, wavelength[i]] = step[i]
+                        if not down:
+                            place = place + 1 if place < side - 1 else 0
+                    longest = max(longest, hops)
+                    hops_sum += hops
+                    usable[i] = kind != _UNHELD
             if kind >= 0:
                 if found < limit:
                     kinds[found], rows[found], details[found] = kind, i, detail

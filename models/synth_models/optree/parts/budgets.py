@@ -29,3 +29,9 @@ def require_explicit_size(instance: OpTreeInstance, most: int = EXPLICIT_NODES) 
         raise UnsupportedError(
             f"explicit schedules are made up to {most} nodes, not {instance.nodes}; stages counts steps"
         )
+
+
+def require_ring(instance: OpTreeInstance, what: str) -> None:
+    """Raise :class:`UnsupportedError` on a torus or mesh."""
+    if instance.grid is not None:
+        raise UnsupportedError(f"{what} is stated for one ring; bound, optree, relay and time_expanded take grids")

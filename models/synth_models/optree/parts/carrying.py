@@ -21,13 +21,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.optimize import linprog
 
 from synth.kernels import jit
-
-FloatArray = npt.NDArray[np.float64]
-INFINITE = 1e18
+from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes, FloatArray
 
 
 @jit
@@ -108,68 +104,22 @@ def hops_used(gap: int, prices: Any, rest: Any, one: Any, two: Any) -> Any:
     return hops
 
 
-class Prices:
-    """Find prices of ``horizon`` steps at which filling ``gaps`` is as dear as possible (Kelley's cutting planes).
+class Prices(CuttingPlanes):
+    """Find prices of ``horizon`` steps at which filling ``gaps`` is as dear as possible.
 
     ``gaps`` maps a gap's length to how many of them there are. The maximum over prices that sum to 1 of the least
     cost is, by linear-programming duality, the least capacity per step with which a mixture of ways fills the gaps.
     """
 
     def __init__(self, gaps: dict[int, int], horizon: int, longest: int) -> None:
+        super().__init__(np.ones(horizon))
         self.gaps, self.horizon, self.longest = gaps, horizon, longest
-        self.best: FloatArray = np.full(horizon, 1 / horizon)
-        self.cost = -1.0  # least cost at the best prices found: a lower bound of the maximum
-        self.upper = INFINITE  # of the cutting-plane model: an upper bound of the maximum
-        self._ways: list[FloatArray] = []
 
-    def evaluate(self, prices: FloatArray) -> float:
-        """Least cost at these prices; a cheapest way is added to the model."""
-        largest = max(self.gaps)
-        rest, one, two = price(largest, prices, self.longest)
+    def cheapest(self, prices: FloatArray) -> tuple[float, FloatArray | None]:
+        """Least cost at these prices, and the wavelength-hops per step of a cheapest way."""
+        rest, one, two = price(max(self.gaps), prices, self.longest)
         cost = sum(count * float(rest[0, gap]) for gap, count in self.gaps.items())
-        if cost > self.cost:
-            self.cost, self.best = cost, prices
-        if cost < INFINITE / 2:
-            self._ways.append(
-                np.sum([count * hops_used(gap, prices, rest, one, two) for gap, count in self.gaps.items()], axis=0)
-            )
-        return cost
-
-    def next_prices(self) -> FloatArray:
-        """Between the model's optimum and the best prices so far (plain cutting planes would oscillate)."""
-        ways = np.array(self._ways)
-        count, horizon = ways.shape
-        result = linprog(
-            np.r_[np.zeros(horizon), -1.0],
-            A_ub=np.c_[-ways, np.ones(count)],
-            b_ub=np.zeros(count),
-            A_eq=np.r_[np.ones(horizon), 0.0][None, :],
-            b_eq=[1.0],
-            bounds=[(0, None)] * horizon + [(None, None)],
-        )
-        assert result.x is not None  # bounded and feasible: prices form a simplex
-        self.upper = float(result.x[-1])
-        weight = 0.5 if count % 2 else 0.3
-        mixed: FloatArray = weight * result.x[:-1] + (1 - weight) * self.best
-        return mixed
-
-    def search(self, enough: float, rounds: int, tolerance: float = 1e-9) -> bool | None:
-        """True when prices with a cost above ``enough`` are found, False when there are none, None when undecided."""
-        prices = self.best
-        for _ in range(rounds):
-            if self.evaluate(prices) > enough + tolerance:
-                return True
-            prices = self.next_prices()
-            if self.upper <= enough + tolerance:
-                return False
-        return None
-
-    def settle(self, rounds: int, tolerance: float) -> None:
-        """Search until the best prices are within ``tolerance`` (relative) of the maximum, or rounds run out."""
-        prices = self.best
-        for _ in range(rounds):
-            if self.evaluate(prices) > INFINITE / 2:
-                return
-            prices = self.next_prices()
-            if self.upper - self.cost <= tolerance * self.upper:
-                return
+        if cost >= INFINITE / 2:
+            return cost, None
+        ways = [count * hops_used(gap, prices, rest, one, two) for gap, count in self.gaps.items()]
+        return cost, np.sum(ways, axis=0)

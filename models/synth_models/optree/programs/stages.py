@@ -40,7 +40,7 @@ from synth.family import Outcome, Termination
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.budgets import refuse_unmeetable
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
 from synth_models.optree.solution import StepCount
@@ -52,6 +52,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``stages``. The optimum over OpTree's plans, which bounds no other algorithm: no bound is reported."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "the choice of stages")
     if options.method.get("by", "dynamic") == "program":
         return _solve_program(instance, options)
     radices = best_radices(instance.nodes, instance.wavelengths, instance.max_hops)

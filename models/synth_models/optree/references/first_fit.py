@@ -15,7 +15,7 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.budgets import refuse_unmeetable
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
 
 MOST_NODES = 512
@@ -34,6 +34,7 @@ def solve_longest_first(instance: OpTreeInstance, options: RunOptions) -> Outcom
 def _solve(instance: OpTreeInstance, options: RunOptions, longest_first: bool) -> Outcome:
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "one stage")
     shape = shape_within(instance, options, MOST_NODES, "first fit")
     stage = first_fit(instance.nodes, shape, longest_first)
     message = f"{stage.wavelengths} wavelengths (load bound {load_bound(instance.nodes, shape)})"

@@ -16,7 +16,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.budgets import refuse_unmeetable, require_hops
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_hops, require_ring
 from synth_models.optree.solution import StepCount
 
 
@@ -92,6 +92,7 @@ def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``formula``: Theorem 1 at the given or the best depth."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "a published count")
     depth = options.method.get("depth")
     message = None
     if depth is None:
@@ -103,13 +104,17 @@ def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:
 
 def solve_ring(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``ring``: ``N - 1`` steps, one hop each."""
-    return refuse_unmeetable(instance) or Outcome("finished", solution=StepCount("ring"))
+    if (refused := refuse_unmeetable(instance)) is not None:
+        return refused
+    require_ring(instance, "a published count")
+    return Outcome("finished", solution=StepCount("ring"))
 
 
 def solve_neighbor_exchange(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``neighbor_exchange``: ``N/2`` steps for even N, one hop each."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "a published count")
     if instance.nodes % 2:
         raise UnsupportedError(f"neighbor exchange pairs the nodes up: {instance.nodes} is odd")
     return Outcome("finished", solution=StepCount("neighbor_exchange"))
@@ -119,6 +124,7 @@ def solve_wrht(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``wrht``: ``1 + ceil((M^t - M)/(M-1)) + (t-1) M^(t-1)`` (variant 2: ``t M^(t-1)``), ``M = 2w+1``."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "a published count")
     require_hops(instance, wrht_hops(instance.nodes, instance.wavelengths), "WRHT")
     return Outcome("finished", solution=StepCount("wrht", (int(options.method.get("variant", 1)),)))
 
@@ -127,5 +133,6 @@ def solve_one_stage(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     """Method ``one_stage``: ``ceil(ceil(N^2/8) / w)`` steps, circuits up to ``floor(N/2)`` hops."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "a published count")
     require_hops(instance, instance.nodes // 2, "one stage")
     return Outcome("finished", solution=StepCount("one_stage"))

@@ -23,6 +23,7 @@ from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size
 from synth_models.optree.parts.carrying import Prices
+from synth_models.optree.references.grid_relay import grid_relay
 from synth_models.optree.references.optree import best_schedule
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
 from synth_models.optree.references.relay_wavelengths import colour_rotations
@@ -45,7 +46,9 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
 
 
 def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
-    """The best of our schedule, OpTree's and the ring algorithm in both directions."""
+    """The best of our schedule, OpTree's and the ring algorithm in both directions; on a grid see ``grid_relay.py``."""
+    if instance.grid is not None:
+        return grid_relay(instance, options)
     other = best_schedule(instance)
     if other is None or other.steps > instance.nodes // 2:
         other = expand(*both_ways(instance.nodes))

@@ -20,7 +20,8 @@ import numpy as np
 
 from synth.kernels import jit
 from synth.options import RunOptions
-from synth_models.optree.parts.carrying import INFINITE, FloatArray, Prices, price
+from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.cutting_planes import INFINITE, FloatArray
 
 RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on the way (up to, beyond 2048 nodes)
 

@@ -11,7 +11,8 @@ MAX_CIRCUITS, MAX_STEPS = 24, 60
 
 
 def describe(instance: OpTreeInstance, solution: Solution) -> str:
-    """Per step its circuits as ``src>dst:item@wavelength`` (``<`` for counterclockwise); for a plan what it counts."""
+    """Per step its circuits as ``src>dst:item@wavelength`` (``<`` for counterclockwise and,
+    on a grid, for down); for a plan what it counts."""
     if isinstance(solution, StepCount):
         numbers = f" {', '.join(map(str, solution.numbers))}" if solution.numbers else ""
         what = {
@@ -22,16 +23,16 @@ def describe(instance: OpTreeInstance, solution: Solution) -> str:
         title = what.get(solution.algorithm, f"published count: {solution.algorithm}")
         return f"{title}{numbers}; counts steps, no circuits"
     lines = []
-    hops = solution.hops(instance.nodes)
+    hops = solution.hops(instance)
     for step in range(1, min(solution.steps, MAX_STEPS) + 1):
         now = np.flatnonzero(solution.step == step)
         shown = [
-            f"{solution.src[i]}{'<' if solution.direction[i] else '>'}{solution.dst[i]}"
+            f"{solution.src[i]}{'<' if solution.direction[i] % 2 else '>'}{solution.dst[i]}"
             f":{solution.origin[i]}@{solution.wavelength[i]}"
             for i in now[:MAX_CIRCUITS]
         ]
         more = f" … {len(now) - MAX_CIRCUITS} more" if len(now) > MAX_CIRCUITS else ""
-        share = hops[now].sum() / (2 * instance.nodes * instance.wavelengths)
+        share = hops[now].sum() / (instance.directed_links * instance.wavelengths)
         longest = int(hops[now].max(initial=0))
         lines.append(
             f"step {step:>3} ({len(now)} circuits up to {longest} hops, {100 * share:.0f} % in use): "

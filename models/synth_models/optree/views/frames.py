@@ -1,8 +1,9 @@
-"""A schedule as an animation: the ring, and per step the circuits."""
+"""A schedule as an animation: the ring or grid, and per step the circuits."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from synth.frames import Frames, circle
 from synth_models.optree.instance import OpTreeInstance
@@ -16,13 +17,39 @@ def frames(instance: OpTreeInstance, solution: Solution) -> Frames | None:
     nodes = np.arange(instance.nodes, dtype=np.int64)
     order = np.argsort(solution.step, kind="stable")
     return Frames(
-        positions=circle(instance.nodes),
+        positions=circle(instance.nodes) if instance.grid is None else places(instance),
         names=[str(v) for v in nodes],
         step=solution.step[order].astype(np.int64),
         src=solution.src[order].astype(np.int64),
         dst=solution.dst[order].astype(np.int64),
         item=solution.origin[order].astype(np.int64),
         items=[f"data of {v}" for v in nodes],
-        links=np.stack([nodes, (nodes + 1) % instance.nodes], axis=1),
+        links=links(instance),
         held=np.stack([nodes, nodes], axis=1),
     )
+
+
+def places(instance: OpTreeInstance) -> npt.NDArray[np.float64]:
+    """A grid in the plane, rows from the top, a third dimension as boards side by side; shape (nodes, 2)."""
+    nodes = np.arange(instance.nodes)
+    x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
+    width = 1.0
+    for k, (side, stride, _) in enumerate(reversed(instance.dimensions)):
+        place = nodes // stride % side
+        if k == 1:
+            y -= place
+        else:
+            x += place * width
+            width *= side + 1
+    return np.stack([x, y], axis=1)
+
+
+def links(instance: OpTreeInstance) -> npt.NDArray[np.int64]:
+    """Every link once, upwards; shape (links, 2)."""
+    rows = [
+        (v, to)
+        for dimension in instance.dimensions
+        for v in range(instance.nodes)
+        if (to := dimension.moved(v, 1)) is not None
+    ]
+    return np.array(rows, dtype=np.int64)

@@ -24,8 +24,11 @@ def plot(instance: OpTreeInstance, solution: Solution, title: str) -> Figure:
         _draw_plan(figure.subplots(1, 1), instance, solution)
         return figure
     axes = figure.subplots(1, 2)
-    _draw_spread(axes[0], instance, solution)
-    if 2 * instance.nodes * instance.wavelengths <= CHART_ROWS and solution.steps <= 200:
+    if instance.grid is None:
+        _draw_spread(axes[0], instance, solution)
+    else:
+        _draw_arrivals(figure, axes[0], instance, solution)
+    if 2 * instance.nodes * instance.wavelengths <= CHART_ROWS and solution.steps <= 200 and instance.grid is None:
         _draw_use(figure, axes[1], instance, solution)
     else:
         _draw_lengths(axes[1], instance, solution)
@@ -49,7 +52,7 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
     """Arrivals of node 0's item: place on the ring (as distance from node 0) against step."""
     nodes = instance.nodes
     mine = np.flatnonzero(circuits.origin == 0)
-    hops = circuits.hops(nodes)
+    hops = circuits.hops(instance)
     away = (circuits.dst[mine].astype(int) + nodes // 2 - 1) % nodes - (nodes // 2 - 1)
     sign = np.where(circuits.direction[mine] == 0, 1, -1)
     colours = colormaps["viridis"](np.sqrt(hops[mine] / max(1, hops[mine].max(initial=1))))
@@ -62,9 +65,29 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
     axes.set_title("Way of node 0's item (one line per circuit)")
 
 
+def _draw_arrivals(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
+    """The step in which every node of a grid receives node 0's item; a third dimension as boards side by side."""
+    mine = circuits.origin == 0
+    first = np.zeros(instance.nodes)
+    order = np.argsort(-circuits.step[mine], kind="stable")  # the first of several arrivals is written last
+    first[circuits.dst[mine][order]] = circuits.step[mine][order]
+    first[0] = 0
+    sides = [dimension.side for dimension in instance.dimensions]
+    boards = first.reshape(-1, *([1] * (2 - len(sides)) + sides[-2:]))
+    gap = np.full((boards.shape[1], 1), np.nan)
+    picture = np.concatenate([part for board in boards for part in (board, gap)][:-1], axis=1)
+    image = axes.imshow(picture, cmap="viridis", interpolation="nearest")
+    axes.grid(False)
+    if len(boards) > 1:
+        axes.set_xticks([])
+    axes.set_xlabel("last dimension" + ("; boards of the first side by side" if len(sides) > 2 else ""))
+    figure.colorbar(image, ax=axes, label="step", shrink=0.7)
+    axes.set_title("When node 0's item arrives")
+
+
 def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
     """Mean and longest circuit, and share of wavelength-hops in use, per step."""
-    hops = circuits.hops(instance.nodes)
+    hops = circuits.hops(instance)
     count = np.bincount(circuits.step, minlength=circuits.steps + 1)[1:]
     total = np.bincount(circuits.step, weights=hops, minlength=circuits.steps + 1)[1:]
     longest = np.zeros(circuits.steps, dtype=int)
@@ -76,7 +99,7 @@ def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> No
     axes.set_ylabel("hops")
     axes.set_ylim(bottom=0)
     share = axes.twinx()
-    share.bar(steps, total / (2 * instance.nodes * instance.wavelengths), color="tab:grey", alpha=0.3)
+    share.bar(steps, total / (instance.directed_links * instance.wavelengths), color="tab:grey", alpha=0.3)
     share.set_ylabel("share of wavelength-hops in use (bars)")
     share.set_ylim(0, 1.02)
     axes.legend(loc="upper right")
@@ -87,7 +110,7 @@ def _draw_use(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Cir
     """A chart of (direction, link, wavelength) against step, coloured by the item's origin."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
     chart = np.full((2, nodes, wavelengths, circuits.steps), np.nan)
-    hops = circuits.hops(nodes)
+    hops = circuits.hops(instance)
     for i in range(len(circuits)):
         first = circuits.src[i] if circuits.direction[i] == 0 else circuits.dst[i]
         links = (first + np.arange(hops[i])) % nodes

@@ -11,7 +11,7 @@ from synth.progress import Progress
 from synth.solvers import cpsat, horizon, mathprog
 from synth.solvers.catalogue import require
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.budgets import refuse_unmeetable
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
 from synth_models.optree.programs.rwa.model import StageProgram, build, build_cpsat
 from synth_models.optree.references.optree import schedule
@@ -24,6 +24,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     bound on the steps of all schedules is reported."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
+    require_ring(instance, "one stage")
     nodes, shape = instance.nodes, shape_within(instance, options, MOST_NODES, "the program")
     hint = None
     if options.method.get("hint") and shape == "ring":

@@ -2,8 +2,8 @@
 
 Horizons are tried from the lower bound (method ``bound``) upwards to what ``relay`` needs. Each is first sought among
 schedules that repeat themselves under a rotation of the ring by ``g`` nodes, for the divisors ``g`` of N in ascending
-order: what is found there is a schedule like any other. Only the model without rotations (``g = N``) proves a horizon
-infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
+order (on a grid: under all rotations of its rings): what is found there is a schedule like any other. Only the model
+without rotations (``g = N``) proves a horizon infeasible. Sizes up to ``MOST_BINARIES`` binaries in ``send``.
 
 One thread seeks rotating schedules by the strategy that finds them soonest and proves by all of CP-SAT's strategies in
 turns (one alone gets stuck), which repeats by seed; several threads race each other and do not.
@@ -80,13 +80,21 @@ def _too_large(instance: OpTreeInstance, horizon: int, size: int) -> str:
     )
 
 
+def periods(instance: OpTreeInstance) -> list[int]:
+    """The classes of schedules to seek in, the most restricted first (see the model)."""
+    nodes = instance.nodes
+    if instance.grid is None:
+        return [g for g in range(1, nodes + 1) if nodes % g == 0]
+    return [1, nodes] if any(dimension.ring for dimension in instance.dimensions) else [nodes]
+
+
 def decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Decision:
     """A schedule of ``horizon`` steps, or proven infeasible, or neither in time. Raises :class:`SizeLimitError`."""
     nodes = instance.nodes
     if (size := binaries(instance, horizon)) > MOST_BINARIES:
         raise SizeLimitError(_too_large(instance, horizon, size))
     decision = Decision("limit")
-    for period in (g for g in range(1, nodes + 1) if nodes % g == 0):
+    for period in periods(instance):
         started = time.monotonic()
         program = build(instance, horizon, period)
         decision.build_s += time.monotonic() - started
@@ -98,7 +106,9 @@ def decide(instance: OpTreeInstance, options: RunOptions, horizon: int) -> Decis
         if result.has_point:
             decision.answer, decision.solution = "feasible", program.circuits(solver.boolean_value)
             if period < nodes:
-                decision.message = f"found among schedules that repeat every {period} nodes"
+                grid = instance.grid is not None
+                every = "under all rotations of the rings" if grid else f"every {period} nodes"
+                decision.message = f"found among schedules that repeat {every}"
         elif result.termination == "error":
             decision.answer, decision.message = "error", result.message
         elif result.termination == "infeasible" and period == nodes:

@@ -6,7 +6,7 @@ wavelength) without their restriction to all-to-all inside groups: store-and-for
 ==================  =====================  ===========================================================  ==========
 symbol              code                   index set                                                    unit
 ==================  =====================  ===========================================================  ==========
-``N``, ``W``        nodes, wavelengths     ring size, wavelengths per direction                         --
+``N``, ``W``        nodes, wavelengths     nodes of the ring or grid, wavelengths per direction         --
 ``T``               ``horizon``            one number                                                   steps
 ``L``               ``reach``              one number: hops of the longest circuit allowed              hops
 ``x[t,d,u,h,o]``    ``send[t,d,u,h,o]``    step, direction, source, hops, item: o goes from u, h hops   0/1
@@ -27,8 +27,12 @@ Strengthening, which (1) and (2) imply: (5) at prices y item o pays at least V(y
 
     (5) price paid       sum_{t,d,u,h} y[t] h x[t,d,u,h,o] >= V(y)        for two lists of prices y (``dear_prices``)
 
+On a grid directions are ``2 k`` and ``2 k + 1``, up and down in dimension ``k``, a circuit ends where its line ends at
+the latest, and (5), which is a ring's, is left out.
+
 Restriction: with a ``period`` g below N only schedules that a rotation of the ring by g nodes maps onto itself; then
-``send`` holds one variable per orbit (:meth:`TimeExpanded.sent`).
+``send`` holds one variable per orbit (:meth:`TimeExpanded.sent`). On a grid the period is N or 1, which stands for all
+rotations of the grid's rings.
 """
 
 from __future__ import annotations
@@ -60,27 +64,52 @@ class TimeExpanded:
 
     def __post_init__(self) -> None:
         self.nodes, self.reach = self.instance.nodes, self.instance.max_hops
-        self.steps, self.lengths = range(1, self.horizon + 1), range(1, self.reach + 1)
-        self.items, self.waves = range(self.nodes), range(self.instance.wavelengths)
-        self.ways = list(product((0, 1), self.lengths))  # direction, hops
-        for t, d, u, h, o in product(self.steps, (0, 1), range(self.period), self.lengths, self.items):
-            if o != self.end(u, d, h) and (t > 1 or o == u):
+        self.steps, self.items, self.waves = (
+            range(1, self.horizon + 1),
+            range(self.nodes),
+            range(self.instance.wavelengths),
+        )
+        self.directions = range(2 * len(self.instance.dimensions))
+        self.ways = [  # direction, hops
+            (d, h)
+            for d in self.directions
+            for h in range(1, min(self.reach, self.instance.dimensions[d // 2].side - 1) + 1)
+        ]
+        self.sources = [u for u in self.items if self.turned(u, u)[0] == u]  # one of every orbit
+        for t, (d, h), u, o in product(self.steps, self.ways, self.sources, self.items):
+            if self.end(u, d, h) not in (o, None) and (t > 1 or o == u):
                 self.send[t, d, u, h, o] = self.model.new_bool_var("")
-        for key in product(self.steps, (0, 1), range(self.nodes), self.lengths, self.waves):
-            self.lit[key] = self.model.new_bool_var("")
+        for t, (d, h), u, wave in product(self.steps, self.ways, self.items, self.waves):
+            if self.end(u, d, h) is not None:
+                self.lit[t, d, u, h, wave] = self.model.new_bool_var("")
 
-    def end(self, node: int, direction: int, hops: int) -> int:
-        """The node so many hops further in this direction."""
-        return (node + hops if direction == CLOCKWISE else node - hops) % self.nodes
+    def end(self, node: int, direction: int, hops: int) -> int | None:
+        """The node so many hops further in this direction; None beyond the end of a line."""
+        return self.instance.dimensions[direction // 2].moved(node, hops if direction % 2 == CLOCKWISE else -hops)
+
+    def turned(self, node: int, item: int) -> tuple[int, int]:
+        """The first node of the orbit, and the item that stands for ``item`` there."""
+        if self.period == self.nodes:
+            return node, item
+        if self.instance.grid is None:
+            back = node - node % self.period
+            return node - back, (item - back) % self.nodes
+        for dimension in self.instance.dimensions:
+            if dimension.ring:
+                place = dimension.place(node)
+                node -= place * dimension.stride
+                item = dimension.moved(item, -place) or 0  # 0 or the place there: a ring goes on everywhere
+        return node, item
 
     def sent(self, t: int, d: int, u: int, h: int, o: int) -> Any:
-        """``x[t,d,u,h,o]``, the variable of the rotation with its source below the period; None if it is fixed to 0."""
-        back = u - u % self.period
-        return self.send.get((t, d, u - back, h, (o - back) % self.nodes))
+        """``x[t,d,u,h,o]``, the variable of the first source of its orbit; None if it is fixed to 0."""
+        first, item = self.turned(u, o)
+        return self.send.get((t, d, first, h, item))
 
     def arrivals(self, t: int, v: int, o: int) -> list[Any]:
         """All variables that bring item ``o`` to node ``v`` in step ``t``."""
-        found = (self.sent(t, d, self.end(v, 1 - d, h), h, o) for d, h in self.ways)
+        sources = ((d, h, self.end(v, d ^ 1, h)) for d, h in self.ways)
+        found = (self.sent(t, d, u, h, o) for d, h, u in sources if u is not None)
         return [variable for variable in found if variable is not None]
 
     def circuits_of(self, t: int, d: int, u: int, h: int) -> Iterator[tuple[int, Any]]:
@@ -90,16 +119,18 @@ class TimeExpanded:
     def circuits(self, value: Any) -> Circuits:
         """The schedule of a point; ``value`` gives the truth value of a variable."""
         rows = []
-        for t, d, u, h in product(self.steps, (0, 1), range(self.nodes), self.lengths):
-            waves = [wave for wave in self.waves if value(self.lit[t, d, u, h, wave])]
-            items = [o for o, variable in self.circuits_of(t, d, u, h) if value(variable)]
-            rows += [(t, u, self.end(u, d, h), d, wave, o) for wave, o in zip(waves, items, strict=True)]
+        for t, (d, h), u in product(self.steps, self.ways, self.items):
+            if (v := self.end(u, d, h)) is not None:
+                waves = [wave for wave in self.waves if value(self.lit[t, d, u, h, wave])]
+                items = [o for o, variable in self.circuits_of(t, d, u, h) if value(variable)]
+                rows += [(t, u, v, d, wave, o) for wave, o in zip(waves, items, strict=True)]
         return Circuits.of(*zip(*rows, strict=True))
 
 
 def binaries(instance: OpTreeInstance, horizon: int) -> int:
     """Variables in ``send`` without a period, about."""
-    return 2 * horizon * instance.nodes**2 * instance.max_hops
+    reach = sum(min(instance.max_hops, dimension.side - 1) for dimension in instance.dimensions)
+    return 2 * horizon * instance.nodes**2 * reach
 
 
 def build(instance: OpTreeInstance, horizon: int, period: int) -> TimeExpanded:
@@ -111,20 +142,21 @@ def build(instance: OpTreeInstance, horizon: int, period: int) -> TimeExpanded:
     held_before(program)
     circuits_lit(program)
     link_capacity(program)
-    price_paid(program)
+    if instance.grid is None:
+        price_paid(program)
     return program
 
 
 def received_once(program: TimeExpanded) -> None:
     """(1): every node receives every other item exactly once."""
-    for v, o in product(range(program.period), program.items):
+    for v, o in product(program.sources, program.items):
         if o != v:
             program.model.add_exactly_one(x for t in program.steps for x in program.arrivals(t, v, o))
 
 
 def held_before(program: TimeExpanded) -> None:
     """(2): a node sends what it received in an earlier step, or its own item."""
-    for u, o in product(range(program.period), program.items):
+    for u, o in product(program.sources, program.items):
         if o == u:
             continue
         earlier: list[Any] = []
@@ -137,19 +169,22 @@ def held_before(program: TimeExpanded) -> None:
 
 def circuits_lit(program: TimeExpanded) -> None:
     """(3): as many wavelengths carry a circuit from u over h hops as items are sent that way."""
-    for t, d, u, h in product(program.steps, (0, 1), range(program.nodes), program.lengths):
-        items = sum(variable for _, variable in program.circuits_of(t, d, u, h))
-        program.model.add(items == sum(program.lit[t, d, u, h, wave] for wave in program.waves))
+    for t, (d, h), u in product(program.steps, program.ways, program.items):
+        if program.end(u, d, h) is not None:
+            items = sum(variable for _, variable in program.circuits_of(t, d, u, h))
+            program.model.add(items == sum(program.lit[t, d, u, h, wave] for wave in program.waves))
 
 
 def link_capacity(program: TimeExpanded) -> None:
-    """(4): on every link, direction and wavelength at most one circuit. Link v lies between nodes v and v + 1."""
-    for t, d, wave, link in product(program.steps, (0, 1), program.waves, range(program.nodes)):
-        entry = link if d == CLOCKWISE else link + 1  # the end of the link at which circuits come in
+    """(4): on every link, direction and wavelength at most one circuit. A link is named by the node at which circuits
+    come in."""
+    for t, d, wave, entry in product(program.steps, program.directions, program.waves, program.items):
+        hops = [h for way, h in program.ways if way == d]
         program.model.add_at_most_one(
-            program.lit[t, d, program.end(entry, 1 - d, before), h, wave]
-            for h in program.lengths
+            program.lit[key]
+            for h in hops
             for before in range(h)
+            if (u := program.end(entry, d ^ 1, before)) is not None and (key := (t, d, u, h, wave)) in program.lit
         )
 
 
