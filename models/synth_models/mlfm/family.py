@@ -38,7 +38,7 @@ FAMILY = Family(
             "bound",
             "bound",
             "strongest of N, forced links, leaf degree and fractional routing",
-            _HERE + "bounds.load:solve",
+            _HERE + "bounds.machine:solve",
         ),
         _reference(
             "closed_form", "the published rule, for blocks with m <= l-1 <= d", "closed_form:solve", _AS_PRINTED

@@ -23,12 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.errors import SizeLimitError
-from synth.family import Outcome
-from synth.options import RunOptions
 from synth.untrusted import exact_dot
 from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
+from synth_models.mlfm.parts.leaf_problem import LeafProblem
 
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
 
@@ -200,21 +197,3 @@ def _certificate(instance: MLFMInstance, weights: IntArray) -> dict[str, Any]:
     links = np.flatnonzero(weights)
     rows = [[*divmod(int(link) % half, instance.columns), int(link >= half)] for link in links]
     return {"binding": "links", "links": rows, "weights": weights[links].tolist()}
-
-
-def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
-    """Method ``bound``: prove, solve nothing."""
-    try:
-        problem = leaf_problem(instance)
-    except SizeLimitError:
-        if instance.demand is not None:
-            raise
-        from synth_models.mlfm.bounds.machine import machine_bound
-
-        bound, reason = machine_bound(instance)
-    else:
-        reason = cut_off(instance, problem)
-        bound = None if reason else lower_bound(instance, problem, options.remaining())
-    if bound is None:
-        return Outcome("infeasible", message=reason)
-    return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

@@ -1,4 +1,4 @@
-"""Bounds for machines on which listing all routes between leaves takes too long: whole machines with two-spine routes.
+"""Method ``bound``, and bounds for machines whose routes are too many to list: whole ones with two-spine routes.
 
 * **leaf**: the transfers between a leaf and the others go over its working up-links (down-links), one a phase each.
 * **columns**, where spines have failed but no single cables, for jobs that are alike on all layers: a linear program
@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from synth_models.mlfm.bounds.load import Bound, FloatArray, turns_in_words, whole_duals
+from synth.errors import SizeLimitError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.mlfm.bounds.load import Bound, FloatArray, lower_bound, turns_in_words, whole_duals
 from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import working
+from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem, working
 
 
 def machine_bound(instance: MLFMInstance) -> tuple[Bound | None, str | None]:
@@ -147,3 +150,19 @@ def _cut_off(instance: MLFMInstance, usable: Any, leaf: IntArray) -> str | None:
             names = [instance.server_name(int(np.argmax(instance.server_leaf == end))) for end in (x, y)]
             return f"server {names[0]} is cut off from server {names[1]} by the failures: no allowed route is left"
     return None
+
+
+def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
+    """Method ``bound``: prove, solve nothing. The bounds by routes where these can be listed, else those above."""
+    try:
+        problem = leaf_problem(instance)
+    except SizeLimitError:
+        if instance.demand is not None:
+            raise
+        bound, reason = machine_bound(instance)
+    else:
+        reason = cut_off(instance, problem)
+        bound = None if reason else lower_bound(instance, problem, options.remaining())
+    if bound is None:
+        return Outcome("infeasible", message=reason)
+    return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

@@ -23,7 +23,7 @@ GAIN, PATIENCE = 50, 30_000  # so many flows fewer (towards the end one) must wa
 TRIED = 40  # groups looked at for a place where others must move
 MOST_SHUNNED = 0.99  # how often a leaf without room is passed over as the one between, where others must move
 SCARCE = 0.25  # links that a leaf must have to spare, on average over the groups, to be used freely in between
-FEW = 0.1  # share of such leaves up to which it does not matter
+FEW = 0.2  # share of such leaves up to which it does not matter
 INSIDE, ONE_SPINE, TWO_SPINES = 0, 1, 2  # kinds of routes
 
 
