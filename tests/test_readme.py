@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from functools import cache
 from pathlib import Path
@@ -266,7 +267,10 @@ def test_numbers_of_the_bine_paragraph():
     assert (saved["mean"][0], saved["mean"][256], saved["min"][0]) == (2.33, 24.11, -187.5)
     trees = pd.read_csv(folder / "trees-summary.csv").set_index("ranks").loc[0]
     assert "All 585 power-of-two broadcasts over three or more groups are solved to proven optimality" in text
-    assert (trees["jobs"], trees["proven"]) == (585, 585)
+    assert "All of these optima are certified by prices of rounds" in text
+    assert (trees["jobs"], trees["proven"], trees["certified"]) == (585, 585, 585)
+    certified = records.read(folder / job.name / "bound.json")
+    assert (certified.bound, certified.grade) == (46 * job.bytes, "certified")
     means = " | ".join(f"{trees[f'{name}_gap_mean']:.2f} %" for name in ("bine", "halving", "doubling"))
     assert f"| {means} | 585 |" in text
     placed = pd.read_csv(folder / "placements-summary.csv").set_index("ranks").loc[0]
@@ -283,18 +287,31 @@ def test_numbers_of_the_harvest_paragraph():
     assert "{:.2f}, {:.2f} and {:.1f} times as fast as a static ring".format(*large) in text
     both = ours("harvest", "abstract, over the better of static and BvN", "any algorithm of Figure 5")
     assert f"over the better of static and BvN it gains up to {both:.2f} times" in text
-    assert "On tori the mirrored Swing gains nothing over the better of the two" in text
-    for what in ("Swing on 8x8, 4 ports", "Swing on 4x4x4, 6 ports"):
-        assert ours("harvest", "6.2, Figure 8, over static and over BvN", what) == pytest.approx(1)
-    left = []
-    for held in held_for("harvest").values():
+    assert "On tori of equal sides (8×8, 4×4×4) the mirrored Swing gains nothing over the better of the two" in text
+    over_both = {
+        what: ours("harvest", "6.2, Figure 8, over static and over BvN", f"Swing on {what}")
+        for what in ("8x8, 4 ports", "4x4x4, 6 ports")
+    }
+    assert list(over_both.values()) == pytest.approx([1, 1])
+    uneven = [
+        ours("harvest", "6.2, Figure 8, over static and over BvN", f"Swing on {what}")
+        for what in ("2x32, 4 ports", "2x2x16, 6 ports", "2x4x8, 6 ports", "4x16, 4 ports")
+    ]
+    assert "up to {:.2f} times (2×32), {:.2f} (2×2×16), {:.2f} (2×4×8) and {:.2f} (4×16)".format(*uneven) in text
+    left = {}
+    for name, held in held_for("harvest").items():
         if "bound" in held:
             bounds = [record.bound for record in held.values() if record.bound is not None]
-            left.append(gap(min(record.value for record in held.values() if record.value is not None), max(bounds)))
-    assert (len(left), left.count(0.0)) == (12, 9)
-    named = ("alltoall-direct-64-p1", "swing-64-p2", "bruck-alltoall-16-4-p4")
-    for name, value in zip(named, sorted(filter(None, left)), strict=True):
-        assert re.search(rf"\| {name} \| [\d.]+ \| {100 * value:.2f} % \|", text), name
+            left[name] = gap(min(record.value for record in held.values() if record.value is not None), max(bounds))
+    assert (len(left), list(left.values()).count(0.0)) == (21, 10)
+    for name in ("alltoall-direct-64-p1", "swing-64-p2", "bruck-alltoall-16-4-p4"):
+        assert re.search(rf"\| {name} \| [\d.]+ \| {100 * left[name]:.2f} % \|", text), name
+    for name in ("swing-torus-64-4x16-p4", "swing-torus-64-2x4x8-p6"):
+        assert re.search(rf"\| {name} \| [\d.]+ \| {100 * left[name]:.2f} % \|", text), name
+    demands = [held_for("harvest")[name]["misocp-highs"].value for name in ("demand-6-bulk-p2", "demand-6-p2")]
+    assert (
+        f"takes {1e6 * demands[0]:.1f} us (proven by `misocp`), split into matchings {1e6 * demands[1]:.1f} us" in text
+    )
     slowest = 0.0
     for name in ("recursive-doubling", "bruck-allgather", "binomial-broadcast", "swing"):
         for ports in (1, 2):
@@ -319,6 +336,35 @@ def test_numbers_of_the_harvest_paragraph():
     assert (
         f"in about {1e6 * float(compiled[4]):.1f} us, {float(compiled[5]):.0f} times faster than plain Python" in text
     )
+
+
+def test_numbers_of_delays_per_circuit_and_overlap():
+    text, page = prose("harvest"), (PUBLISHED / "harvest-delays.md").read_text()
+    rows = {
+        (row["conclusion"], row["workload"]): (float(row["one delay"]), float(row["per circuit"]), row["survives"])
+        for row in csv.DictReader((PUBLISHED / "harvest-delays" / "conclusions.csv").open())
+    }
+    share = "a regime between static and BvN (share of the heatmap)"
+    one, circuit, _ = rows[share, "Recursive doubling, 1 port"]
+    assert f"({circuit:.0f} instead of {one:.0f} % of the heatmap for recursive doubling, " in text
+    one, circuit, _ = rows[share, "Swing, 2 ports"]
+    assert f"{circuit:.0f} instead of {one:.0f} % for Swing)" in text
+    trees = [rows["over BvN, 1-256 KB, 100 us (mean)", f"{name} broadcast, 2 ports"] for name in ("Binomial", "Binary")]
+    assert f"100 us: {trees[0][1]:.1f} instead of {trees[0][0]:.0f} times, " in text
+    assert f"{trees[1][1]:.1f} instead of {trees[1][0]:.0f})" in text
+    figure_5 = ("Recursive doubling, 1 port", "Swing, 2 ports", "All-to-all, direct, 1 port")
+    assert all(kept == "yes" for (_, workload), (*_, kept) in rows.items() if workload in figure_5)
+    lost = re.search(r"\|\s+64 \|\s+([\d.]+) \|", page[page.index("## Observation 4") :])
+    assert lost is not None
+    assert f"up to {float(lost[1]):.0f} % faster than any of rings" in text
+    assert re.search(
+        r"\| 16MiB, 10 us +\| +428\.544 \| +412\.816 \| +412\.816 \| +412\.816 \| 8, 8 +\| +15\.7286", page
+    )
+    assert "hide 15.7 us of the eight changes" in text
+    assert "412.8 instead of 428.5 us, certified optimal" in text
+    held = held_for("harvest")["recursive-doubling-64-circuits-p1"]
+    best = min(record.value for record in held.values() if record.value is not None)
+    assert f"{1e6 * held['bound'].bound:.1f} against {1e6 * best:.1f} us on recursive-doubling-64-circuits-p1" in text
 
 
 @pytest.mark.parametrize("family", ["xtree", "mlfm", "optree", "bine", "harvest", "fabric"])

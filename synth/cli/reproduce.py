@@ -11,13 +11,17 @@ import typer
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
+    from synth.findings.evidence import Shown
     from synth.reproduction.collect import Reproduction
 
-EVERY = "all"
+EVERY, FINDINGS = "all", "findings"
+PUBLISHED = Path("results/published")
 
 
 def reproduce(
-    paper: str = typer.Argument(..., help="A family (see `synth families`), another page of one (peers), or all."),
+    paper: str = typer.Argument(
+        ..., help="A family (see `synth families`), another page of one (peers), findings, or all."
+    ),
     quick: bool = typer.Option(False, "--quick", help="The short form: small sizes, no long solves."),
     out: Path = typer.Option(
         None,
@@ -27,11 +31,15 @@ def reproduce(
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
     instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
+    records: Path = typer.Option(PUBLISHED, "--records", help="Where findings reads the records that it quotes."),
     data: Path = typer.Option(
         Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
     ),
 ) -> None:
-    """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures."""
+    """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures.
+
+    `findings` is one page of all that our records improve, settle or correct of published results: it verifies the
+    records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is stated."""
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import get_family, load, reproduced
@@ -39,10 +47,10 @@ def reproduce(
     from synth.reproduction.page import write_page
 
     known = reproduced()
-    if paper not in (EVERY, *known):
+    if paper not in (EVERY, FINDINGS, *known):
         raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
-    folder = out or Path("results/quick" if quick else "results/published")
-    for name in known if paper == EVERY else [paper]:
+    folder = out or (Path("results/quick") if quick else PUBLISHED)
+    for name in known if paper == EVERY else [paper] if paper in known else []:
         started = time.monotonic()
 
         def say(line: str, name: str = name, started: float = started) -> None:
@@ -58,6 +66,36 @@ def reproduce(
             errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None
         console.print(_summary(page, path, time.monotonic() - started), markup=False)
+    if paper in (EVERY, FINDINGS):
+        _findings(folder, records, quick, instances, data)
+
+
+def _findings(folder: Path, records: Path, quick: bool, instances: Path, data: Path) -> None:
+    """The page of findings. Ends the command where the records do not carry them."""
+    from tempfile import TemporaryDirectory
+
+    from synth.findings.page import make
+    from synth.reproduction.collect import Reproduction
+
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        errors.print(f"{FINDINGS} {time.monotonic() - started:6.1f} s  {line}", markup=False)
+
+    with TemporaryDirectory() as scratch:
+        page = Reproduction(Path(scratch) / FINDINGS, quick, instances, data, say)
+        try:
+            path, shown = make(folder, records, page)
+        except (RuntimeError, OSError) as error:
+            errors.print(f"synth: {FINDINGS}: {error}", style="red", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
+    console.print(_count(path, [one for group in shown.values() for one in group], time.monotonic() - started))
+
+
+def _count(path: Path, shown: list[Shown], seconds: float) -> str:
+    cases, errata = sum(len(one.held) for one in shown), sum(len(one.errata) for one in shown)
+    line = f"{path}: {len(shown)} findings, {cases} cases, {errata} errata recomputed, {seconds:.0f} s"
+    return line + "".join(f"\n  left out: {text}" for one in shown for text in one.skipped)
 
 
 def _summary(page: Reproduction, path: Path, seconds: float) -> str:

@@ -34,6 +34,7 @@ FAMILY = Family(
         "BineKeys",
         "check_messages",
         suited="instance:suited",
+        findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
     ),
     published=("bine",),
@@ -45,7 +46,7 @@ FAMILY = Family(
         Method(
             "bound",
             "bound",
-            "trees: receive count; butterflies: edge-isoperimetric count",
+            "trees: receive count, prices of rounds; butterflies: edge-isoperimetric count",
             _HERE + "bounds.counting:solve",
         ),
         _published("binomial_halving", "distance-halving binomial trees (MPICH)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.harvest."
@@ -31,7 +31,16 @@ FAMILY = Family(
         "check_schedule",
         suited="references.suited:suited",
         flow_table="solution:flow_table",
+        findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
+    ),
+    more_pages=(
+        Page(
+            "harvest-delays",
+            "Harvest with a delay per circuit, and with overlap",
+            "Harvest, sections 3.1 and 6 (last paragraph), which name both and evaluate neither",
+            _HERE + "paper.delays_page:reproduce",
+        ),
     ),
     published=("dp_k",),
     default_methods=(

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.making import Count, Flag, Keys, NotNegative, Positive, Sides
+from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive, Sides
 from synth.options import read_int
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.patterns import ALGORITHMS, USES, Wish
-from synth_models.harvest.parts.step_files import read_steps
+from synth_models.harvest.parts.step_files import lists_steps, read_steps
 
-_FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "latency")
+_FABRIC = ("gpus", "ports", "port_bandwidth", "alpha", "delta", "reconfiguration_delay", "delay_per_circuit", "latency")
 _ALGORITHM = ("half", "direction", "radix", "sends", "root", "order", "torus", "mirrored")
 
 
 class HarvestKeys(Keys):
     """The fabric, and the steps: an algorithm with its message, or a file.
 
-    A ``steps`` file is a JSON list of steps, or a CSV matrix of bytes from every GPU (row) to every other (column),
-    which is split by Birkhoff-von Neumann.
+    A ``steps`` file is a JSON list of steps (``.json``, ``.steps``), or a CSV matrix of bytes from every GPU (row) to
+    every other (column), which is split by Birkhoff-von Neumann, or kept as one step with ``split=off``.
     """
 
     examples = (
         "algorithm=recursive_doubling gpus=64 ports=1 message_bytes=4194304 port_bandwidth=100e9 alpha=500e-9 "
         "delta=500e-9 reconfiguration_delay=1e-5",
+        "algorithm=binomial_broadcast gpus=8 ports=1 message_bytes=1048576 port_bandwidth=100e9 alpha=500e-9 "
+        "delta=500e-9 reconfiguration_delay=1e-6 delay_per_circuit=5e-7 overlap=2e-6",
         "steps=DEMAND.csv ports=2 port_bandwidth=100e9 alpha=0 delta=0 reconfiguration_delay=1e-5",
+        "algorithm=swing_torus torus=4x16 gpus=64 ports=4 message_bytes=4194304 port_bandwidth=100e9 alpha=500e-9 "
+        "delta=500e-9 reconfiguration_delay=1e-5",
     )
     algorithm: str | None = Field(None, description=f"one of {', '.join(ALGORITHMS)}")
     steps: Path | None = Field(None, description="file with steps or demands, instead of an algorithm")
+    split: Flag | None = Field(None, description="a matrix into steps of one partner each (default on)")
     gpus: Annotated[int, Field(ge=2, le=4096)] | None = Field(None, description="needed with an algorithm")
     ports: Annotated[int, Field(ge=1, le=64, description="of every GPU")]
     port_bandwidth: Positive = Field(description="bytes/s")
     alpha: NotNegative = Field(description="start-up time of a step, seconds")
     delta: NotNegative = Field(description="propagation time of a hop, seconds")
-    reconfiguration_delay: NotNegative = Field(description="seconds")
+    reconfiguration_delay: NotNegative = Field(description="seconds, of any change of topology")
+    delay_per_circuit: NotNegative | None = Field(None, description="seconds more for every circuit that is set up")
+    delay_by_ports: Listed | None = Field(
+        None,
+        description="seconds more by ports changed, rows PORTS:SECONDS (at most that many of the 2 * gpus * ports "
+        "inputs and outputs), the last one for all: 32:1e-6,128:1e-5",
+    )
+    overlap: NotNegative | Listed | None = Field(
+        None,
+        description="seconds of the reconfiguration before a step hidden behind computation: one number for all steps, "
+        "or one a step",
+    )
     latency: Literal["on", "off"] | None = Field(None, description="whether hops cost delta (default on)")
     message_bytes: NotNegative | None = Field(None, description="bytes; needed with an algorithm")
     half: Literal["both", "reduce_scatter", "allgather"] | None = Field(None, description="of an allreduce")
@@ -48,27 +64,66 @@ class HarvestKeys(Keys):
     radix: Annotated[int, Field(ge=2)] | None = Field(None, description="Bruck (default 2)")
     sends: Count | None = Field(None, description="Bruck: partners that a GPU may send to in a step (default 1)")
     root: Annotated[int, Field(ge=0)] | None = Field(None, description="broadcast (default 0)")
-    order: Literal["halving", "doubling"] | None = Field(None, description="binomial broadcast (default halving)")
-    torus: Sides | None = Field(None, description="swing_torus: sides such as 8x8 or 4x4x4")
+    order: Literal["halving", "doubling"] | None = Field(
+        None, description="of distances: binomial broadcast (default halving), bine (default doubling, as in Swing)"
+    )
+    torus: Sides | None = Field(None, description="swing_torus: sides such as 8x8, 4x16 or 2x4x8")
     mirrored: Flag | None = Field(None, description="swing_torus: both directions of every dimension (default on)")
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
         if ("algorithm" in values) == ("steps" in values):
             return [Fault("", "give algorithm or steps, one of the two")]
-        return _file_faults(values) if "steps" in values else _algorithm_faults(values)
+        faults = _file_faults(values) if "steps" in values else _algorithm_faults(values)
+        return faults + list(_delay_faults(values))
 
 
 def make(keys: HarvestKeys) -> HarvestInstance:
     """An instance of these keys (bytes, bytes/s, seconds). Raises :class:`InputError` listing every fault."""
     raw: dict[str, Any] = {}
     if keys.steps is not None:
-        gpus, steps = read_steps(keys.steps)
+        gpus, steps = read_steps(keys.steps, split=keys.split is not False)
         raw["gpus"], name = keys.gpus or gpus, f"{keys.steps.stem}-p{keys.ports}"
     else:
         steps, raw["algorithm"], name = _pattern(keys)
     raw |= {key: getattr(keys, key) for key in _FABRIC if key in keys.given}
+    if keys.delay_by_ports is not None:
+        raw["delay_by_ports"] = _table(keys.delay_by_ports)
+    if keys.overlap is not None:
+        steps = _overlapped(steps, _numbers(str(keys.overlap)))
     return keys.instance("harvest", HarvestInstance, name, **raw, steps=steps)
+
+
+def _delay_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
+    if "delay_by_ports" in values:
+        try:
+            _table(values["delay_by_ports"])
+        except ValueError:
+            yield Fault("delay_by_ports", "must be rows like 32:1e-6,128:1e-5", values["delay_by_ports"], True)
+    if "overlap" in values:
+        try:
+            _numbers(str(values["overlap"]))
+        except ValueError:
+            yield Fault("overlap", "must be a number, or numbers with commas", values["overlap"], True)
+
+
+def _table(text: str) -> list[list[Any]]:
+    """Rows (ports, seconds) of ``32:1e-6,128:1e-5``; raises ``ValueError``."""
+    rows = [row.split(":") for row in text.split(",")]
+    return [[read_int(1)(ports), float(seconds)] for ports, seconds in rows]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]
+
+
+def _overlapped(steps: list[dict[str, Any]], seconds: list[float]) -> list[dict[str, Any]]:
+    """The steps with one overlap for all or one each. Raises :class:`InputError` where their numbers differ."""
+    if len(seconds) not in (1, len(steps)):
+        message = f"must be one number or {len(steps)}, one a step, not {len(seconds)}"
+        raise InputError([Fault("overlap", message)], "synth make harvest")
+    every = seconds * len(steps) if len(seconds) == 1 else seconds
+    return [step | {"overlap": hidden} for step, hidden in zip(steps, every, strict=True)]
 
 
 def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
@@ -77,9 +132,11 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
         for key in (*_ALGORITHM, "message_bytes")
         if key in values
     ]
-    path = values["steps"]
+    path, split = values["steps"], values.get("split") is not False
+    if not split and lists_steps(path):
+        faults.append(Fault("split", f"{path.name} lists steps, there is no matrix to split", "off", True))
     try:
-        gpus, _ = read_steps(path)
+        gpus, _ = read_steps(path, split=split)
     except InputError as error:
         return faults + [
             Fault(f"steps ({path.name}) {f.path}".strip(), f.message, f.value, f.has_value) for f in error.faults
@@ -94,6 +151,8 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
 def _algorithm_faults(values: Mapping[str, Any]) -> list[Fault]:
     name = values["algorithm"]
     missing = [Fault(key, "is missing") for key in ("gpus", "message_bytes") if key not in values]
+    if "split" in values:
+        missing.append(Fault("split", "has no meaning with algorithm=NAME", str(values["split"]), True))
     if name not in ALGORITHMS:
         return [Fault("algorithm", f"must be one of {', '.join(ALGORITHMS)}", name, True), *missing]
     faults = missing + [

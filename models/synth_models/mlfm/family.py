@@ -30,7 +30,14 @@ FAMILY = Family(
     title="MLFM: congestion-free all-to-all on part of a multi-layer full mesh",
     citation="Congestion-free all-to-all communication using part of the servers on the Multi-layer full mesh topology",
     objective=Objective("phases", "phases"),
-    **rooms("synth_models.mlfm", "MLFMInstance", "MLFMKeys", "check_phases", suited="instance:suited"),
+    **rooms(
+        "synth_models.mlfm",
+        "MLFMInstance",
+        "MLFMKeys",
+        "check_phases",
+        suited="instance:suited",
+        findings="paper.findings:FINDINGS",
+    ),
     published=("closed_form",),
     default_methods=("bound", "closed_form", "shift", "greedy", "repair", "cpsat"),
     methods=by_name(

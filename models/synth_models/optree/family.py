@@ -31,7 +31,7 @@ FAMILY = Family(
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
-            transfers="views.transfers:transfers"),
+            findings="paper.findings:FINDINGS", transfers="views.transfers:transfers"),
     published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

@@ -29,7 +29,7 @@ FAMILY = Family(
     citation="Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication",
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
-            transfers="views.transfers:transfers"),
+            findings="paper.findings:FINDINGS", transfers="views.transfers:transfers"),
     published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(

@@ -67,6 +67,7 @@ def test_published_trees_are_reproduced(trace):
     jobs = np.flatnonzero(trace.powers & (trace.groups >= 3)).tolist()
     assert len(rows) == len(jobs)
     assert all(row["tree_ilp"] == row["bound"] for row in rows.values())
+    assert {row["certified"] for row in rows.values()} == {"True"}
     for _, row in tables.least_trees(trace, jobs[::29]).iterrows():
         stored = rows[row.job]
         for name in ("ranks", "groups", "tree_ilp", "bound", "bine", "binomial_halving", "binomial_doubling"):

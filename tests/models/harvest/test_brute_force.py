@@ -74,6 +74,20 @@ def test_the_brute_force_by_hand():
     assert optimum(slow) == pytest.approx(4 + 0.5 + 0.5)
 
 
+def test_the_brute_force_adds_volumes_by_hand():
+    """GPU 0 sends 3 to GPU 1 (2 and 1, listed twice) and 1 to GPU 2; a unit takes a port 1 s. Two ports: a link to each
+    and one hop take 3 s; 4 on two links take 2 s, and 2 hops, as a part for 1 goes by way of 2. Four ports: three links
+    to 1 and one to 2 take 1 s."""
+    steps = [{"bytes": 1e11, "pairs": [[0, 1], [0, 2], [0, 1]], "volumes": [2, 1, 1]}]
+    raw = OFF | {"gpus": 3, "ports": 2, "reconfiguration_delay": 0.0, "steps": steps}
+    assert optimum(raw) == pytest.approx(2)
+    assert optimum(raw | {"ports": 4}) == pytest.approx(1)
+    assert optimum(raw | {"latency": "on", "delta": 0.75}) == pytest.approx(3.5)
+    assert optimum(raw | {"latency": "on", "delta": 1.25}) == pytest.approx(4.25)
+    once = [{"bytes": 1e11, "pairs": [[0, 1], [0, 2], [0, 1], [0, 1]]}]
+    assert optimum(raw | {"steps": once}) == optimum(raw)
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_counting_ahead_leaves_the_brute_force_as_it_is(number, monkeypatch):
     """The same with nothing counted ahead: every topology rated for every step."""

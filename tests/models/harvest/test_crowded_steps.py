@@ -189,7 +189,7 @@ def test_layered_routes_to_several_destinations_are_simple(seed):
                 assert (stops[0], stops[-1]) == tuple(pairs[pair])
             listed = path_flow.list_routes(pairs, links, distance, limit)
             assert listed is not None
-            shares = path_flow.solve(listed, len(pairs), np.arange(len(links)), links[:, 2])
+            shares = path_flow.solve(listed, np.ones(len(pairs)), np.arange(len(links)), links[:, 2])
             least_load = np.bincount(listed.link, np.repeat(shares, np.diff(listed.start)), len(links)) / links[:, 2]
             assert load.max() == pytest.approx(least_load.max(), rel=1e-7)
 

@@ -32,7 +32,17 @@ STEP = {"bytes": 1.0}
 BAD = [
     ({"steps": [STEP | {"pairs": [[0, 8]]}]}, "steps[0].pairs[0]: GPU 8 is out of range: there are 0..7"),
     ({"steps": [STEP | {"pairs": [[0, 0]]}]}, "steps[0].pairs[0]: GPU 0 sends to itself"),
-    ({"steps": [STEP | {"pairs": [[0, 1], [0, 1]]}], "ports": 2}, "steps[0].pairs[1]: 0 to 1 stands twice"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [0]}]}, "steps[0].volumes[0] = 0: must be >= 1"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [1.5]}]}, "steps[0].volumes[0] = 1.5"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [2**41]}]}, "steps[0].volumes[0] = 2199023255552: must be <="),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": [1, 2]}]}, "steps[0].volumes: must be one a pair: 2 for 1 pairs"),
+    ({"steps": [STEP | {"pairs": [[0, 1]], "volumes": []}]}, "steps[0].volumes: must be one a pair: 0 for 1 pairs"),
+    ({"steps": [STEP | {"shift": 1, "volumes": [2]}]}, "steps[0].volumes: must be one a pair: 1 for 0 pairs"),
+    (
+        {"steps": [STEP | {"pairs": [[0, 1], [1, 2], [0, 1]], "volumes": [2**40, 1, 1]}]},
+        "steps[0].pairs: 0 to 1 has volume 1099511627777 in all, must be <= 1099511627776",
+    ),
+    ({"candidates": [{"name": "a", "links": [[0, 1, 1], [0, 1, 1]]}], "ports": 2}, "links[1]: 0 to 1 stands twice"),
     ({"steps": [STEP]}, "steps[0]: give pairs or shift, one of the two"),
     ({"steps": [STEP | {"pairs": [[0, 1]], "shift": 1}]}, "steps[0]: give pairs or shift, one of the two"),
     ({"steps": [STEP | {"pairs": []}]}, "steps[0].pairs: a step has at least one pair"),
@@ -56,6 +66,22 @@ BAD = [
 ]
 
 
+def test_volumes_of_a_pair_that_stands_again_add_up():
+    """Rows in the order in which the file names the pairs; nothing of it reaches files of the older kind."""
+    plain = [{"bytes": 8.0, "pairs": [[3, 1], [0, 2], [1, 3]]}, {"bytes": 8.0, "shift": 3}]
+    old = parse(raw(steps=plain), load(FAMILY.instance), "old")
+    assert "volumes" not in old.to_json()
+    assert [rows[:, 2].tolist() for rows in old.demands] == [[1, 1, 1], [1] * 8]
+    assert old.pairs[0].tolist() == [[3, 1], [0, 2], [1, 3]]
+    pairs = [[3, 1], [0, 2], [3, 1], [0, 1]]
+    steps = [{"bytes": 8.0, "pairs": pairs}, {"bytes": 4.0, "pairs": pairs, "volumes": [5, 7, 6, 2**40]}]
+    new = parse(raw(steps=steps), load(FAMILY.instance), "new")
+    assert new.demands[0].tolist() == [[3, 1, 2], [0, 2, 1], [0, 1, 1]]
+    assert new.demands[1].tolist() == [[3, 1, 11], [0, 2, 7], [0, 1, 2**40]]
+    assert new.pairs[1].tolist() == [[3, 1], [0, 2], [0, 1]]
+    assert parse(json.loads(new.to_json()), load(FAMILY.instance), "again") == new
+
+
 @pytest.mark.parametrize(("changes", "message"), BAD, ids=[message for _, message in BAD])
 def test_bad_files_name_their_fault(changes, message):
     assert message in faults(raw(**changes))
@@ -77,8 +103,14 @@ MAKE = [
     ({"message_bytes": "-1"}, "message_bytes = '-1': must be >= 0"),
     ({"algorithm": "swing_torus"}, "torus: is missing"),
     ({"algorithm": "swing_torus", "torus": "4x4"}, "torus = '4x4': its sides multiply to 16, there are 8 GPUs"),
-    ({"algorithm": "swing_torus", "torus": "4x8", "gpus": "32"}, "torus = '4x8': its sides must be equal"),
-    ({"algorithm": "swing_torus", "torus": "2x4"}, "torus = '2x4': give one to three sides, powers of two from 4 on"),
+    (
+        {"algorithm": "swing_torus", "torus": "3x4", "gpus": "12"},
+        "torus = '3x4': give one to three sides, powers of two",
+    ),
+    ({"algorithm": "swing_torus", "torus": "2x2x2x1"}, "torus = '2x2x2x1': must be sides like 8x8 or 4x4x4"),
+    ({"algorithm": "bine", "radix": "2"}, "radix = '2': has no meaning for bine"),
+    ({"algorithm": "bine", "gpus": "12"}, "gpus = '12': must be a power of two for this algorithm"),
+    ({"split": "off"}, "split = 'off': has no meaning with algorithm=NAME"),
     ({"algorithm": "binomial_broadcast", "root": "8"}, "root = '8': must be < gpus"),
     ({"colour": "red"}, "colour = 'red': unknown parameter"),
     ({"steps": "nowhere.csv"}, "give algorithm or steps, one of the two"),
@@ -142,6 +174,32 @@ def test_steps_of_a_demand_matrix(tmp_path):
         assert message in str(caught.value)
     with pytest.raises(InputError, match="cannot be read"):
         synth.make("harvest", **{"steps": str(tmp_path / "none.csv"), "ports": "1", **FABRIC})
+
+
+def test_a_demand_matrix_as_one_step(tmp_path):
+    """The unit is what all entries are whole multiples of, so nothing is rounded that a float can say."""
+    file = tmp_path / "demand.csv"
+    for text, unit, volumes in [
+        ("0,3,1\n1,0,3\n3,1,0\n", 1.0, [3, 1, 1, 3, 3, 1]),
+        ("0,6e9,0\n4e9,0,0\n0,2e9,0\n", 2e9, [3, 2, 1]),
+        ("0,0.3,0\n0,0,0.2\n0,0,0\n", 0.1, [3, 2]),
+        ("0,7,7\n0,0,7\n0,0,0\n", 7.0, [1, 1, 1]),
+    ]:
+        file.write_text(text)
+        instance = synth.make("harvest", **{"steps": str(file), "split": "off", "ports": "1", **FABRIC})
+        assert instance.bytes_per_pair.tolist() == [unit]
+        assert instance.demands[0][:, 2].tolist() == volumes
+        assert (instance.steps[0].volumes is None) == (max(volumes) == 1)
+        assert "split=off" in instance.source
+    file.write_text(f"0,1\n{2**41},0\n")
+    with pytest.raises(InputError, match="no whole multiples, up to 1099511627776, of one unit"):
+        synth.make("harvest", **{"steps": str(file), "split": "off", "ports": "1", **FABRIC})
+    mine = tmp_path / "mine.steps"
+    mine.write_text(json.dumps([{"bytes": 5, "pairs": [[0, 1], [0, 1], [1, 0]], "volumes": [1, 2, 4]}]))
+    keys = {"steps": str(mine), "gpus": "2", "ports": "1", **FABRIC}
+    assert synth.make("harvest", **keys).demands[0].tolist() == [[0, 1, 3], [1, 0, 4]]
+    with pytest.raises(InputError, match=r"mine\.steps lists steps, there is no matrix to split"):
+        synth.make("harvest", **keys, split="off")
 
 
 def test_make_writes_what_read_takes(tmp_path):

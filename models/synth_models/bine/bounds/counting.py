@@ -16,17 +16,22 @@
   (h(2^n - c) = h(2^n) - nc + h(c)) also when they do not. So e_t <= sum_{i<k} popcount(i mod 2^(t+1)); summing over t
   gives f(k). Groups are disjoint, hence the cut weight is at least the total minus sum_g f(n_g); an edge carries two
   messages.
+* **prices** (problem tree, broadcast and reduce of whole vectors): prices of rounds, ``bounds/round_prices.py``.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.bine.bounds.round_prices import SCALE, best_prices
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.weights import isoperimetric_bytes, receive_bytes
 
 RECEIVE = "receive count per group"
 ISOPERIMETRIC = "edge-isoperimetric count of the hypercube"
+PRICES = "prices of rounds"
 
 
 def solve(instance: BineInstance, options: RunOptions) -> Outcome:
@@ -35,4 +40,27 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if instance.problem == "butterfly" and (other := isoperimetric_bytes(instance)) > best:
         binding, best = "isoperimetric", other
     words = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC}
+    if instance.problem == "tree" and instance.collective in ("broadcast", "reduce"):
+        priced, prices = _priced(instance, options)
+        if priced > best:
+            certificate = {"binding": "prices", "scale": SCALE, "prices": prices}
+            return Outcome("finished", bound=priced, bound_proof=PRICES, certificate=certificate)
     return Outcome("finished", bound=best, bound_proof=words[binding], certificate={"binding": binding})
+
+
+def _priced(instance: BineInstance, options: RunOptions) -> tuple[float, list[int]]:
+    """Bytes that prices of rounds prove, and the prices of every job and partition; equal ones are found once."""
+    known: dict[tuple[object, ...], tuple[int, list[int]]] = {}
+    rows, prices = [], []
+    for job, groups in enumerate(instance.allocations):
+        ranks = len(groups)
+        if instance.blocks(ranks) != 1 or instance.torus is not None:
+            return 0.0, []
+        for weight, part in instance.partitions(job):
+            sizes, root, rounds = np.bincount(part), int(part[instance.root]), instance.round_limit(ranks)
+            key = (int(sizes[root]), tuple(sorted(sizes.tolist())), rounds)
+            if key not in known:
+                known[key] = best_prices(sizes, root, rounds, options)
+            rows.append((ranks, weight * known[key][0]))
+            prices += known[key][1]
+    return instance.bytes_of(rows), prices

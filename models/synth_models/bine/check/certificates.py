@@ -1,15 +1,16 @@
-"""Bounds recomputed from the instance alone; the proofs stand in ``bounds/counting.py``. Imports no method."""
+"""Bounds recomputed from the instance alone; the proofs stand in ``bounds``. Imports no method."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from synth.untrusted import choice, exact_dot
+from synth_models.bine.check.round_prices import priced
 from synth_models.bine.check.rules import volumes_by_round
 from synth_models.bine.instance import BineInstance
 
@@ -17,15 +18,25 @@ from synth_models.bine.instance import BineInstance
 def check_bound(instance: BineInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Faults of a bound whose certificate names its argument (``binding``)."""
     try:
-        binding = choice(certificate, "binding", "receive", "isoperimetric")
+        binding = choice(certificate, "binding", "receive", "isoperimetric", "prices")
     except ValueError as error:
         return [f"unknown kind of bound: {error}"]
     if binding == "isoperimetric" and instance.problem != "butterfly":
         return [f"unknown kind of bound {binding!r} for the problem {instance.problem}"]
-    proven = receive(instance) if binding == "receive" else isoperimetric(instance)
+    try:
+        proven = _PROVEN[binding](instance, certificate)
+    except ValueError as error:
+        return [f"the {binding} argument: {error}"]
     if not -math.inf < bound <= proven:
         return [f"the {binding} argument proves {proven:.17g} bytes, not {bound:.17g}"]
     return []
+
+
+_PROVEN: Mapping[str, Callable[[BineInstance, Mapping[str, Any]], float]] = {
+    "receive": lambda instance, _: receive(instance),
+    "isoperimetric": lambda instance, _: isoperimetric(instance),
+    "prices": priced,
+}
 
 
 def receive(instance: BineInstance) -> float:

@@ -31,7 +31,7 @@ def reproduce(page: Reproduction) -> None:
         trace = tables.Trace(path)
         _figure_5(page, trace)
         _tables(page, trace)
-        _other_ranks(page, trace)
+        other_ranks(page, trace)
         _several_ranks(page, trace)
         _trees(page, trace)
         _placements(page, trace)
@@ -141,7 +141,8 @@ def _tables(page: Reproduction, trace: tables.Trace) -> None:
         )
 
 
-def _other_ranks(page: Reproduction, trace: tables.Trace) -> None:
+def other_ranks(page: Reproduction, trace: tables.Trace) -> None:
+    """Jobs whose number of ranks is no power of two, folded and as it must have been counted: an erratum."""
     folded = tables.others_table(trace).round(2)
     _, jobs, mean, most, _ = folded.iloc[0]
     page.table("Large allreduce on all other multi-group jobs, folded", folded, file="allreduce-other-p")

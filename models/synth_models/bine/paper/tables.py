@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from synth.options import RunOptions
+from synth_models.bine.bounds.round_prices import SCALE, best_prices
+from synth_models.bine.check.certificates import check_bound
 from synth_models.bine.check.replay import check_messages
 from synth_models.bine.instance import BineInstance, Job
 from synth_models.bine.making import read_trace
@@ -119,9 +121,10 @@ def collectives_table(trace: Trace) -> pd.DataFrame:
 
 
 def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast") -> pd.DataFrame:
-    """Proven least crossings per job and those of the published trees, in messages; one row a job."""
+    """Proven least crossings per job and those of the published trees, in messages; one row a job. ``certified`` says
+    whether prices of rounds prove the least, by the check."""
     rows = []
-    known: dict[tuple[Any, ...], tuple[tree_ilp.Flow, float]] = {}
+    known: dict[tuple[Any, ...], tuple[tree_ilp.Flow, bool, float]] = {}
     options = [("bine", None), ("binomial_halving", None), ("binomial_doubling", None)]
     published = {
         name: global_traffic([trace.allocations[j] for j in jobs], name, collective, "small") for name, _ in options
@@ -133,14 +136,23 @@ def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast"
         if (key := tuple(sizes)) not in known:
             started = time.monotonic()
             flow = tree_ilp.best_flow(sizes, rounds, False, RunOptions(60.0, solver="highs"))
-            known[key] = flow, time.monotonic() - started
-        flow, seconds = known[key]
+            known[key] = flow, _certified(trace.jobs[j], sizes, rounds, flow), time.monotonic() - started
+        flow, certified, seconds = known[key]
         if flow.value is not None:
             _verify(trace.jobs[j], groups, ordered, flow)
         found = [int(published[name][i]) for name, _ in options]
-        rows.append((trace.jobs[j].name, len(groups), len(sizes), flow.value, flow.bound, *found, round(seconds, 2)))
-    names = ["job", "ranks", "groups", "tree_ilp", "bound", *(name for name, _ in options), "seconds"]
+        proven = (flow.value, flow.bound, certified)
+        rows.append((trace.jobs[j].name, len(groups), len(sizes), *proven, *found, round(seconds, 2)))
+    names = ["job", "ranks", "groups", "tree_ilp", "bound", "certified", *(name for name, _ in options), "seconds"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _certified(job: Job, sizes: Sequence[int], rounds: int, flow: tree_ilp.Flow) -> bool:
+    """Whether the check accepts the crossings of the flow as a bound, by prices of rounds (root's group first)."""
+    least, prices = best_prices(np.array(sizes), 0, rounds, RunOptions(60.0))
+    instance = _alone(job, problem="tree")
+    certificate = {"binding": "prices", "scale": SCALE, "prices": prices}
+    return flow.value == least and not check_bound(instance, float(least), certificate)
 
 
 def _alone(job: Job, **words: Any) -> BineInstance:
@@ -162,12 +174,12 @@ def trees_summary(table: pd.DataFrame) -> pd.DataFrame:
     for size in (*sorted(table.ranks.unique()), 0):
         part = table[table.ranks == size] if size else table
         proven = int((part.tree_ilp == part.bound).sum())
-        row: list[Any] = [size, len(part), proven]
+        row: list[Any] = [size, len(part), proven, int(part.certified.sum())]
         for name in ("bine", "binomial_halving", "binomial_doubling"):
             gap = 100 * (part[name] - part.tree_ilp) / part[name]
             row += [round(gap.mean(), 2), round(gap.median(), 2), round(gap.max(), 2)]
         rows.append(row)
-    columns = ["ranks", "jobs", "proven"]
+    columns = ["ranks", "jobs", "proven", "certified"]
     columns += [f"{n}_gap_{s}" for n in ("bine", "halving", "doubling") for s in ("mean", "median", "max")]
     return pd.DataFrame(rows, columns=columns)
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.parts.topologies import torus_sides
 from synth_models.harvest.solution import IntArray
 
@@ -19,17 +20,22 @@ REFLECTIONS_UP_TO = 256  # GPUs
 
 
 def generators(patterns: Sequence[IntArray], gpus: int) -> list[IntArray]:
-    """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 2) are invariant."""
-    keys = [np.sort(pairs[:, 0] * gpus + pairs[:, 1]) for pairs in patterns]
-    sources = [(pairs[:, 0], pairs[:, 1]) for pairs in patterns]
+    """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 3) are invariant."""
+    known = [_sorted(pairs[:, 0] * gpus + pairs[:, 1], volumes(pairs)) for pairs in patterns]
 
     def keeps(moved: IntArray) -> bool:
         return all(
-            np.array_equal(np.sort(moved[src] * gpus + moved[dst]), key)
-            for (src, dst), key in zip(sources, keys, strict=True)
+            np.array_equal(_sorted(moved[pairs[:, 0]] * gpus + moved[pairs[:, 1]], volumes(pairs)), rows)
+            for pairs, rows in zip(patterns, known, strict=True)
         )
 
     return [moved for family in _families(gpus) for moved in _first(family, keeps)]
+
+
+def _sorted(keys: IntArray, volume: IntArray) -> IntArray:
+    """Keys of pairs, which differ, in order, with their volumes beside them, shape (2, pairs)."""
+    order = np.argsort(keys)
+    return np.stack([keys[order], volume[order]])
 
 
 def orbits(rows: IntArray, group: Sequence[IntArray], gpus: int) -> IntArray:

@@ -24,7 +24,7 @@ from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
 ROUNDS = 80
@@ -34,24 +34,27 @@ Variable = tuple[str, int]
 
 
 class Patterns:
-    """The distinct patterns of an instance, their orbits of pairs, and what all intervals share."""
+    """The distinct patterns of an instance, their orbits of pairs with the volume of each in every pattern (``sizes``),
+    and what all intervals share."""
 
     def __init__(self, instance: HarvestInstance) -> None:
         self.instance, self.gpus, self.ports = instance, instance.gpus, instance.ports
         numbers: dict[bytes, int] = {}
-        self.of_step = [numbers.setdefault(_set_key(pairs, self.gpus), len(numbers)) for pairs in instance.pairs]
-        self.pairs = [instance.pairs[self.of_step.index(k)] for k in range(len(numbers))]
+        self.of_step = [numbers.setdefault(_set_key(pairs, self.gpus), len(numbers)) for pairs in instance.demands]
+        self.pairs = [instance.demands[self.of_step.index(k)] for k in range(len(numbers))]
         self.group = generators(self.pairs, self.gpus)
-        stacked = np.unique(np.concatenate(self.pairs), axis=0)
+        stacked = np.unique(np.concatenate(self.pairs)[:, :2], axis=0)
         labels = orbits(stacked, self.group, self.gpus)
         self.orbit = dict(zip((stacked[:, 0] * self.gpus + stacked[:, 1]).tolist(), labels.tolist(), strict=True))
         self.sizes: list[dict[int, int]] = []
         for pairs in self.pairs:
-            of_pair = [self.orbit[int(u * self.gpus + v)] for u, v in pairs.tolist()]
-            values, counts = np.unique(of_pair, return_counts=True)
-            self.sizes.append(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            size: dict[int, int] = {}
+            for key, volume in zip((pairs[:, 0] * self.gpus + pairs[:, 1]).tolist(), pairs[:, 2].tolist(), strict=True):
+                size[self.orbit[key]] = size.get(self.orbit[key], 0) + volume
+            self.sizes.append(dict(sorted(size.items())))
         at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
         self.roots = np.unique(at, return_index=True)[1].tolist()
+        self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
         self.places = make.moore_places(self.ports, self.gpus)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
 
@@ -64,6 +67,11 @@ class Patterns:
             size = Fraction(float(self.instance.bytes_per_pair[step])) / Fraction(self.instance.port_bandwidth)
             count[k], seconds[k] = count.get(k, 0) + 1, seconds.get(k, Fraction(0)) + size
         return count, seconds
+
+    def alike(self, pattern: int, first: int, last: int) -> bool:
+        """Whether all of the steps first..last with this pattern have the same bytes."""
+        steps = [step for step in range(first, last + 1) if self.of_step[step] == pattern]
+        return len({float(self.instance.bytes_per_pair[step]) for step in steps}) == 1
 
     def degree(self, pattern: int) -> int:
         return pattern_degree(self.pairs[pattern])
@@ -103,13 +111,18 @@ class Relaxation:
             self.cost[("u", k)], self.least[("u", k)] = seconds[k], Fraction(shared.degree(k), shared.ports)
         for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
+        largest = {k: int(volumes(shared.pairs[k]).max()) for k in self.patterns}
+        self.unit_of = {(kind, k): largest[k] if kind == "u" else 1 for kind, k in self.cost}  # of a point
         self.constant = (last - first + 1) * Fraction(shared.instance.alpha)
         self.column = {variable: number for number, variable in enumerate(self.cost)}
         self.rows: list[Row] = []
         for k in self.patterns:
             self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
             self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
-        pairs = np.unique(np.concatenate([shared.pairs[k] for k in self.patterns]), axis=0)
+            load, least = shared.direct[k], Fraction(shared.degree(k), shared.ports)
+            if load is not None and load > least and delay > 0 and shared.alike(k, first, last):
+                self.rows.append(make.direct(k, load, least))
+        pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
         self.src, self.dst = pairs[:, 0], pairs[:, 1]
         self.arc_orbit = [shared.orbit[key] for key in (self.src * shared.gpus + self.dst).tolist()]
         self.arc_column = np.array([self.column[("a", orbit)] for orbit in self.arc_orbit])
@@ -156,22 +169,24 @@ class Relaxation:
 
     def _optimise(self) -> tuple[FloatArray, FloatArray]:
         """A point of least cost over the present rows, and their multipliers (of the unscaled rows, unscaled cost)."""
-        scale = [float(max(abs(c) for c in row.coefficient.values())) for row in self.rows]
+        unit_of = self.unit_of
+        scale = [max(abs(float(c * unit_of[v])) for v, c in row.coefficient.items()) for row in self.rows]
         entries = [
-            (number, self.column[variable], float(c) / scale[number])
+            (number, self.column[variable], float(c * unit_of[variable]) / scale[number])
             for number, row in enumerate(self.rows)
             for variable, c in row.coefficient.items()
         ]
         at, columns, values = zip(*entries, strict=True)
         matrix = csr_array((values, (at, columns)), shape=(len(self.rows), len(self.column)))
         right = np.array([float(row.right) / s for row, s in zip(self.rows, scale, strict=True)])
-        cost = np.array([float(c) for c in self.cost.values()])
+        units = np.array([float(unit_of[variable]) for variable in self.cost])
+        cost = np.array([float(c) for c in self.cost.values()]) * units
         unit = cost.max() or 1.0
-        least = np.array([float(low) for low in self.least.values()])
+        least = np.array([float(low) for low in self.least.values()]) / units
         found = minimise(cost / unit, matrix, right, least)
         if found is None:
-            return least, np.zeros(len(self.rows))
-        return found.point, np.maximum(found.multipliers, 0.0) * unit / np.array(scale)
+            return least * units, np.zeros(len(self.rows))
+        return found.point * units, np.maximum(found.multipliers, 0.0) * unit / np.array(scale)
 
     def _separate(self, point: FloatArray) -> list[Row]:
         shared, rows = self.shared, []
@@ -230,8 +245,10 @@ class Relaxation:
 
     def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool]) -> list[Row]:
         load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
+        largest = {k: self.unit_of[("u", k)] for k in self.patterns}
+        rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
         return [
-            make.rate(cheapest, budget, {k: max(1, round(RATE_SCALE / load[k])) for k in cheapest}, number)
+            make.rate(cheapest, budget, rates, number, largest)
             for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed)
         ]
 
@@ -299,7 +316,8 @@ class Relaxation:
 
 
 def _set_key(pairs: IntArray, gpus: int) -> bytes:
-    return np.sort(pairs[:, 0] * gpus + pairs[:, 1]).tobytes()
+    order = np.argsort(pairs[:, 0] * gpus + pairs[:, 1])
+    return pairs[order].tobytes()
 
 
 def _row_key(row: Row) -> tuple[Any, ...]:

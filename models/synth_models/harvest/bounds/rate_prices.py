@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from synth_models.harvest.bounds.automorphisms import orbits
 from synth_models.harvest.bounds.small_lp import minimise
+from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
 GPUS_UP_TO = 128
@@ -71,10 +72,11 @@ class RatePrices:
         self.picks = [self._pick(pairs) for pairs in patterns]
 
     def _pick(self, pairs: IntArray) -> list[tuple[int, int, int]]:
-        """One pair of every orbit of a pattern, with the orbit's number of pairs in it."""
+        """One pair of every orbit of a pattern, with the volume of all the orbit's pairs in it."""
         labels = self.label[pairs[:, 0], pairs[:, 1]]
         _, first, size = np.unique(labels, return_index=True, return_counts=True)
-        return [(int(pairs[i, 0]), int(pairs[i, 1]), int(s)) for i, s in zip(first, size, strict=True)]
+        total = size * volumes(pairs)[first]  # the renumberings keep volumes, so those of an orbit are equal
+        return [(int(pairs[i, 0]), int(pairs[i, 1]), int(s)) for i, s in zip(first, total, strict=True)]
 
     def broken_by(
         self, load: dict[int, float], deadline_passed: Callable[[], bool]

@@ -2,27 +2,35 @@
 
 Fix a topology and average over the renumberings that keep all patterns. For an orbit ``o`` of pairs let ``a[o]`` be the
 mean hop distance, for a pattern ``k`` let ``L[k]`` be the longest route and ``u[k]`` the largest unit load of a step
-with it (n GPUs, d ports, ``|o|`` pairs in o). Rows, all of the form ``coefficients . variables >= right side``:
+with it (n GPUs, d ports, ``|o|`` the volume of all pairs of o in k). Rows, all of the form ``coefficients . variables
+>= right side``:
 
 * **longest**: ``L[k] >= a[o]`` for o in k.
-* **volume**: ``d*n*u[k] >= sum over o in k of |o|*a[o]``: every pair loads at least its distance, d*n links share it.
+* **volume**: ``d*n*u[k] >= sum over o in k of |o|*a[o]``: a volume loads its distance at least, d*n links share it.
 * **tree**: take a tree of distinct GPUs rooted at r whose arcs are pairs of patterns. By the triangle inequality its
   paths bound distances from r; at most d^h GPUs are h hops away (Moore), so the path lengths sum to at least the sum of
   the j smallest places. Likewise for trees into r.
 * **cycle** (one port): the topology is a union of cycles (joining the ends of a path changes no route), a weakly
   connected set of pairs lies on one of them, and a closed walk is at least as long as that cycle.
 * **rate**: prices ``p[k] >= 0`` on ordered pairs of GPUs with ``sum over k of p[k][u,v] <= r[u] + c[v]``. A flow of k
-  pays at least ``D[k]``, the sum of its pairs' cheapest paths, and the topology holds at most ``u[k]*x`` of it, hence
-  ``sum of D[k]/u[k] <= d*(sum of r and c)``. It is convex in u; the row is its tangent at the rates ``rho[k]``:
-  ``sum D[k]*rho[k]^2*u[k] >= 2*sum D[k]*rho[k] - d*(sum of r and c)``.
+  pays at least ``D[k]``, the sum of volume times cheapest path over its pairs, and the topology holds at most
+  ``u[k]*x`` of it, hence ``sum of D[k]/u[k] <= d*(sum of r and c)``. It is convex in u; the row is its tangent at the
+  rates ``rho[k]``: ``sum D[k]*rho[k]^2*u[k] >= 2*sum D[k]*rho[k] - d*(sum of r and c)``. Rates are stated for the
+  pattern's largest volume V[k]: ``rho[k]*V[k]``, in units of ``1/RATE_SCALE``.
 
-Beside them stand the lower bounds ``a >= 1``, ``u[k] >= degree of k / d`` and, for L[k], the fewest hops h within which
-the busiest GPU of k reaches its partners: at least so many as d + d^2 + … + d^h.
+* **direct**: with one hop a step's pairs have links of their own, so its load is at least U[k], the least volume a link
+  with which whole links fit into the ports; with two hops or more at least ``d0 = degree of k / d``. Both satisfy
+  ``(U[k] - d0)*L[k] + u[k] >= 2*U[k] - d0``. For patterns whose steps all have the same bytes, as these may take one
+  and the same routes.
+
+Beside them stand the lower bounds ``a >= 1``, ``u[k] >= degree of k / d`` (the largest volume at one GPU) and, for
+L[k], the fewest hops h within which every GPU of k reaches its partners: no more than d + d^2 + … + d^h.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 RATE_SCALE = 1 << 20  # rates are whole multiples of 1/RATE_SCALE
@@ -33,8 +41,8 @@ class Row:
     """``coefficient`` by variable: ("a", orbit), ("L", pattern), ("u", pattern); ``words`` is the certificate's entry,
     from which the check derives the row again."""
 
-    coefficient: dict[tuple[str, int], int]
-    right: int
+    coefficient: dict[tuple[str, int], int | Fraction]
+    right: int | Fraction
     words: dict[str, Any] = field(compare=False)
 
 
@@ -56,8 +64,8 @@ def longest(pattern: int, orbit: int) -> Row:
 
 
 def volume(pattern: int, sizes: dict[int, int], links: int) -> Row:
-    """``sizes``: pairs of the pattern by orbit; ``links`` = ports * GPUs."""
-    coefficient = {("a", orbit): -size for orbit, size in sizes.items()}
+    """``sizes``: volume of the pattern by orbit; ``links`` = ports * GPUs."""
+    coefficient: dict[tuple[str, int], int | Fraction] = {("a", orbit): -size for orbit, size in sizes.items()}
     return Row({("u", pattern): links, **coefficient}, 0, {"row": "volume", "pattern": pattern})
 
 
@@ -67,13 +75,23 @@ def tree(uses: dict[int, int], right: int, inwards: bool, nodes: list[int], pare
     return Row({("a", orbit): count for orbit, count in uses.items()}, right, words)
 
 
+def direct(pattern: int, load: Fraction, least: Fraction) -> Row:
+    """``load``: least volume a link with one hop; ``least``: that of any routes."""
+    coefficient: dict[tuple[str, int], int | Fraction] = {("L", pattern): load - least, ("u", pattern): 1}
+    return Row(coefficient, 2 * load - least, {"row": "direct", "pattern": pattern})
+
+
 def cycle(uses: dict[int, int], right: int, nodes: list[int]) -> Row:
     return Row({("a", orbit): count for orbit, count in uses.items()}, right, {"row": "cycle", "nodes": nodes})
 
 
-def rate(cheapest: dict[int, int], budget: int, rates: dict[int, int], bundle: int) -> Row:
-    """``cheapest``: D by pattern; ``budget``: d * (sum of r and c); ``rates`` in units of 1/RATE_SCALE."""
-    coefficient = {("u", k): total * rates[k] ** 2 for k, total in cheapest.items()}
-    right = 2 * RATE_SCALE * sum(total * rates[k] for k, total in cheapest.items()) - RATE_SCALE**2 * budget
+def rate(cheapest: dict[int, int], budget: int, rates: dict[int, int], bundle: int, largest: dict[int, int]) -> Row:
+    """``cheapest``: D by pattern; ``budget``: d * (sum of r and c); ``rates`` of the ``largest`` volumes, in units of
+    1/RATE_SCALE."""
+    of_one = {k: Fraction(rates[k], largest[k]) for k in cheapest}
+    coefficient: dict[tuple[str, int], int | Fraction] = {
+        ("u", k): total * of_one[k] ** 2 for k, total in cheapest.items()
+    }
+    right = 2 * RATE_SCALE * sum(total * of_one[k] for k, total in cheapest.items()) - RATE_SCALE**2 * budget
     rated = [[k, rates[k]] for k in sorted(cheapest)]
     return Row(coefficient, right, {"row": "rate", "bundle": bundle, "rates": rated})

@@ -2,11 +2,14 @@
 
 A schedule cuts the steps into intervals on one topology each, hence
 
-    T >= min over partitions of  sum of LB(a..b) + reconfiguration_delay * (intervals - 1),
+    T >= min over partitions of  sum of LB(a..b) + least delays of the changes between the intervals,
 
-where LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
-(:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * degree / (ports *
-port_bandwidth); where a GPU has more partners than ports the fewest hops that reach them, and the relaxation too). An
+where the least delay before a step is the reconfiguration delay less the step's overlap (where delays depend on what
+changes: of one circuit and two ports, :func:`synth_models.harvest.parts.delays.least_change`) and
+LB(a..b) bounds the cost of steps a..b on any one topology with at most ``ports`` links in and out of every GPU
+(:mod:`synth_models.harvest.bounds.interval`; a step alone: alpha + hop_delay + bytes * volume at one GPU / (ports *
+port_bandwidth), or what whole links leave of that, or a hop more; where a GPU has more partners than ports the fewest
+hops that reach them, and the relaxation too). An
 interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
 parts.
 Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
@@ -26,7 +29,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.topologies import fewest_hops, pattern_degree
+from synth_models.harvest.parts.delays import least_paid
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, pattern_degree
+from synth_models.harvest.solution import IntArray
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 400
@@ -45,7 +50,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     def out_of_time() -> bool:
         return time.monotonic() - options.started > limit * SHARE
 
-    distinct = {pairs.tobytes(): len(pairs) for pairs in instance.pairs}
+    distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
     shared = Patterns(instance)
@@ -84,22 +89,28 @@ def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rate
     return Relaxation(Patterns(instance), first, last).solve(lambda: False, RATES if use_rates else TREES)
 
 
+def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fraction:
+    """Hops and bytes of a step alone (``seconds`` a volume on one port): the fewest hops to all partners of a GPU, and
+    the ports of the busiest one; where that is one hop, the ports as whole links share them, or a hop more."""
+    delay, hops = Fraction(instance.hop_delay), fewest_hops(pairs, instance.ports)
+    shared = seconds * pattern_degree(pairs) / instance.ports
+    load = direct_load(pairs, instance.ports)
+    return delay * hops + shared if load is None else min(delay + seconds * load, delay * 2 + shared)
+
+
 class _Ladder:
     """Bounds of all intervals in whole units: ``lower[a, b]`` for steps a..b (both included)."""
 
     def __init__(self, instance: HarvestInstance) -> None:
         self.steps = len(instance.steps)
-        self.crowded = [pattern_degree(pairs) > instance.ports for pairs in instance.pairs]
-        bandwidth = Fraction(instance.port_bandwidth) * instance.ports
+        self.crowded = [most_partners(pairs) > instance.ports for pairs in instance.demands]
         single = [
-            Fraction(instance.alpha)
-            + Fraction(instance.hop_delay) * fewest_hops(pairs, instance.ports)
-            + Fraction(float(m)) * pattern_degree(pairs) / bandwidth
-            for m, pairs in zip(instance.bytes_per_pair, instance.pairs, strict=True)
+            Fraction(instance.alpha) + _least(instance, pairs, Fraction(float(m)) / Fraction(instance.port_bandwidth))
+            for m, pairs in zip(instance.bytes_per_pair, instance.demands, strict=True)
         ]
-        delay = Fraction(instance.reconfiguration_delay)
-        self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + delay * self.steps)
-        self.delay = int(delay // self.unit)
+        paid = least_paid(instance)
+        self.unit = _unit(sum(single, Fraction(0)) * instance.gpus + sum(paid) + max(paid))
+        self.change = [int(delay // self.unit) for delay in paid]  # before an interval that begins with the step
         self.proven = np.zeros((self.steps, self.steps), dtype=np.int64)
         self.alone = [int(seconds // self.unit) for seconds in single]
         self.proven[np.diag_indices(self.steps)] = self.alone
@@ -125,9 +136,9 @@ class _Ladder:
         self.lower = np.maximum(np.triu(before[:, 1:]), 0)
 
     def _sweep(self) -> tuple[list[int], list[int]]:
-        best, begin = [-self.delay], [0]
+        best, begin = [0], [0]
         for end in range(self.steps):
-            costs = [best[a] + self.delay + int(self.lower[a, end]) for a in range(end + 1)]
+            costs = [best[a] + self.change[a] + int(self.lower[a, end]) for a in range(end + 1)]
             start = min(range(end + 1), key=lambda a: costs[a])
             best.append(costs[start])
             begin.append(start)

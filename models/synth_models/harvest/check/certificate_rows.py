@@ -8,7 +8,8 @@ what the certificate names (a tree, a closed walk, prices), in whole numbers, ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,29 +19,32 @@ from synth import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 IntArray = npt.NDArray[np.int64]
-Terms = dict[tuple[str, int], int]
+Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
-LARGEST_RATE = 1 << 40  # in units of 1/RATE_SCALE
+LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
-KINDS = ("longest", "volume", "tree", "cycle", "rate")
+KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct")
 
 
 class Facts:
-    """Patterns (numbered by first appearance), the orbits of their pairs under the stated renumberings, and prices."""
+    """Patterns (a volume by pair, numbered by first appearance), the orbits of their pairs under the stated
+    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` and
+    ``degree`` are the most pairs, and the most volume, that leave or enter one GPU."""
 
     def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
         self.gpus, self.ports = instance.gpus, instance.ports
-        numbers: dict[frozenset[tuple[int, int]], int] = {}
-        sets = [frozenset((int(u), int(v)) for u, v in pairs.tolist()) for pairs in instance.pairs]
+        numbers: dict[frozenset[tuple[int, int, int]], int] = {}
+        sets = [frozenset((u, v, volume) for u, v, volume in rows.tolist()) for rows in instance.demands]
         self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
-        self.patterns = list(numbers)
+        self.bytes_of_step = instance.bytes_per_pair.tolist()
+        self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
-        self.sizes = [Counter(self.orbit[pair] for pair in pattern) for pattern in self.patterns]
-        self.degree = [
-            max(max(Counter(pair[side] for pair in pattern).values()) for side in (0, 1)) for pattern in self.patterns
-        ]
+        self.sizes = [_sums((self.orbit[pair], volume) for pair, volume in one.items()) for one in self.patterns]
+        ends = [[[(pair[side], volume) for pair, volume in one.items()] for side in (0, 1)] for one in self.patterns]
+        self.degree = [max(max(_sums(side).values()) for side in sides) for sides in ends]
+        self.partners = [max(max(Counter(gpu for gpu, _ in side).values()) for side in sides) for sides in ends]
         if certificate["bundles"] and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
@@ -52,7 +56,7 @@ class Facts:
             if sorted(moved) != list(range(self.gpus)):
                 raise ValueError(f"generator {number} is no permutation of the GPUs")
             for pattern in self.patterns:
-                if any((moved[u], moved[v]) not in pattern for u, v in pattern):
+                if any(pattern.get((moved[u], moved[v])) != volume for (u, v), volume in pattern.items()):
                     raise ValueError(f"generator {number} does not map every pattern onto itself")
         return group
 
@@ -94,7 +98,7 @@ class Facts:
         return cheapest, self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
 
     def _cheapest(self, pattern: int, price: IntArray) -> int:
-        """Sum over the pattern's pairs of their cheapest paths; pairs of one orbit cost alike."""
+        """Sum over the pattern's pairs of volume times cheapest path; pairs of one orbit cost alike."""
         one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
         trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
         return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
@@ -104,33 +108,33 @@ class RowReader:
     """Rows of one interval: the terms (variables and coefficients) and the right side of ``terms >= right side``."""
 
     def __init__(self, facts: Facts, first: int, last: int) -> None:
-        self.facts = facts
+        self.facts, self.steps = facts, range(first, last + 1)
         self.patterns = set(facts.of_step[first : last + 1])
         self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
         self.places = _places(facts.ports, facts.gpus)
 
-    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         kind = untrusted.choice(entry, "row", *KINDS)
-        read = dict(zip(KINDS, (self._longest, self._volume, self._tree, self._cycle, self._rate), strict=True))
-        return read[kind](entry)
+        readers = (self._longest, self._volume, self._tree, self._cycle, self._rate, self._direct)
+        return dict(zip(KINDS, readers, strict=True))[kind](entry)
 
     def _pattern(self, number: int) -> int:
         if number not in self.patterns:
             raise ValueError(f"pattern {number} is not in the interval")
         return number
 
-    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _longest(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern, orbit = self._pattern(untrusted.whole(entry, "pattern")), untrusted.whole(entry, "orbit")
         if orbit not in self.facts.sizes[pattern]:
             raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
         return {("L", pattern): 1, ("a", orbit): -1}, 0
 
-    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern = self._pattern(untrusted.whole(entry, "pattern"))
         terms: Terms = {("a", orbit): -size for orbit, size in self.facts.sizes[pattern].items()}
         return {**terms, ("u", pattern): self.facts.ports * self.facts.gpus}, 0
 
-    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _tree(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         nodes, parents = (untrusted.whole_numbers(entry, word).tolist() for word in ("nodes", "parents"))
         if not nodes or any(not 0 <= node < self.facts.gpus for node in nodes):
             raise ValueError("a tree has a root, and only GPUs that exist")  # no root: the row would say 0 >= 1
@@ -151,7 +155,7 @@ class RowReader:
             terms.update(path)
         return {("a", orbit): count for orbit, count in terms.items()}, self.places[len(nodes) - 1]
 
-    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _cycle(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         if self.facts.ports != 1:
             raise ValueError("cycle rows hold for one port only")
         nodes = untrusted.whole_numbers(entry, "nodes", 0, self.facts.gpus - 1).tolist()
@@ -160,14 +164,25 @@ class RowReader:
         uses = Counter(self._arc(arc) for arc in zip(nodes, [*nodes[1:], nodes[0]], strict=True))
         return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
 
-    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int]:
+    def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         cheapest, budget = self.facts.bundles[untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)]
         rated = untrusted.whole_numbers(entry, "rates", 0, LARGEST_RATE, (None, 2)).tolist()
         rates = {self._pattern(k): r for k, r in rated}
         if len(rates) != len(rated) or any(r < 1 or k not in cheapest for k, r in rates.items()):
             raise ValueError("a rate is not positive, stands twice or is of a pattern without prices")
-        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in rates.items()}
-        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in rates.items()) - RATE_SCALE**2 * budget
+        of_one = {k: Fraction(r, max(self.facts.patterns[k].values())) for k, r in rates.items()}
+        terms: Terms = {("u", k): cheapest[k] * r**2 for k, r in of_one.items()}
+        return terms, 2 * RATE_SCALE * sum(cheapest[k] * r for k, r in of_one.items()) - RATE_SCALE**2 * budget
+
+    def _direct(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
+        pattern, facts = self._pattern(untrusted.whole(entry, "pattern")), self.facts
+        if len({facts.bytes_of_step[step] for step in self.steps if facts.of_step[step] == pattern}) > 1:
+            raise ValueError(f"steps of pattern {pattern} differ in bytes and may differ in routes")
+        if facts.partners[pattern] > facts.ports:
+            raise ValueError(f"pattern {pattern} has more partners than ports")
+        load = whole_links_load([(u, v, w) for (u, v), w in facts.patterns[pattern].items()], facts.ports)
+        least = Fraction(facts.degree[pattern], facts.ports)
+        return {("L", pattern): load - least, ("u", pattern): 1}, 2 * load - least
 
     def _arc(self, pair: tuple[int, int]) -> int:
         if pair not in self.pairs:
@@ -186,6 +201,35 @@ class RowReader:
             reached |= new
             stack.extend(new)
         return len(reached)
+
+
+def whole_links_load(rows: Sequence[Sequence[int]], ports: int) -> Fraction:
+    """The least volume a link with which links from every source to its destinations, and into every destination, are
+    no more than the ports: of all quotients volume / links the smallest that leaves enough of them, for every GPU."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for u, v, volume in rows:
+        groups.setdefault((0, u), []).append(volume)
+        groups.setdefault((1, v), []).append(volume)
+    worst = Fraction(0)
+    for sent in {tuple(sorted(group)) for group in groups.values()}:
+        loads = sorted({Fraction(volume, links) for volume in set(sent) for links in range(1, ports + 1)})
+        low, high = 0, len(loads) - 1  # the largest leaves one link for each, which fits
+        while low < high:
+            middle = (low + high) // 2
+            if sum(-(-volume // loads[middle]) for volume in sent) <= ports:
+                high = middle
+            else:
+                low = middle + 1
+        worst = max(worst, loads[high])
+    return worst
+
+
+def _sums(amounts: Iterable[tuple[int, int]]) -> Counter[int]:
+    """Whole amounts added up by their keys."""
+    total = Counter[int]()
+    for key, amount in amounts:
+        total[key] += amount
+    return total
 
 
 def _places(ports: int, most: int) -> list[int]:

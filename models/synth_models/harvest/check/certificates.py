@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from synth import untrusted
-from synth_models.harvest.check.certificate_rows import Facts, RowReader
+from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load
+from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
@@ -55,20 +56,25 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
         for a in range(steps - size):
             b = a + size
             least[a, b] = max(least[a, b], (least[a, a:b] + least[a + 1 : b + 1, b]).max())
-    delay = Fraction(instance.reconfiguration_delay) // unit
-    best = [-delay]
+    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
+    best = [0]
     for end in range(steps):
-        best.append(min(best[a] + delay + least[a, end] for a in range(end + 1)))
+        best.append(min(best[a] + change[a] + least[a, end] for a in range(end + 1)))
     return Fraction(int(best[-1])) * unit
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:
-    """A step on the best topology for it: the fewest hops, and the busiest GPU's ports shared by its pairs."""
-    pairs = instance.pairs[step]
-    degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
-    hops = _fewest_hops(degree, instance.ports)
+    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the busiest one's ports shared
+    by its volumes; where that is one hop, the ports shared in whole links, or a hop more."""
+    rows = instance.demands[step]
+    partners = max(int(np.bincount(rows[:, side]).max()) for side in (0, 1))
+    degree = int(max(np.bincount(rows[:, side], rows[:, 2]).max() for side in (0, 1)))
+    hops = _fewest_hops(partners, instance.ports)
     seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
-    return Fraction(instance.alpha) + Fraction(instance.hop_delay) * hops + seconds * degree / instance.ports
+    alpha, delay, shared = Fraction(instance.alpha), Fraction(instance.hop_delay), seconds * degree / instance.ports
+    if partners > instance.ports:
+        return alpha + delay * hops + shared
+    return alpha + min(delay + seconds * whole_links_load(rows.tolist(), instance.ports), delay * 2 + shared)
 
 
 def _fewest_hops(partners: int, ports: int) -> int:
@@ -89,7 +95,7 @@ def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, ro
         seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
         left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
         left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
-        least[("L", k)] = Fraction(_fewest_hops(facts.degree[k], facts.ports))
+        least[("L", k)] = Fraction(_fewest_hops(facts.partners[k], facts.ports))
         least[("u", k)] = Fraction(facts.degree[k], facts.ports)
         for orbit in facts.sizes[k]:
             left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)

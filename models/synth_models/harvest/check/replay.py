@@ -2,28 +2,27 @@
 
 Imports no method. A topology's links respect the ports of every GPU; the flow of every pair starts at
 its source with share 1, is conserved hop by hop and ends at its destination; the time of a step is alpha + hop delay *
-longest route + bytes * (largest share sum per link) / port bandwidth; a change of the link counts between two steps
-costs the reconfiguration delay, the first topology is free.
+longest route + bytes * (largest sum of shares times volumes per link) / port bandwidth; what a change of the link
+counts between two steps costs is counted in :mod:`synth_models.harvest.check.changes`, the first topology is free.
 
 Shares are floats, so 1 and conservation hold up to rounding: of every pair the *sum* of all that is wrong, at its
 source and at every GPU after every hop, may be 1e-9 at most. At least 1 minus that sum really goes from the source to
 the destination (split the flow into routes: what leaves the source arrives or is one of the losses). Scaled up until
 all of the pair's bytes arrive, it loads no link more than the stated shares over 1 minus that sum, and these are what
 the time is computed from (from 1e-14 on): no schedule gains by what it loses. Sums are exact
-(:mod:`synth_models.harvest.check.exact_shares`).
+(:mod:`synth_models.harvest.check.exact_shares`); a share times a volume is rounded once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import fsum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synth.family import Verdict
+from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import FloatArray, IntArray, Schedule
@@ -40,8 +39,9 @@ Flow = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # pair, hop, s
 class StepTimes:
     """Seconds of every step, shape (steps,), split by cause, with what they follow from.
 
-    ``reconfiguration[i]`` is what precedes step i. ``hops`` is the longest route, ``unit_load`` the largest number of
-    pairs' shares on one link, ``theta`` = largest degree of the pattern / (ports * unit_load).
+    ``reconfiguration[i]`` is what precedes step i and is not hidden. ``hops`` is the longest route, ``unit_load`` the
+    largest sum of pairs' shares times volumes on one link, ``theta`` = largest row or column sum of the step's matrix
+    of volumes / (ports * unit_load).
     """
 
     alpha: FloatArray
@@ -72,10 +72,10 @@ def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
     times = step_times(instance, schedule)
     if not np.isfinite(times.total):
         return Verdict(None, {}, ["the schedule's time is beyond the range of a float"])
-    changes = changed_before(schedule)
+    changes = changes_of(instance, schedule)
     facts: dict[str, Any] = {
         "steps": len(instance.steps),
-        "reconfigurations": int(changes.sum()),
+        "reconfigurations": int(changes.differ.sum()),
         "alpha_s": fsum(times.alpha.tolist()),
         "delta_s": fsum(times.delta.tolist()),
         "bandwidth_s": fsum(times.bandwidth.tolist()),
@@ -84,6 +84,12 @@ def check_schedule(instance: HarvestInstance, schedule: Schedule) -> Verdict:
         "lowest_theta": float(times.theta.min()),
         "flow_rows": len(schedule.share),
     }
+    if instance.delay_varies or instance.overlap.any():
+        facts |= {
+            "circuits_set_up": int(changes.circuits.sum()),
+            "ports_changed": int(changes.ports.sum()),
+            "hidden_s": fsum((changes.seconds - changes.paid).tolist()),
+        }
     return Verdict(times.total, facts)
 
 
@@ -97,25 +103,19 @@ def step_times(instance: HarvestInstance, schedule: Schedule) -> StepTimes:
         hops[step] = schedule.hop[rows].max() + 1
         pairs = instance.pairs[step]
         wrong = float(_violations(instance.gpus, pairs, _flow(schedule, step))[0].max())
-        load[step] = _largest_load(instance.gpus, schedule, step) / (1 - wrong if wrong > ROUNDING else 1)
-        degree = max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
-        theta[step] = degree / (instance.ports * load[step])
+        load[step] = _largest_load(instance, schedule, step) / (1 - wrong if wrong > ROUNDING else 1)
+        volume = instance.demands[step][:, 2]
+        largest = max(float(np.bincount(pairs[:, side], volume).max()) for side in (0, 1))
+        theta[step] = largest / (instance.ports * load[step])
     return StepTimes(
         np.full(steps, instance.alpha),
         (instance.hop_delay * hops).astype(np.float64),
         instance.bytes_per_pair * load / instance.port_bandwidth,
-        np.where(changed_before(schedule), instance.reconfiguration_delay, 0.0),
+        changes_of(instance, schedule).paid,
         hops,
         load,
         theta,
     )
-
-
-def changed_before(schedule: Schedule) -> npt.NDArray[np.bool_]:
-    """Whether the links differ from the step before, shape (steps,); topologies are compared by their link counts."""
-    keys = [links[np.lexsort((links[:, 1], links[:, 0]))].tobytes() for links in schedule.topologies]
-    of_step = [keys[index] for index in schedule.topology_of_step]
-    return np.array([False] + [a != b for a, b in pairwise(of_step)])
 
 
 def _rows(schedule: Schedule, step: int) -> slice:
@@ -241,11 +241,14 @@ def _violations(gpus: int, pairs: IntArray, flow: Flow) -> tuple[FloatArray, Flo
     return wrong, sent, places, lost
 
 
-def _largest_load(gpus: int, schedule: Schedule, step: int) -> float:
-    """Largest sum of shares per parallel link."""
+def _largest_load(instance: HarvestInstance, schedule: Schedule, step: int) -> float:
+    """Largest sum of shares times volumes per parallel link."""
     rows, links = _rows(schedule, step), schedule.topologies[schedule.topology_of_step[step]]
+    volume, gpus = instance.demands[step][:, 2], instance.gpus
+    unit = 1 << int(volume.max() - 1).bit_length()  # a power of two, so that volumes of it are exact and at most 1
     keys = links[:, 0] * gpus + links[:, 1]
     order = np.argsort(keys)
     at = np.searchsorted(keys[order], schedule.src[rows] * gpus + schedule.dst[rows])
-    loads = value(sums(parts_of(schedule.share[rows]), at, len(keys)))
-    return float((loads / links[order, 2]).max())
+    amount = schedule.share[rows] * (volume / unit)[schedule.pair[rows]]
+    loads = value(sums(parts_of(amount), at, len(keys)))
+    return float((loads / links[order, 2]).max()) * unit

@@ -76,15 +76,15 @@ def rates(instance: HarvestInstance, topologies: Sequence[Topology]) -> Rates:
     One profile for every pair of a distinct pattern and a distinct topology.
     """
     gpus, ports = instance.gpus, instance.ports
-    distinct = {pairs.tobytes(): pairs for pairs in instance.pairs}
+    distinct = {pairs.tobytes(): pairs for pairs in instance.demands}
     joined = {key: direct(pairs, gpus, ports) for key, pairs in distinct.items()}
     directs = {key: Topology("direct", links) for key, links in joined.items() if links is not None}
     known = {one.key(): one for one in (*topologies, *directs.values())}
     place = {key: number for number, key in enumerate(known)}
     order = {key: number for number, key in enumerate(distinct)}
-    pattern = np.array([order[pairs.tobytes()] for pairs in instance.pairs], dtype=np.int64)
+    pattern = np.array([order[pairs.tobytes()] for pairs in instance.demands], dtype=np.int64)
     of_pattern = {key: place[directs[key].key()] if key in directs else -1 for key in distinct}
-    own = np.array([of_pattern[pairs.tobytes()] for pairs in instance.pairs], dtype=np.int64)
+    own = np.array([of_pattern[pairs.tobytes()] for pairs in instance.demands], dtype=np.int64)
     found = [[profile(pairs, one.links, gpus) for one in known.values()] for pairs in distinct.values()]
     hops, load = _padded(found)
     return Rates(instance, tuple(known.values()), hops, load, pattern, own)
@@ -103,7 +103,7 @@ def grid(rated: Rates, sizes: FloatArray, delays: FloatArray, static: Sequence[i
     steps = np.arange(len(weight))
     for row, size in enumerate(sizes):
         seconds = size * weight / instance.port_bandwidth
-        cost = _costs(rated.hops, rated.load, rated.pattern, seconds, instance.alpha, instance.hop_delay)
+        cost = step_costs(rated.hops, rated.load, rated.pattern, seconds, instance.alpha, instance.hop_delay)
         held_still[row] = cost[:, list(static)].sum(axis=0).min()
         bvn[row] = cost[steps, rated.own].sum() + reconfigurations * delays if rated.own.min() >= 0 else np.inf
         _schedules(cost, delays, times[row], changes[row])
@@ -124,7 +124,7 @@ def ticks(low: float, high: float, count: int) -> FloatArray:
 
 
 @jit
-def _costs(
+def step_costs(
     hops: IntArray, load: FloatArray, pattern: IntArray, seconds: FloatArray, alpha: float, delta: float
 ) -> FloatArray:
     """Seconds of every step on every topology, (steps, topologies): the best hop limit of each profile."""

@@ -43,10 +43,10 @@ class Workload:
     static: tuple[str, ...]
     candidates: tuple[str, ...]
 
-    def instance(self, message: float = MIB, delay: float = 1e-5) -> HarvestInstance:
+    def instance(self, message: float = MIB, delay: float = 1e-5, gpus: int = GPUS) -> HarvestInstance:
         """The workload as an instance for one message size (bytes) and one reconfiguration delay (s)."""
         fixed = {
-            "gpus": GPUS,
+            "gpus": gpus,
             "ports": self.ports,
             "port_bandwidth": BANDWIDTH,
             "alpha": ALPHA,
@@ -72,10 +72,17 @@ FIGURE_5 = (
     Workload("swing-64-p2", "Swing, 2 ports", _of("swing"), 2, RING, RING),
     Workload("alltoall-64-p1", "All-to-all, direct, 1 port", _of("alltoall_direct"), 1, RING, RING),
 )
-FIGURE_8 = (
-    Workload("swing-torus-8x8-p4", "Swing on 8x8, 4 ports", _of("swing_torus", torus="8x8"), 4, TORUS, EVERY),
-    Workload("swing-torus-4x4x4-p6", "Swing on 4x4x4, 6 ports", _of("swing_torus", torus="4x4x4"), 6, TORUS, EVERY),
-)
+TORI_OF_64 = ((8, 8), (4, 16), (2, 32), (4, 4, 4), (2, 4, 8), (2, 2, 16))  # all of two or three sides, powers of two
+
+
+def _swing_on(sides: tuple[int, ...]) -> Workload:
+    """Swing, mirrored, on a torus: a port for either direction of every dimension."""
+    torus, ports = "x".join(map(str, sides)), 2 * len(sides)
+    given = _of("swing_torus", torus=torus)
+    return Workload(f"swing-torus-{torus}-p{ports}", f"Swing on {torus}, {ports} ports", given, ports, TORUS, EVERY)
+
+
+FIGURE_8 = tuple(_swing_on(sides) for sides in TORI_OF_64)
 _TWO, _FOUR = _of("", radix=2)[1:], _of("", radix=4, sends=3)[1:]
 FIGURE_9 = (
     *(

@@ -22,7 +22,8 @@ class Wish:
 
     ``half``: both, reduce_scatter or allgather. ``direction`` of the allgather half around the ring: with forwards its
     steps go the same way as those of the reduce-scatter, so that a one-port ring serves both. ``sends``: partners a
-    GPU may send to in one step (Bruck). ``order``: distances of the binomial tree.
+    GPU may send to in one step (Bruck). ``order``: how the distances of the binomial tree (halving unless said) or of
+    Bine's reduce-scatter (doubling unless said) follow each other.
     """
 
     gpus: int
@@ -32,7 +33,7 @@ class Wish:
     radix: int = 2
     sends: int = 1
     root: int = 0
-    order: str = "halving"
+    order: str | None = None
     torus: tuple[int, ...] = ()
     mirrored: bool = True
 
@@ -72,9 +73,23 @@ def swing_partners(gpus: int, mirrored: bool = False) -> list[list[int]]:
 
 def swing(wish: Wish) -> list[RawStep]:
     """Swing on a 1-D ring: pairwise exchanges of m/2^i bytes, then in reverse."""
+    return _butterfly(wish, swing_partners(wish.gpus))
+
+
+def bine(wish: Wish) -> list[RawStep]:
+    """Bine's allreduce of large vectors (De Sensi et al., 3.1 and 4.4): a reduce-scatter on the butterfly whose
+    distances double, an allgather back. Even ranks meet ``u + rho_s``, odd ones ``u - rho_s``, rho_s being s + 1
+    negabinary ones, 1 - 2 + 4 - …: step for step Swing's pattern. ``order=halving`` is the other butterfly, with far
+    partners first; it moves the same bytes between other pairs."""
+    partners = swing_partners(wish.gpus)
+    return _butterfly(wish, partners[::-1] if wish.order == "halving" else partners)
+
+
+def _butterfly(wish: Wish, partners: list[list[int]]) -> list[RawStep]:
+    """Pairwise exchanges of m/2^i bytes with these partners, then in reverse."""
     scatter = [
         {"bytes": wish.message_bytes / (2 << i), "pairs": [[u, v] for u, v in enumerate(partner)]}
-        for i, partner in enumerate(swing_partners(wish.gpus))
+        for i, partner in enumerate(partners)
     ]
     return _halves(wish, scatter, scatter[::-1])
 
@@ -83,12 +98,10 @@ def swing_torus_partners(torus: tuple[int, ...], mirrored: bool = True) -> list[
     """Partners of the concurrent Swing collectives on a torus, [collective][step][GPU], GPUs row-major.
 
     One collective begins in each dimension, and its mirror image runs at the same time when ``mirrored``; a collective
-    takes the dimensions in turn, each with Swing's distances.
+    takes the dimensions in turn, each with Swing's distances, and leaves a dimension out that has no distances left.
     """
-    if not 1 <= len(torus) <= 3 or any(side < 4 or side & (side - 1) for side in torus):
-        raise ValueError("torus: give one to three sides, powers of two from 4 on")
-    if len(set(torus)) > 1:
-        raise ValueError("torus: its sides must be equal, or two collectives would meet on the same pairs")
+    if not 1 <= len(torus) <= 3 or any(side < 2 or side & (side - 1) for side in torus):
+        raise ValueError("torus: give one to three sides, powers of two")
     ids = np.arange(prod(torus))
     place = np.array(np.unravel_index(ids, torus))
     collectives = []
@@ -98,6 +111,8 @@ def swing_torus_partners(torus: tuple[int, ...], mirrored: bool = True) -> list[
             for s in range(max(torus).bit_length() - 1):
                 for turn in range(len(torus)):
                     axis = (first + turn) % len(torus)
+                    if 2 << s > torus[axis]:
+                        continue
                     met = place.copy()
                     met[axis] = np.array(swing_partners(torus[axis], mirror)[s])[place[axis]]
                     steps.append(np.ravel_multi_index(tuple(met), torus).tolist())
@@ -106,7 +121,10 @@ def swing_torus_partners(torus: tuple[int, ...], mirrored: bool = True) -> list[
 
 
 def swing_torus(wish: Wish) -> list[RawStep]:
-    """Multi-port Swing: a collective per dimension and (mirrored) direction, each on its share of the vector."""
+    """Multi-port Swing: a collective per dimension and (mirrored) direction, each on its share of the vector.
+
+    On a side of 2 a collective and its mirror image meet the same partner, and once the shorter sides are used up all
+    run in the longest one: pairs then stand several times in a step, and their bytes add up."""
     if prod(wish.torus) != wish.gpus:
         raise ValueError(f"torus: its sides multiply to {prod(wish.torus)}, there are {wish.gpus} GPUs")
     collectives = swing_torus_partners(wish.torus, wish.mirrored)
@@ -214,6 +232,7 @@ ALGORITHMS = {
     for function in (
         recursive_doubling,
         swing,
+        bine,
         bruck_allgather,
         bruck_alltoall,
         alltoall_direct,
@@ -226,6 +245,7 @@ ALGORITHMS = {
 USES = {
     "recursive_doubling": ("half", "direction"),
     "swing": ("half",),
+    "bine": ("half", "order"),
     "swing_torus": ("half", "torus", "mirrored"),
     "ring": ("half", "direction"),
     "bruck_allgather": ("half", "direction", "radix", "sends"),

@@ -16,8 +16,9 @@ from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile, quick_profile, step_time
+from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
-from synth_models.harvest.parts.topologies import Topology, candidates
+from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.solution import FloatArray, IntArray, Schedule
 
 Found = TypeVar("Found")
@@ -30,11 +31,11 @@ class Ratings:
         self, instance: HarvestInstance, options: RunOptions, topologies: list[Topology] | None = None
     ) -> None:
         self.instance, self.options = instance, options
-        self.topologies = candidates(instance) if topologies is None else topologies
-        patterns = {pairs.tobytes(): pairs for pairs in instance.pairs}
+        self.topologies = tried_topologies(instance) if topologies is None else topologies
+        patterns = {pairs.tobytes(): pairs for pairs in instance.demands}
         numbers = {key: number for number, key in enumerate(patterns)}
         self.patterns = list(patterns.values())
-        self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.pairs])
+        self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.demands])
         quick = [[quick_profile(pairs, t.links, instance.gpus) for t in self.topologies] for pairs in self.patterns]
         self.profiles = [[found for found, _ in row] for row in quick]
         self.settled = np.array([[exact for _, exact in row] for row in quick])

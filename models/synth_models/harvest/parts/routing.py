@@ -31,17 +31,17 @@ def route_steps(
     for i, topology in enumerate(chosen):
         found = known[i] if known is not None else None
         if found is None:
-            found = profile(instance.pairs[i], topology.links, instance.gpus)
+            found = profile(instance.demands[i], topology.links, instance.gpus)
         _, hops = step_time(instance, i, found)
         if hops == 0:
             raise UnsupportedError(f"step {i} has a pair that cannot be reached on {topology.name}")
-        rows += len(instance.pairs[i])
+        rows += len(instance.demands[i])
         if rows > MAX_ROWS:
             raise UnsupportedError(f"more than {MAX_ROWS} flow rows")
-        key = (instance.pairs[i].tobytes(), topology.key(), hops)
+        key = (instance.demands[i].tobytes(), topology.key(), hops)
         if key not in flows:
-            flows[key] = routes(instance.pairs[i], topology.links, instance.gpus, hops)
-        rows += len(flows[key].share) - len(instance.pairs[i])
+            flows[key] = routes(instance.demands[i], topology.links, instance.gpus, hops)
+        rows += len(flows[key].share) - len(instance.demands[i])
         parts.append(flows[key])
         if numbers.setdefault(topology.key(), len(kept)) == len(kept):
             kept.append(topology.links)

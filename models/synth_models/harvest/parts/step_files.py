@@ -1,4 +1,4 @@
-"""Steps from files: a JSON list of steps, or a demand matrix split into matchings (Birkhoff-von Neumann)."""
+"""Steps from files: a JSON list of steps, or a demand matrix, split into matchings (Birkhoff-von Neumann) or in one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from synth.errors import Fault, InputError
 from synth.instance import read_json
 from synth.textfile import read_text
+from synth_models.harvest.instance import LARGEST_VOLUME
 from synth_models.harvest.solution import IntArray
 
 MAX_MATRIX = 256  # GPUs; a split takes up to (2n)^2 matchings
@@ -25,20 +26,28 @@ LARGEST_ENTRY, SMALLEST_ENTRY = 1e300, 1e-300  # bytes; times of others are beyo
 ExactMatrix = npt.NDArray[np.object_]  # of fractions
 
 
-def read_steps(path: Path) -> tuple[int | None, list[dict[str, Any]]]:
+def read_steps(path: Path, *, split: bool = True) -> tuple[int | None, list[dict[str, Any]]]:
     """The number of GPUs, where the file says it, and the steps. Raises :class:`InputError`.
 
-    ``.json``: a list of ``{"bytes": …, "shift": …}`` or ``{"bytes": …, "pairs": [[src, dst], …]}``, or an object with
-    such a list under ``steps``. Anything else is read as a CSV matrix of bytes without a header.
+    ``.json`` or ``.steps``, both JSON: a list of ``{"bytes": …, "shift": …}`` or ``{"bytes": …, "pairs": [[src, dst],
+    …]}``, with or without ``volumes``, or an object with such a list under ``steps``. Anything else is read as a CSV
+    matrix of bytes without a header: matchings whose sum it is or, without ``split``, one step.
     """
-    if path.suffix.lower() == ".json":
+    if lists_steps(path):
         raw, _ = read_json(path)
         steps = raw.get("steps") if isinstance(raw, dict) else raw
         if not isinstance(steps, list):
             raise InputError("holds no list of steps")
         return None, steps
     demand = read_matrix(path)
+    if not split:
+        return len(demand), [one_step(demand)]
     return len(demand), [{"bytes": size, "pairs": pairs.tolist()} for size, pairs in birkhoff_von_neumann(demand)]
+
+
+def lists_steps(path: Path) -> bool:
+    """Whether the file's name says that it lists steps; else it is a matrix."""
+    return path.suffix.lower() in (".json", ".steps")
 
 
 def read_matrix(path: Path) -> ExactMatrix:
@@ -85,6 +94,19 @@ def _exact(text: str) -> Fraction:
     if number and rounded < SMALLEST_ENTRY:
         raise OverflowError(f"is smaller than {SMALLEST_ENTRY:g} bytes, and not 0")
     return Fraction(number)
+
+
+def one_step(demand: npt.ArrayLike) -> dict[str, Any]:
+    """The step of the whole demand (gpus, gpus): every pair with its volume, in the largest unit of bytes of which all
+    are whole multiples. A unit that is no float is rounded up. Raises :class:`InputError` where a volume is too large.
+    """
+    whole, scale = _scaled(np.asarray(demand))
+    pairs = np.argwhere(whole)
+    volumes = [int(whole[u, v]) for u, v in pairs]
+    if max(volumes) > LARGEST_VOLUME:
+        raise InputError(f"its numbers are no whole multiples, up to {LARGEST_VOLUME}, of one unit; round them")
+    step: dict[str, Any] = {"bytes": _rounded_up(1 / scale), "pairs": pairs.tolist()}
+    return step | ({"volumes": volumes} if max(volumes) > 1 else {})
 
 
 def birkhoff_von_neumann(demand: npt.ArrayLike) -> list[tuple[float, IntArray]]:

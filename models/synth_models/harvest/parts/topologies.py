@@ -13,8 +13,10 @@ import numpy as np
 
 from synth.network import builders
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.demands import most_partners, pattern_degree, volumes
 from synth_models.harvest.solution import IntArray
 
+HALVINGS = 60  # of the range of loads of a direct topology
 NO_LINKS: IntArray = np.zeros((0, 3), dtype=np.int64)
 ALL_SHIFTS_UP_TO = 64  # GPUs; beyond, rings are shifted only by the distances that the steps have
 
@@ -112,25 +114,22 @@ def torus_sides(gpus: int, dimensions: int) -> tuple[int, ...] | None:
     return None
 
 
-def pattern_degree(pairs: IntArray) -> int:
-    """Largest number of pairs that leave or enter one GPU."""
-    return max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
-
-
-def fewest_hops(pairs: IntArray, ports: int) -> int:
-    """Hops within which the busiest GPU can reach, or be reached from, all its partners (Moore: d + d^2 + …)."""
-    hops, reached, partners = 1, ports, pattern_degree(pairs)
-    while reached < partners:
-        hops += 1
-        reached += ports**hops
-    return hops
-
-
 def direct(pairs: IntArray, gpus: int, ports: int) -> IntArray | None:
-    """Every pair of the step joined by as many parallel links as all pairs can have; None where a GPU has more
-    partners than ports."""
-    parallel = ports // pattern_degree(pairs)
-    return count_links(gpus, pairs[:, 0], pairs[:, 1], parallel) if parallel else None
+    """Every pair of the step joined by parallel links, so many that the largest volume a link is the least (as many as
+    all pairs can have where volumes are equal); None where a GPU has more partners than ports."""
+    if most_partners(pairs) > ports:
+        return None
+    volume = volumes(pairs)
+    low, high = pattern_degree(pairs) / ports / 2, float(volume.max())
+    found = np.ones_like(volume)
+    for _ in range(HALVINGS):
+        load = (low + high) / 2
+        count = np.ceil(volume / load).astype(np.int64)
+        if all(np.bincount(pairs[:, side], count).max() <= ports for side in (0, 1)):
+            found, high = count, load
+        else:
+            low = load
+    return count_links(gpus, pairs[:, 0], pairs[:, 1], found)
 
 
 def completed(links: IntArray, others: Iterable[IntArray], gpus: int, ports: int) -> IntArray:
@@ -141,7 +140,7 @@ def completed(links: IntArray, others: Iterable[IntArray], gpus: int, ports: int
     for pairs in others:
         if not out.any():
             break
-        for u, v in pairs[(out[pairs[:, 0]] > 0) & (into[pairs[:, 1]] > 0)].tolist():
+        for u, v in pairs[(out[pairs[:, 0]] > 0) & (into[pairs[:, 1]] > 0), :2].tolist():
             if out[u] > 0 and into[v] > 0:
                 matrix[u, v] += 1
                 out[u] -= 1
@@ -161,20 +160,21 @@ def completed(links: IntArray, others: Iterable[IntArray], gpus: int, ports: int
 def step_topologies(instance: HarvestInstance) -> list[Topology]:
     """For every step its direct topology, the same with its free ports used for the steps that follow and precede, and
     the union of as many consecutive steps from there as fit into the ports. A step with more partners than ports has
-    only the last: as many of its pairs as fit, in their order."""
-    gpus, ports, steps = instance.gpus, instance.ports, instance.pairs
+    only the last: as many of its pairs as fit, those of large volume first, in their order."""
+    gpus, ports, steps = instance.gpus, instance.ports, instance.demands
     found = []
     for i, pairs in enumerate(steps):
         links = direct(pairs, gpus, ports)
         later = [*steps[i + 1 :], *steps[:i][::-1]]
         if links is None:
-            found.append(Topology(f"part of step {i}", completed(NO_LINKS, [pairs, *later], gpus, ports)))
+            heaviest = pairs[np.argsort(-volumes(pairs), kind="stable")]
+            found.append(Topology(f"part of step {i}", completed(NO_LINKS, [heaviest, *later], gpus, ports)))
             continue
         found.append(Topology(f"direct {i}", links))
         if links[:, 2].sum() < gpus * ports:
             found.append(Topology(f"direct {i} completed", completed(links, later, gpus, ports)))
         single = count_links(gpus, pairs[:, 0], pairs[:, 1])
-        if ports > pattern_degree(pairs):
+        if ports > most_partners(pairs):
             found.append(Topology(f"steps from {i}", completed(single, later, gpus, ports)))
     return found
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.delays import Delays
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -19,12 +20,14 @@ from synth_models.harvest.solution import FloatArray, IntArray
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The schedule of least time over the candidates: a shortest path over (step, topology).
 
-    Complexity: O(steps * candidates) per pass after the profiles; as many passes as new programs are wanted.
+    Complexity: O(steps * candidates) per pass after the profiles, with delays that depend on what changes O(steps *
+    candidates^2); as many passes as new programs are wanted.
     """
     ratings = Ratings(instance, options)
+    delays = Delays(instance, ratings.topologies)
 
     def search(cost: FloatArray) -> tuple[IntArray, Iterable[tuple[int, int]]]:
-        _, chosen = shortest_schedule(cost, instance.reconfiguration_delay)
+        _, chosen = shortest_schedule(cost, delays.before)
         return chosen, enumerate(chosen.tolist())
 
     chosen = ratings.settle(search)

@@ -13,10 +13,15 @@ alpha_r          ``reconfiguration_delay``  time of one reconfiguration         
 
 Deviations: CompletionTime is over a set of candidates; steps are counted from 0 and intervals end before ``b``.
 Intervals that follow each other may have the same topology, as in the paper.
+
+Theorem 1 adds ``k * alpha_r`` after the table is filled, which takes that every reconfiguration costs the same. Where
+they do not (overlap, delays that depend on what changes), the delays are part of the table, and where they depend on
+the topologies on both sides, so is the topology: :func:`front_with_delays`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,32 +30,40 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.quantities import SECONDS, shown
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.delays import Delays, Paid
 from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import cheapest_change
 from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """Algorithm 1 over the candidates: the least time for every number of reconfigurations, and the best.
 
-    The message lists the Pareto front as ``k: seconds without the reconfigurations``. Complexity: O(steps^2 *
-    candidates + steps^3) per pass. The value is that of ``candidates``.
+    The message lists the Pareto front as ``k: seconds without the reconfigurations``, or with them where they are not
+    all alike. Complexity: O(steps^2 * candidates + steps^3) per pass, then O(steps^2 * candidates), or * candidates^2.
+    The value is that of ``candidates``.
     """
     ratings = Ratings(instance, options)
-    found = ratings.settle(lambda cost: ((table := front(cost)), table.used()))
-    k = found.best(instance.reconfiguration_delay)
+    alike = not instance.delay_varies and not instance.overlap[1:].any()
+    delays = Delays(instance, ratings.topologies)
+    found = ratings.settle(
+        lambda cost: ((table := front(cost) if alike else front_with_delays(cost, delays.before)), table.used())
+    )
+    k = found.best(instance.reconfiguration_delay if alike else 0.0)
     wanted = options.method.get("reconfigurations")
     if wanted is not None:
         k = min(int(wanted), len(found.time) - 1)
     points = ", ".join(f"{j}: {shown(float(found.time[j]), SECONDS)}" for j in found.pareto())
     word = "best k" if wanted is None else "k as asked"
-    message = f"{word} = {k}; Pareto front (reconfigurations: time without their delays) {points}"
+    kind = "without their delays" if alike else "with what is paid for them"
+    message = f"{word} = {k}; Pareto front (reconfigurations: time {kind}) {points}"
     return Outcome("finished", ratings.schedule(found.topology[k]), message=f"{message}; {ratings.tried()}")
 
 
 @dataclass(frozen=True)
 class Front:
-    """The table of Algorithm 1: for k = 0, 1, … changes, ``time[k]`` without their delays, and ``topology[k]``, the
-    topology of every step, shape (k values, steps)."""
+    """The table of Algorithm 1: for k = 0, 1, … changes, ``time[k]`` without their delays (of
+    :func:`front_with_delays`: with them), and ``topology[k]``, the topology of every step, shape (k values, steps)."""
 
     time: FloatArray
     topology: IntArray
@@ -105,3 +118,36 @@ def front(cost: FloatArray, most: int | None = None) -> Front:
             chosen[k, a:b] = topology[a, b]
             a = b
     return Front(table[:, 0], chosen)
+
+
+def front_with_delays(cost: FloatArray, paid: Callable[[int], Paid]) -> Front:
+    """As :func:`front`, ``time`` including what ``paid(i)`` says for a change before step i: a shortest path over
+    (step, topology) for every number of changes. O(steps^2 * topologies), with costs by topologies * topologies^2."""
+    steps, topologies = cost.shape
+    total = np.full((steps, topologies), np.inf)  # after k changes on the topology
+    total[0] = cost[0]
+    came_from = np.zeros((steps, steps, topologies), dtype=np.int64)  # step, changes, topology: itself, if none
+    stay = np.arange(topologies)
+    for i in range(1, steps):
+        before = paid(i)
+        moved = total.copy()
+        came_from[i] = stay
+        for k in range(1, steps):
+            before_k, least = cheapest_change(total[k - 1], before)
+            better = least < total[k]
+            moved[k] = np.where(better, least, total[k])
+            came_from[i, k] = np.where(better, -1 - before_k, stay)  # negative: one change less
+        total = moved + cost[i]
+    chosen = np.zeros((steps, steps), dtype=np.int64)
+    for most in range(steps):
+        left, now = most, int(total[most].argmin())
+        for i in range(steps - 1, 0, -1):
+            chosen[most, i] = now
+            origin = int(came_from[i, left, now])
+            left, now = (left - 1, -1 - origin) if origin < 0 else (left, origin)
+        chosen[most, 0] = now
+    time = np.minimum.accumulate(total.min(axis=1))
+    for k in range(1, steps):
+        if time[k] == time[k - 1]:
+            chosen[k] = chosen[k - 1]
+    return Front(time, chosen)

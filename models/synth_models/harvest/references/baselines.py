@@ -13,9 +13,10 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.demands import most_partners
 from synth_models.harvest.parts.flows.profiles import profile, step_time
 from synth_models.harvest.parts.routing import route_steps
-from synth_models.harvest.parts.topologies import Topology, direct, kautz, pattern_degree, shifted_ring, static_tori
+from synth_models.harvest.parts.topologies import Topology, direct, kautz, shifted_ring, static_tori
 from synth_models.harvest.solution import IntArray
 
 
@@ -44,7 +45,7 @@ def _static(instance: HarvestInstance, choices: Sequence[Topology]) -> Outcome:
     best: tuple[float, Topology] | None = None
     for topology in choices:
         known = {p.tobytes(): profile(p, topology.links, instance.gpus) for p in _distinct(instance)}
-        total = sum(step_time(instance, i, known[p.tobytes()])[0] for i, p in enumerate(instance.pairs))
+        total = sum(step_time(instance, i, known[p.tobytes()])[0] for i, p in enumerate(instance.demands))
         if np.isfinite(total) and (best is None or total < best[0]):
             best = (total, topology)
     if best is None:
@@ -58,15 +59,15 @@ def bvn(instance: HarvestInstance, options: RunOptions) -> Outcome:
     Raises :class:`UnsupportedError` when a GPU has more partners in a step than ports: no topology joins all pairs.
     """
     known: dict[bytes, Topology] = {}
-    for i, pairs in enumerate(instance.pairs):
+    for i, pairs in enumerate(instance.demands):
         if pairs.tobytes() not in known:
             links = direct(pairs, instance.gpus, instance.ports)
             if links is None:
-                busiest = f"a GPU of step {i} has {pattern_degree(pairs)} partners"
+                busiest = f"a GPU of step {i} has {most_partners(pairs)} partners"
                 raise UnsupportedError(f"{busiest} and {instance.ports} ports: the step has no direct topology")
             known[pairs.tobytes()] = Topology("direct", links)
-    return Outcome("finished", route_steps(instance, [known[pairs.tobytes()] for pairs in instance.pairs]))
+    return Outcome("finished", route_steps(instance, [known[pairs.tobytes()] for pairs in instance.demands]))
 
 
 def _distinct(instance: HarvestInstance) -> list[IntArray]:
-    return list({pairs.tobytes(): pairs for pairs in instance.pairs}.values())
+    return list({pairs.tobytes(): pairs for pairs in instance.demands}.values())

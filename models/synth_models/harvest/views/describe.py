@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from synth.quantities import BYTES, SECONDS, shown
-from synth_models.harvest.check.replay import changed_before, step_times
+from synth_models.harvest.check.changes import Changes, changes_of
+from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import IntArray, Schedule
 
@@ -26,21 +27,36 @@ def shape_of(links: IntArray, gpus: int) -> str:
     return f"{int(links[:, 2].sum())} links between {len(links)} pairs of GPUs"
 
 
+def _paid(instance: HarvestInstance, changes: Changes, step: int) -> str:
+    """What the change before the step costs, and what of it the instance says more than one delay about."""
+    words = f"{shown(changes.paid[step], SECONDS)} to reconfigure"
+    if instance.delay_varies:
+        words += f" ({changes.circuits[step]} circuits set up, {changes.ports[step]} ports changed)"
+    hidden = changes.seconds[step] - changes.paid[step]
+    return words + (f", {shown(hidden, SECONDS)} more hidden" if hidden > 0 else "")
+
+
+def _sizes(instance: HarvestInstance, step: int) -> str:
+    """The bytes of a step's pairs: of each, or from the least to the most."""
+    sizes = instance.bytes_per_pair[step] * instance.demands[step][:, 2]
+    least, most = shown(float(sizes.min()), BYTES), shown(float(sizes.max()), BYTES)
+    return f"{most} each" if sizes.min() == sizes.max() else f"{least} to {most}"
+
+
 def describe(instance: HarvestInstance, schedule: Schedule) -> str:
     """Per step: its time and what it is made of, longest route, theta, and the topology where it changes."""
     times = step_times(instance, schedule)
-    changed = changed_before(schedule)
-    lines = []
+    changes, lines = changes_of(instance, schedule), []
     for i in range(min(len(instance.steps), MAX_STEPS)):
-        if i == 0 or changed[i]:
-            before = f", {shown(times.reconfiguration[i], SECONDS)} to reconfigure" if changed[i] else ""
+        if i == 0 or changes.differ[i]:
+            before = f", {_paid(instance, changes, i)}" if changes.differ[i] else ""
             lines.append(
                 f"topology: {shape_of(schedule.topologies[schedule.topology_of_step[i]], instance.gpus)}{before}"
             )
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]
         hops = "1 hop" if times.hops[i] == 1 else f"{times.hops[i]} hops"
         lines.append(
-            f"  step {i}: {len(instance.pairs[i])} pairs, {shown(instance.bytes_per_pair[i], BYTES)} each: "
+            f"  step {i}: {len(instance.pairs[i])} pairs, {_sizes(instance, i)}: "
             f"{shown(total, SECONDS)} = {shown(times.alpha[i], SECONDS)} alpha + {shown(times.delta[i], SECONDS)} "
             f"for {hops} + {shown(times.bandwidth[i], SECONDS)} for the bytes; theta {times.theta[i]:.4g}"
         )

@@ -6,7 +6,8 @@ import numpy as np
 
 from synth.frames import Frames, circle
 from synth.quantities import SECONDS, shown
-from synth_models.harvest.check.replay import changed_before, step_times
+from synth_models.harvest.check.changes import changes_of
+from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import Schedule
 from synth_models.harvest.views.describe import shape_of
@@ -24,11 +25,13 @@ def frames(instance: HarvestInstance, schedule: Schedule) -> Frames | None:
     if len(keys) > MAX_MOVES:
         return None
     when, ends = np.divmod(keys, gpus * gpus)
-    sizes = np.bincount(at, schedule.share * instance.bytes_per_pair[step], len(keys))
+    offset = np.cumsum([0, *(len(rows) for rows in instance.demands[:-1])])
+    volume = np.concatenate(instance.demands)[schedule.pair + offset[step], 2]
+    sizes = np.bincount(at, schedule.share * volume * instance.bytes_per_pair[step], len(keys))
     texts = [f"{size:.10g} bytes" for size in sizes]
     items = list(dict.fromkeys(texts))
     number = {text: index for index, text in enumerate(items)}
-    times, changed = step_times(instance, schedule), changed_before(schedule)
+    times, changed = step_times(instance, schedule), changes_of(instance, schedule).differ
     titles = []
     for i, chosen in enumerate(schedule.topology_of_step.tolist()):
         total = times.alpha[i] + times.delta[i] + times.bandwidth[i]

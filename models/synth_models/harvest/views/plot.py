@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from synth.quantities import SECONDS, scaled
-from synth_models.harvest.check.replay import StepTimes, changed_before, step_times
+from synth_models.harvest.check.changes import changes_of
+from synth_models.harvest.check.replay import StepTimes, step_times
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import IntArray, Schedule
 from synth_models.harvest.views.describe import shape_of
@@ -31,7 +32,7 @@ _ARROW = {
 
 def plot(instance: HarvestInstance, schedule: Schedule, title: str) -> Figure:
     """Above: the time of every step, split. Below: the topologies in the order of use, GPUs on a circle."""
-    starts = [0, *np.flatnonzero(changed_before(schedule)).tolist()]
+    starts = [0, *np.flatnonzero(changes_of(instance, schedule).differ).tolist()]
     drawn = list(pairwise([*starts, len(instance.steps)]))[:MAX_DRAWN]
     figure = Figure(figsize=(12, 7.5), layout="constrained")
     figure.suptitle(title)

@@ -22,7 +22,7 @@ def transfers(instance: HarvestInstance, schedule: Schedule) -> Transfers:
     """
     pairs = np.concatenate(instance.pairs)
     n, name = instance.gpus, (instance.algorithm or {}).get("name")
-    sizes = set(instance.bytes_per_pair.tolist())
+    sizes = {m * v for m, rows in zip(instance.bytes_per_pair, instance.demands, strict=True) for v in rows[:, 2]}
     part = pairs[:, 0] * n + pairs[:, 1]
     if name != DIRECT or len(sizes) != 1 or len(np.unique(part)) != len(part) or len(part) != n * (n - 1):
         raise InputError(

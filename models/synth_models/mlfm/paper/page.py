@@ -30,7 +30,7 @@ def reproduce(page: Reproduction) -> None:
     """Everything of the paper that our models compute."""
     _machine(page)
     _experiments(page)
-    _condition(page)
+    condition(page)
     _failures(page)
     _blocks(page)
     _demands(page)
@@ -130,7 +130,7 @@ def _draw_figure_3(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _condition(page: Reproduction) -> None:
+def condition(page: Reproduction) -> None:
     """The printed rule on every block of small machines, judged by the check."""
     largest = 3 if page.quick else 4
     blocks = []

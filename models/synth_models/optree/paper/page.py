@@ -288,6 +288,18 @@ def _errata(page: Reproduction, steps: Steps) -> None:
     )
 
 
+def errata(page: Reproduction) -> None:
+    """The errata that counting shows, alone."""
+    _errata(page, Steps(page))
+
+
+def lemma_1(page: Reproduction) -> None:
+    """Lemma 1's alone, by colourings up to 8 places, which takes a second."""
+    short = Reproduction(page.folder, True, page.instances, page.data)
+    _colouring(short)
+    page.errata += short.errata
+
+
 def algorithm_1(nodes: int, wavelengths: int, depth: int) -> int:
     """The steps that Algorithm 1 computes, exactly as printed, with ``m = N^(1/k)`` the real number: ``N/m`` and
     ``m^2/8`` are rounded up where it rounds, in whole numbers."""

@@ -17,7 +17,7 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.paper import bandwidth, llm
+from synth_models.xtree.paper import bandwidth, directions, llm
 from synth_models.xtree.paper.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE
 from synth_models.xtree.references.xtree import allgather
 
@@ -34,8 +34,9 @@ def reproduce(page: Reproduction) -> None:
     _worked_example(page)
     _mesh_bounds(page)
     _degrees(page)
-    _rings(page)
+    errata(page)
     _greedy(page)
+    directions.settled(page)
     found = _bandwidth(page)
     _workloads(page, found)
     if page.quick:
@@ -110,7 +111,8 @@ def _with_printed_rings(rows: int, cols: int) -> Network:
     return Network(rows * cols, links)
 
 
-def _rings(page: Reproduction) -> None:
+def errata(page: Reproduction) -> None:
+    """Algorithm 1's ranges."""
     missing = {n: sorted(set(range(n)) - set(printed_ring(n, True))) for n in range(2, 12)}
     degrees = {(r, c): int(_with_printed_rings(r, c).in_degree.min()) for r, c in SIZES}
     drawn = [0, 1, 3, 4, 2]

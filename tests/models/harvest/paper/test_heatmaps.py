@@ -53,6 +53,23 @@ def test_two_ports_and_hop_limits():
         assert found.static[row] == pytest.approx(synth.solve(instance, "static_ring").value, rel=1e-9)
 
 
+@pytest.mark.parametrize("torus", ["2x4", "2x2x2"])
+def test_swing_on_a_torus_that_repeats_pairs(torus):
+    """Volumes reach the grid as they reach the methods, on sides of 2 and unequal ones."""
+    keys = {"torus": torus, "ports": 2 * torus.count("x") + 2}
+    base = make("swing_torus", **keys)
+    assert max(rows[:, 2].max() for rows in base.demands) > 1
+    candidates = published_workloads.published_candidates(base)
+    rated = heatmaps.rates(base, candidates)
+    found = heatmaps.grid(rated, SIZES, DELAYS, published_workloads.static_indices(rated, ("torus",)))
+    for row, column in ((0, 1), (3, 3)):
+        instance = make("swing_torus", size=float(SIZES[row]), delay=float(DELAYS[column]), **keys)
+        static, bvn, best = (synth.solve(instance, name).value for name in ("static_torus", "bvn", "candidates"))
+        assert found.static[row] == pytest.approx(static, rel=1e-9)
+        assert found.bvn[row, column] == pytest.approx(bvn, rel=1e-9)
+        assert best <= found.best[row, column] * (1 + 1e-9)
+
+
 def test_closed_form_over_the_published_grid():
     workload = published_workloads.FIGURE_5[0]
     found = published_workloads.heatmap(workload, published_workloads.rate(workload))
@@ -77,7 +94,7 @@ def test_speed_ups_are_at_least_one_and_consistent():
 
 def test_every_published_workload_has_what_it_names():
     names = [one.name for one in published_workloads.ALL]
-    assert len(set(names)) == len(names) == 14
+    assert len(set(names)) == len(names) == 18
     for workload in published_workloads.ALL:
         instance = workload.instance()
         keys = {one.key() for one in published_workloads.published_candidates(instance, workload.candidates)}

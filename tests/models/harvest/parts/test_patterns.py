@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_models.bine.parts.butterfly import torus_partners
 from synth_models.harvest.parts import patterns
 from synth_models.harvest.parts.patterns import Wish
 from synth_models.harvest.parts.step_files import birkhoff_von_neumann
@@ -93,7 +94,59 @@ def test_bruck_allgather_gathers_and_reduces_on_any_number(gpus, radix, sends):
     assert patterns.bruck_allgather(Wish(gpus, BYTES)) == patterns.bruck_allgather(Wish(gpus, BYTES, half="allgather"))
 
 
-@pytest.mark.parametrize("torus", [(4,), (16,), (4, 4), (8, 8), (4, 4, 4)])
+def negabinary(ones):
+    """The number whose ``ones`` negabinary digits are all 1."""
+    return sum((-2) ** i for i in range(ones))
+
+
+@pytest.mark.parametrize("order", [None, "doubling", "halving"])
+@pytest.mark.parametrize("gpus", [2, *POWERS])
+def test_bine_reduces_and_gathers(gpus, order):
+    allreduce_is_right(patterns.bine, Wish(gpus, BYTES, order=order), BYTES / gpus)
+
+
+@pytest.mark.parametrize("gpus", [2**k for k in range(1, 11)])
+def test_where_bine_and_swing_are_one_pattern(gpus):
+    """Harvest calls Swing "equivalent to Bine Butterfly in terms of communication pattern". From Bine's own text (3.1):
+    at distance index s rank 0 meets the rank of s + 1 negabinary ones; trees of even ranks are that of 0, rotated,
+    those of odd ranks mirrored. That is Swing, step for step, where distances double: in the allreduce of large
+    vectors. In the order in which they halve the steps are the same in reverse, which up to 4 GPUs is Swing
+    mirrored (or itself); from 8 on other bytes travel over other distances."""
+    bits = gpus.bit_length() - 1
+    steps = []
+    for s in range(bits):
+        rank = negabinary(s + 1) % gpus
+        steps.append([[u, (u + rank if u % 2 == 0 else u - rank) % gpus] for u in range(gpus)])
+    for half in ("both", "reduce_scatter", "allgather"):
+        swing = patterns.swing(Wish(gpus, BYTES, half=half))
+        assert patterns.bine(Wish(gpus, BYTES, half=half)) == swing
+        assert patterns.bine(Wish(gpus, BYTES, half=half, order="doubling")) == swing
+    assert [s["pairs"] for s in patterns.bine(Wish(gpus, BYTES, half="reduce_scatter"))] == steps
+    swing = patterns.swing(Wish(gpus, BYTES, half="reduce_scatter"))
+    halving = patterns.bine(Wish(gpus, BYTES, half="reduce_scatter", order="halving"))
+    assert [s["pairs"] for s in halving] == steps[::-1]
+    assert [s["bytes"] for s in halving] == [s["bytes"] for s in swing]
+    mirrored = [{**s, "pairs": sorted([-u % gpus, -v % gpus] for u, v in s["pairs"])} for s in halving]
+    assert (halving == swing) == (gpus == 2)
+    assert (mirrored == swing) == (gpus <= 4)
+    farthest = [{min((v - u) % gpus, (u - v) % gpus) for u, v in one[0]["pairs"]} for one in (swing, halving)]
+    assert (farthest[0] == farthest[1]) == (gpus <= 4)
+
+
+@pytest.mark.parametrize("torus", [(2,), (16,), (4, 4), (8, 8), (2, 4), (2, 32), (4, 4, 4), (2, 4, 8), (2, 2, 16)])
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_swing_on_a_torus_is_bine_on_that_torus(torus, mirrored):
+    """The Bine family's pairings of a torus, made by other code, from every first dimension, mirrored or not."""
+    found = patterns.swing_torus_partners(torus, mirrored)
+    ways = (False, True) if mirrored else (False,)
+    expected = [torus_partners(list(torus), first, way).tolist() for first in range(len(torus)) for way in ways]
+    assert found == expected
+
+
+TORI = [(4,), (16,), (4, 4), (8, 8), (4, 4, 4), (2,), (2, 2), (2, 4), (8, 2), (4, 16), (2, 32), (2, 4, 8), (2, 2, 16)]
+
+
+@pytest.mark.parametrize("torus", TORI)
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_swing_torus_runs_a_whole_collective_per_port(torus, mirrored):
     gpus = int(np.prod(torus))
@@ -104,7 +157,9 @@ def test_swing_torus_runs_a_whole_collective_per_port(torus, mirrored):
     for i, step in enumerate(steps):
         wanted = [(u, c[i][u]) for c in collectives for u in range(gpus)]
         assert sorted(map(tuple, step["pairs"])) == sorted(wanted)
-        assert len(set(wanted)) == len(wanted)
+        assert np.bincount([u for u, _ in wanted]).tolist() == [len(collectives)] * gpus  # a port each
+        if len(set(torus)) == 1 and torus[0] > 2:
+            assert len(set(wanted)) == len(wanted)
     for partners in collectives:
         own = [{"bytes": s["bytes"], "pairs": list(enumerate(p))} for s, p in zip(steps, partners, strict=True)]
         assert scatter_is_right(own, gpus, share / gpus)

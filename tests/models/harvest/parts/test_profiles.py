@@ -115,7 +115,7 @@ def test_layered_program_and_listed_routes_agree(seed, gpus, ports):
     orbit, count = np.arange(len(links)), links[:, 2]
     for hop_limit in range(least, gpus):
         listed = path_flow.list_routes(pairs, links, distance, hop_limit)
-        shares = [(listed, path_flow.solve(listed, len(pairs), orbit, count))]
+        shares = [(listed, path_flow.solve(listed, np.ones(len(pairs)), orbit, count))]
         shares.append(layered_flow.solve(pairs, links, distance, hop_limit, orbit, count))
         loads = []
         for found, share in shares:

@@ -12,6 +12,7 @@ from math import gcd
 import numpy as np
 
 from synth.kernels import jit
+from synth_models.harvest.parts.demands import common_volume, volumes
 from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, Profile
 from synth_models.harvest.solution import FloatArray, IntArray
 
@@ -27,15 +28,16 @@ def successors(links: IntArray, gpus: int) -> tuple[IntArray, IntArray] | None:
 
 
 @jit
-def _walk(pairs: IntArray, following: IntArray, load: FloatArray, hops: IntArray) -> bool:
-    """Add every pair's route to ``load`` (by source of the link) and its length to ``hops``; False if one has none."""
+def _walk(pairs: IntArray, volume: IntArray, following: IntArray, load: FloatArray, hops: IntArray) -> bool:
+    """Add every pair's volume to ``load`` along its route (by source of the link) and the route's length to ``hops``;
+    False if one has none."""
     gpus = len(following)
     for index in range(len(pairs)):
         at, end, length = pairs[index, 0], pairs[index, 1], 0
         while at != end:
             if following[at] < 0 or length >= gpus:
                 return False
-            load[at] += 1.0
+            load[at] += volume[index]
             at = following[at]
             length += 1
         hops[index] = length
@@ -45,7 +47,7 @@ def _walk(pairs: IntArray, following: IntArray, load: FloatArray, hops: IntArray
 def forced_profile(pairs: IntArray, following: IntArray, count: IntArray) -> Profile:
     """The single point of an out-degree-1 topology; O(sum of the route lengths)."""
     load, hops = np.zeros(len(following)), np.zeros(len(pairs), dtype=np.int64)
-    if not _walk(pairs, following, load, hops):
+    if not _walk(pairs, volumes(pairs), following, load, hops):
         return UNREACHABLE
     return Profile(np.array([hops.max()]), np.array([(load / count).max()]))
 
@@ -65,7 +67,7 @@ def _write(pairs: IntArray, following: IntArray, columns: IntArray) -> None:
 def forced_routes(pairs: IntArray, following: IntArray) -> FlowRows:
     """The flow on an out-degree-1 topology on which all pairs are reachable."""
     hops = np.zeros(len(pairs), dtype=np.int64)
-    if not _walk(pairs, following, np.zeros(len(following)), hops):
+    if not _walk(pairs, volumes(pairs), following, np.zeros(len(following)), hops):
         raise ValueError("a pair cannot be reached")
     columns = np.empty((4, int(hops.sum())), dtype=np.int64)
     _write(pairs, following, columns)
@@ -86,9 +88,10 @@ def shift_counts(links: IntArray, gpus: int) -> dict[int, int] | None:
 
 
 def pattern_shift(pairs: IntArray, gpus: int) -> int | None:
-    """The shift k when the pattern is exactly ``u -> u + k`` for all GPUs, else None."""
+    """The shift k when the pattern is exactly ``u -> u + k`` for all GPUs, of one volume, else None."""
     shift = (pairs[:, 1] - pairs[:, 0]) % gpus
-    return int(shift[0]) if len(pairs) == gpus and np.all(shift == shift[0]) else None
+    same = len(pairs) == gpus and bool(np.all(shift == shift[0])) and common_volume(pairs) is not None
+    return int(shift[0]) if same else None
 
 
 def two_way(counts: dict[int, int], gpus: int) -> int | None:

@@ -3,7 +3,7 @@
 Layer h holds the GPUs after h hops. For every source one commodity leaves it towards all its destinations:
 
     minimise u   subject to   what reaches (v, h) goes on or is taken out there, if v is a destination,
-                              every destination takes out 1 in all its layers together,
+                              every destination takes out its volume in all its layers together,
                               load of a link orbit <= u * its parallel links.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth_models.harvest.parts.demands import relative_volumes
 from synth_models.harvest.parts.flows.path import Routes, least_load
 from synth_models.harvest.solution import FloatArray, IntArray
 
@@ -21,7 +22,7 @@ def solve(
 ) -> tuple[Routes, FloatArray]:
     """Routes with the shares of smallest largest load; arguments as in :mod:`synth_models.harvest.parts.flows.path`."""
     gpus, layers = len(distance), hop_limit + 1
-    sources = np.unique(pairs[:, 0])
+    sources, volume = np.unique(pairs[:, 0]), relative_volumes(pairs)
     moves, takes = [], []  # (source number, hop, link) and (pair, layer)
     for number, source in enumerate(sources):
         mine = np.flatnonzero(pairs[:, 0] == source)
@@ -51,7 +52,7 @@ def solve(
     sign = np.concatenate([np.ones(len(move)), -np.ones(len(move) + len(take))])
     starts = place(np.arange(len(sources)), np.zeros(len(sources), dtype=np.int64), sources)
     right = np.zeros(len(rows) + len(pairs))
-    right[np.searchsorted(rows, starts)] = -np.bincount(np.searchsorted(sources, pairs[:, 0]))
+    right[np.searchsorted(rows, starts)] = -np.bincount(np.searchsorted(sources, pairs[:, 0]), volume)
     equal = csr_array(
         (
             np.concatenate([sign, np.ones(len(take))]),
@@ -59,7 +60,7 @@ def solve(
         ),
         shape=(len(right), variables),
     )
-    right[len(rows) :] = 1.0
+    right[len(rows) :] = volume
     load = csr_array(
         (
             np.concatenate([np.ones(len(move)), -count.astype(float)]),
@@ -72,6 +73,7 @@ def solve(
     )
     values = least_load(load, equal, right)
     found, share = _decompose(pairs, links, sources, move, take, values)
+    found, share = _with_all(found, share, pairs, links, distance)
     share /= np.bincount(found.pair, share, len(pairs))[found.pair]
     return found, share
 
@@ -119,6 +121,25 @@ def _decompose(
     start = np.cumsum([0, *map(len, paths)], dtype=np.int64)
     link = np.array([edge for path in paths for edge in path], dtype=np.int64)
     return Routes(np.array(of_pair, dtype=np.int64), start, link), np.array(shares)
+
+
+def _with_all(
+    found: Routes, share: FloatArray, pairs: IntArray, links: IntArray, distance: IntArray
+) -> tuple[Routes, FloatArray]:
+    """The routes, and a shortest one for every pair whose volume is so small beside the others that the program's
+    precision lost it."""
+    lost = np.setdiff1d(np.arange(len(pairs)), found.pair)
+    paths: list[list[int]] = []
+    for source, end in pairs[lost, :2].tolist():
+        path: list[int] = []
+        while source != end:
+            near = distance[links[:, 1], end] + 1 == distance[source, end]
+            path.append(int(np.flatnonzero((links[:, 0] == source) & near)[0]))
+            source = int(links[path[-1], 1])
+        paths.append(path)
+    start = np.concatenate([found.start, found.start[-1] + np.cumsum([len(path) for path in paths], dtype=np.int64)])
+    link = np.concatenate([found.link, np.array([edge for path in paths for edge in path], dtype=np.int64)])
+    return Routes(np.concatenate([found.pair, lost]), start, link), np.concatenate([share, np.ones(len(lost))])
 
 
 def _without_loops(links: IntArray, path: list[int]) -> list[int]:

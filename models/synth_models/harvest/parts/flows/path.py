@@ -1,7 +1,9 @@
 """Hop-limited concurrent flow as a linear program over simple routes, for one pair of each orbit of a symmetry group.
 
     minimise u   subject to   sum of the shares of a pair's routes = 1,
-                              load of a link <= u * its parallel links,      shares >= 0.
+                              load of a link <= u * its parallel links,      shares >= 0,
+
+a route's load being its share times its pair's volume.
 
 One row per orbit of links: by symmetry the load of a link is the sum, over the chosen pairs, of how often their routes
 cross its orbit. Exact when all simple routes of at most ``hop_limit`` hops are listed.
@@ -85,15 +87,16 @@ def list_routes(
     return None if count < 0 else Routes(pair[:count], start[: count + 1], link[: start[count]])
 
 
-def solve(routes: Routes, pairs: int, link_orbit: IntArray, count: IntArray) -> FloatArray:
+def solve(routes: Routes, volume: FloatArray, link_orbit: IntArray, count: IntArray) -> FloatArray:
     """Shares of the routes of smallest largest load; each pair's sum to 1 but for rounding.
 
-    ``link_orbit`` (links,) numbers the orbits 0, 1, …; ``count`` (orbits,) are the parallel links.
+    ``volume`` (pairs,) are shares of the largest; ``link_orbit`` (links,) numbers the orbits 0, 1, …; ``count``
+    (orbits,) are the parallel links.
     """
-    number = len(routes.pair)
+    number, pairs = len(routes.pair), len(volume)
     of_entry = np.repeat(np.arange(number), np.diff(routes.start))
-    ones = np.ones(len(of_entry))
-    use: Any = csr_array((ones, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
+    amount = volume[routes.pair[of_entry]]
+    use: Any = csr_array((amount, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
     use = use + csr_array((-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape)
     once = csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
     share = np.maximum(least_load(use, once, np.ones(pairs))[:number], 0.0)

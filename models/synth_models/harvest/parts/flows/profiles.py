@@ -1,7 +1,8 @@
 """Profiles of topologies for patterns, and the flows behind them.
 
-A profile does not depend on sizes, times or bandwidth, so one is enough for any number of them: with loads ``u_L`` for
-hop limits ``L`` a step of m bytes a pair costs ``alpha + min over L of hop_delay * L + m * u_L / port_bandwidth``.
+A pattern is rows (source, destination, volume): :mod:`synth_models.harvest.parts.demands`. A profile does not depend on
+sizes, times or bandwidth, so one is enough for any number of them: with loads ``u_L`` for hop limits ``L`` a step of m
+bytes a volume costs ``alpha + min over L of hop_delay * L + m * u_L / port_bandwidth``.
 
 Ways of finding it, the first that fits: forced routes (every GPU leads to one other only) and shifts on two-way shifted
 rings, in closed form; a linear program over simple routes for one source of each orbit of a group of translations;
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.demands import relative_volumes, volumes
 from synth_models.harvest.parts.flows import forced, symmetry
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
@@ -32,7 +34,7 @@ MAX_LAYERED = 40_000  # pairs times links times hops of a layered program
 
 
 def profile(pairs: IntArray, links: IntArray, gpus: int) -> Profile:
-    """The Pareto list (hop limit, largest unit load) of a pattern (pairs, 2) on a topology (links, 3).
+    """The Pareto list (hop limit, largest unit load) of a pattern (pairs, 3) on a topology (links, 3).
 
     Complete where routes are forced, for shifts on shifted rings and for up to 12 GPUs; else hop limits go up to four
     above the smallest one possible and at most to 3,000 routes. The program's loads are those of the routes it found,
@@ -46,15 +48,16 @@ def profile(pairs: IntArray, links: IntArray, gpus: int) -> Profile:
 def quick_profile(pairs: IntArray, links: IntArray, gpus: int) -> tuple[Profile, bool]:
     """The profile and True where it needs no program; else one point that no routing beats, and False.
 
-    That point has the longest distance as its hops and, as its load, the hops of all pairs over all links or the pairs
-    over the links at one GPU.
+    That point has the longest distance as its hops and, as its load, the hops of all volumes over all links or the
+    volumes over the links at one GPU.
     """
     following = forced.successors(links, gpus)
     if following is not None:
         return forced.forced_profile(pairs, *following), True
     ring = _two_way_ring(pairs, links, gpus)
     if ring is not None:
-        return forced.two_way_profile(*ring, gpus), True
+        hops, load = forced.two_way_profile(*ring, gpus)
+        return Profile(hops, load * volumes(pairs)[0]), True
     apart = _distances(links.tobytes(), gpus)[pairs[:, 0], pairs[:, 1]]
     if apart.max() >= gpus:
         return UNREACHABLE, True
@@ -103,11 +106,12 @@ def _distances(links: bytes, gpus: int) -> IntArray:
 
 
 def _least_load(pairs: IntArray, links: IntArray, apart: IntArray, gpus: int) -> float:
-    """No routing has a smaller load: hops of all pairs over links, and pairs over links at every GPU."""
-    bounds = [float(apart.sum() / links[:, 2].sum())]
+    """No routing has a smaller load: hops of all volumes over links, and volumes over links at every GPU."""
+    volume = volumes(pairs)
+    bounds = [float((apart * volume.astype(np.float64)).sum() / links[:, 2].sum())]
     for side in (0, 1):
         ports = np.bincount(links[:, side], links[:, 2], gpus)
-        needed = np.bincount(pairs[:, side], minlength=gpus)
+        needed = np.bincount(pairs[:, side], volume, gpus)
         bounds.append(float((needed[needed > 0] / ports[needed > 0]).max()))
     return max(bounds)
 
@@ -119,6 +123,7 @@ class _Reduced:
         self.pairs, self.links, self.gpus = pairs, links, gpus
         self.group = symmetry.translations(pairs, links, gpus)
         self.few = pairs[np.isin(pairs[:, 0], self.group.min(axis=0))]
+        self.volume = volumes(self.few)
         first, self.link_orbit = np.unique(symmetry.orbits(links, self.group), return_inverse=True)
         self.count = links[first, 2]
         self.distance = _distances(links.tobytes(), gpus)
@@ -144,7 +149,7 @@ class _Reduced:
             else:
                 return None
         else:
-            share = path_flow.solve(listed, len(self.few), self.link_orbit, self.count)
+            share = path_flow.solve(listed, relative_volumes(self.few), self.link_orbit, self.count)
         lengths = np.diff(listed.start)
         hop = np.arange(len(listed.link)) - np.repeat(listed.start[:-1], lengths)
         flow = LinkFlow(np.repeat(listed.pair, lengths), hop, listed.link, np.repeat(share, lengths))
@@ -152,8 +157,9 @@ class _Reduced:
         return LinkFlow(flow.pair[used], flow.hop[used], flow.link[used], flow.share[used])
 
     def load(self, flow: LinkFlow) -> float:
-        """Largest sum of shares per parallel link."""
-        return float((np.bincount(self.link_orbit[flow.link], flow.share, len(self.count)) / self.count).max())
+        """Largest sum of shares times volumes per parallel link."""
+        amount = flow.share * self.volume[flow.pair]
+        return float((np.bincount(self.link_orbit[flow.link], amount, len(self.count)) / self.count).max())
 
     def profile(self) -> Profile:
         """Hop limits upwards from the smallest, until nothing can be gained any more."""

@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.demands import pattern_degree
 from synth_models.harvest.solution import IntArray
 
 RELABELLINGS_KEPT = 64
+SMALLEST_SHARE = 1e-7  # of the largest volume: programs take no smaller coefficients
 
 Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, order=True)
 class Block:
-    """One distinct step of an interval: its ``pairs``, the ``seconds`` a pair's bytes take on one link, and how many
-    steps of the interval are like this (``count``). All of them cost the same on one topology."""
+    """One distinct step of an interval: its ``pairs``, the ``seconds`` that the bytes of a pair of largest volume take
+    on one link, how many steps of the interval are like this (``count``), and the pairs' ``volumes`` without a common
+    divisor (empty where all are equal). All of its steps cost the same on one topology. Loads and rates of a block are
+    those of a pair of largest volume."""
 
     pairs: Pairs
     seconds: float
     count: int = 1
+    volumes: tuple[int, ...] = ()
 
     @property
-    def degree(self) -> int:
-        """The most pairs that leave or enter one GPU."""
-        return max(max(Counter(pair[side] for pair in self.pairs).values()) for side in (0, 1))
+    def largest(self) -> int:
+        """The largest volume."""
+        return max(self.volumes, default=1)
+
+    @cached_property
+    def share(self) -> dict[tuple[int, int], float]:
+        """Every pair's volume as a share of the largest, those below SMALLEST_SHARE raised to it."""
+        shares = (max(volume / self.largest, SMALLEST_SHARE) for volume in self._volumes)
+        return dict(zip(self.pairs, shares, strict=True))
+
+    @property
+    def raised(self) -> float:
+        """How much shares were raised by in all. A topology's largest load with raised shares is at most 1 + ports *
+        this times what it is: the added volume loads no link by more than itself, at rates of at most ``ports``."""
+        return sum(max(SMALLEST_SHARE - volume / self.largest, 0.0) for volume in self._volumes)
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The pairs with their volumes, shape (pairs, 3)."""
+        return np.array([(*pair, volume) for pair, volume in zip(self.pairs, self._volumes, strict=True)])
+
+    @property
+    def degree(self) -> float:
+        """The largest volume that leaves or enters one GPU, over the largest of a pair."""
+        return pattern_degree(self.rows) / self.largest
+
+    @property
+    def _volumes(self) -> tuple[int, ...]:
+        return self.volumes or (1,) * len(self.pairs)
 
     def partners(self) -> dict[int, list[int]]:
         """Destinations of every source."""
@@ -40,18 +73,25 @@ class Block:
 
 def blocks_of(instance: HarvestInstance, first: int, last: int) -> tuple[Block, ...]:
     """Steps ``first`` … ``last`` (both included, from 0), equal ones counted, in a fixed order."""
-    found: Counter[tuple[Pairs, float]] = Counter()
+    found: Counter[tuple[Pairs, float, tuple[int, ...]]] = Counter()
     for i in range(first, last + 1):
-        pairs = tuple(sorted((int(u), int(v)) for u, v in instance.pairs[i]))
-        found[pairs, float(instance.bytes_per_pair[i]) / instance.port_bandwidth] += 1
-    return tuple(sorted(Block(pairs, seconds, count) for (pairs, seconds), count in found.items()))
+        rows = sorted(instance.demands[i].tolist())
+        volumes = [volume for *_, volume in rows]
+        seconds = float(instance.bytes_per_pair[i]) * max(volumes) / instance.port_bandwidth
+        common = math.gcd(*volumes)
+        reduced = tuple(volume // common for volume in volumes) if len(set(volumes)) > 1 else ()
+        found[tuple((u, v) for u, v, _ in rows), seconds, reduced] += 1
+    return tuple(sorted(Block(pairs, seconds, count, volumes) for (pairs, seconds, volumes), count in found.items()))
 
 
 def reversed_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """The same interval with every pair turned round: its best topology is the other's with every link turned round."""
-    return tuple(
-        sorted(Block(tuple(sorted((v, u) for u, v in block.pairs)), block.seconds, block.count) for block in blocks)
-    )
+    turned = []
+    for block in blocks:
+        rows = sorted((v, u, volume) for u, v, volume in block.rows.tolist())
+        volumes = tuple(volume for *_, volume in rows) if block.volumes else ()
+        turned.append(Block(tuple((u, v) for u, v, _ in rows), block.seconds, block.count, volumes))
+    return tuple(sorted(turned))
 
 
 def reversed_links(links: IntArray) -> IntArray:
@@ -78,10 +118,10 @@ class Relabelling:
 def relabellings(blocks: Sequence[Block], gpus: int, most: int = RELABELLINGS_KEPT) -> list[Relabelling]:
     """Up to ``most`` relabellings under which all patterns are invariant, by backtracking over the GPUs."""
     colour = np.zeros((gpus, gpus), dtype=np.int64)  # equal where the same patterns meet
-    for pairs in dict.fromkeys(block.pairs for block in blocks):
+    for rows in {(block.pairs, block.volumes): block.rows for block in blocks}.values():
         member = np.zeros((gpus, gpus), dtype=np.int64)
-        member[tuple(np.array(pairs).T)] = 1
-        kinds = np.unique(2 * colour + member, return_inverse=True)[1]
+        member[rows[:, 0], rows[:, 1]] = 1 + np.unique(rows[:, 2], return_inverse=True)[1]
+        kinds = np.unique((member.max() + 1) * colour + member, return_inverse=True)[1]
         colour = kinds.reshape(gpus, gpus).astype(np.int64)
     found = [Relabelling(image, False) for image in _maps(colour, colour, most)]
     found += [Relabelling(image, True) for image in _maps(colour, colour.T, most)]

@@ -53,13 +53,14 @@ class IntervalProgram:
         self.cone = wanted == "cone" or (wanted == "auto" and options.solver == "scip")
         self.one_port = instance.ports == 1 and self.strengthening
         self.programs, self.build_s, self.solve_s = 0, 0.0, 0.0
-        self._profiles: dict[tuple[Any, bytes], Profile] = {}
+        self._profiles: dict[tuple[Any, Any, bytes], Profile] = {}
 
     def profile(self, block: Block, links: IntArray) -> Profile:
-        """The block's profile on a topology, computed once."""
-        key = (block.pairs, links.tobytes())
+        """The block's profile on a topology, in loads of a pair of largest volume, computed once."""
+        key = (block.pairs, block.volumes, links.tobytes())
         if key not in self._profiles:
-            self._profiles[key] = profile(np.array(block.pairs), links, self.instance.gpus)
+            hops, load = profile(block.rows, links, self.instance.gpus)
+            self._profiles[key] = Profile(hops, load / block.largest)
         return self._profiles[key]
 
     def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[tuple[float, int, float]]:
@@ -111,10 +112,10 @@ class IntervalProgram:
             if result.termination in ("error", "unbounded"):
                 raise RuntimeError(result.message or "the solver failed")
             if result.termination == "infeasible":
-                answer.bound = max(answer.bound, cutoff * (1 - SAFETY))
+                answer.bound = max(answer.bound, cutoff * (1 - SAFETY) / _raised(model))
                 return answer
             if result.bound is not None:
-                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff))
+                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff / _raised(model)))
             links = _links(model) if result.has_point else None
             points = self.best_points(blocks, links) if links is not None else []
             own = float("inf")
@@ -211,7 +212,12 @@ class IntervalProgram:
 
 def _seconds(model: Any, value: float | None) -> float:
     total = float(model.fixed_cost + model.unit * (value or 0.0))
-    return total * (1 - SAFETY)
+    return total * (1 - SAFETY) / _raised(model)
+
+
+def _raised(model: Any) -> float:
+    """What times can be too large by, as a factor, because shares of the largest volume were raised; mostly 1."""
+    return 1 + float(model.ports * max(block.raised for block in model.blocks))
 
 
 def _links(model: Any) -> IntArray:

@@ -5,7 +5,8 @@ bound (valid for all topologies) and the time on the best topology known. The pa
 every schedule, the path over the known topologies is a schedule; the intervals on the former are solved, cheapest
 first and only as far as needed, until the two meet. Intervals with the same steps, and those that are another one's
 with all pairs turned round, are one problem. An interval takes no less time than its parts do, each on its own
-topology, so bounds of short intervals carry over to long ones.
+topology, so bounds of short intervals carry over to long ones. What a reconfiguration before a step costs may differ
+from step to step (overlap), not with what it changes: then the intervals do not come apart, and the method refuses.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from typing import Literal
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.sequences import single_steps
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.delays import Delays, least_paid
+from synth_models.harvest.parts.demands import fewest_hops
+from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.shortest_path import shortest_schedule
-from synth_models.harvest.parts.topologies import Topology, candidates, fewest_hops
+from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -79,19 +84,28 @@ class State:
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
-    """Method ``misocp``; parameters ``symmetry``, ``strengthening``, ``cone``."""
+    """Method ``misocp``; parameters ``symmetry``, ``strengthening``, ``cone``.
+
+    Raises :class:`UnsupportedError` where delays depend on what changes.
+    """
+    if instance.delay_varies:
+        raise UnsupportedError(
+            "misocp finds the best topology of every interval by itself, which takes that a reconfiguration costs the "
+            "same whatever it changes; with delay_per_circuit or delay_by_ports use candidates, and bound"
+        )
+    delays = Delays(instance, ())
     program = IntervalProgram(instance, options)
     intervals = _intervals(instance)
-    state = State(instance, program, intervals, candidates(instance))
+    state = State(instance, program, intervals, tried_topologies(instance))
     for one in intervals:
         state.lower.setdefault(one.blocks, _trivial_bound(instance, one.blocks))
     _relax(state, options)
     termination: Literal["optimal", "time_limit", "finished"]
     while True:
         cost = state.step_seconds()
-        value, chosen = shortest_schedule(cost, instance.reconfiguration_delay)
+        value, chosen = shortest_schedule(cost, delays.before)
         table = state.bound_table()
-        bound, path = _bound_path(table, instance.reconfiguration_delay)
+        bound, path = _bound_path(table, [float(seconds) for seconds in least_paid(instance)])
         options.progress.note(value, bound)
         if value - bound <= options.relative_gap * value:
             termination = "optimal"
@@ -148,7 +162,7 @@ def _trivial_bound(instance: HarvestInstance, blocks: Sequence[Block]) -> float:
     """The fewest hops and all ports for every step."""
     total = 0.0
     for block in blocks:
-        hops = fewest_hops(np.array(block.pairs), instance.ports)
+        hops = fewest_hops(block.rows, instance.ports)
         seconds = block.seconds * block.degree / instance.ports
         total += block.count * (instance.alpha + instance.hop_delay * hops + seconds)
     return total
@@ -161,13 +175,14 @@ def _relax(state: State, options: RunOptions) -> None:
             state.lower[blocks] = max(state.lower[blocks], state.program.relaxation(blocks) or 0.0)
 
 
-def _bound_path(table: FloatArray, reconfiguration_delay: float) -> tuple[float, list[tuple[int, int]]]:
-    """The cheapest way to cut the steps into intervals (first, last) at these prices."""
+def _bound_path(table: FloatArray, paid: Sequence[float]) -> tuple[float, list[tuple[int, int]]]:
+    """The cheapest way to cut the steps into intervals (first, last) at these prices; ``paid[i]`` for beginning one
+    with step i."""
     steps = len(table)
     total, came_from = np.full(steps + 1, np.inf), np.zeros(steps + 1, dtype=np.int64)
     total[0] = 0.0
     for b in range(1, steps + 1):
-        through = [total[a] + (reconfiguration_delay if a else 0.0) + table[a, b - 1] for a in range(b)]
+        through = [total[a] + paid[a] + table[a, b - 1] for a in range(b)]
         came_from[b] = int(np.argmin(through))
         total[b] = through[came_from[b]]
     path, b = [], steps

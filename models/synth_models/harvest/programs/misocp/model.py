@@ -78,9 +78,9 @@ def build(
 
 
 def rate_range(block: Block, ports: int) -> tuple[float, float]:
-    """Rates a pair can have: from all pairs over one link to all ports shared by the busiest GPU's pairs. Without bytes
-    any rate is as good as the smallest."""
-    least = 1 / len(block.pairs)
+    """Rates a pair of largest volume can have: from all pairs over one link to all ports shared by the busiest GPU's
+    pairs. Without bytes any rate is as good as the smallest."""
+    least = 1 / sum(block.share.values())
     return least, ports / block.degree if block.seconds > 0 else least
 
 
@@ -119,8 +119,9 @@ def flow_variables(model: Any, latency: bool) -> None:
         for t in targets
     ]
     hops = [(k, hop) for k in range(len(partners)) for hop in range(2, layers + 1) if latency]
-    model.flow = pyo.Var(arcs, bounds=lambda m, k, s, *_: (0, min(m.ranges[k][1] * len(partners[k][s]), m.ports)))
-    model.arrival = pyo.Var(ends, bounds=lambda m, k, *_: (0, m.ranges[k][1]))
+    leaving = [{s: sum(b.share[s, t] for t in of[s]) for s in of} for b, of in zip(model.blocks, partners, strict=True)]
+    model.flow = pyo.Var(arcs, bounds=lambda m, k, s, *_: (0, min(m.ranges[k][1] * leaving[k][s], m.ports)))
+    model.arrival = pyo.Var(ends, bounds=lambda m, k, s, _, t: (0, m.ranges[k][1] * m.blocks[k].share[s, t]))
     model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
 
 
@@ -159,7 +160,8 @@ def in_degree(model: Any) -> None:
 
 
 def flow_conservation(model: Any) -> None:
-    """(12) hop by hop: what arrives at a GPU on a hop ends there or leaves it on the next; every pair gets ``rate``."""
+    """(12) hop by hop: what arrives at a GPU on a hop ends there or leaves it on the next; every pair gets ``rate``
+    times its share of the largest volume."""
     balance: dict[tuple[int, int, int, int], list[Term]] = {}
     for (k, s, hop, u, v), var in model.flow.items():
         balance.setdefault((k, s, min(hop, model.layers), v), []).append((1, var))
@@ -170,7 +172,9 @@ def flow_conservation(model: Any) -> None:
         balance.setdefault((k, s, hop, t), []).append((-1, var))
         served.setdefault((k, s, t), []).append((1, var))
     add_rows(model, "balance", [(terms, "==", 0) for terms in balance.values()])
-    add_rows(model, "served", [([*terms, (-1, model.rate[k])], "==", 0) for (k, _, _), terms in served.items()])
+    share = [block.share for block in model.blocks]
+    rows: list[Row] = [([*of, (-share[k][s, t], model.rate[k])], "==", 0) for (k, s, t), of in served.items()]
+    add_rows(model, "served", rows)
 
 
 def link_capacity(model: Any) -> None:
@@ -189,7 +193,8 @@ def longest_route(model: Any) -> None:
         for h in range(2, hop + 1):
             late.setdefault((k, h, s, t), []).append((1, var))
     rows: list[Row] = [
-        ([*terms, (-model.ranges[k][1], model.uses[k, hop])], "<=", 0) for (k, hop, _, _), terms in late.items()
+        ([*terms, (-model.ranges[k][1] * model.blocks[k].share[s, t], model.uses[k, hop])], "<=", 0)
+        for (k, hop, s, t), terms in late.items()
     ]
     rows += [([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2]
     add_rows(model, "longest_route", rows)

@@ -1,8 +1,9 @@
 """Appendix A for one port a GPU, where it is a linear program: a program file beside
 :mod:`synth_models.harvest.programs.misocp.model`, whose links, degrees (10), (11) and objective (9) it takes.
 
-With one link out of every GPU a pair has one route, so the largest load ``1 / theta_i`` is a whole number of pairs and
-the route's length is the number of its links. Counting pairs instead of rates makes the time linear, so that (14) to
+With one link out of every GPU a pair has one route, so the largest load ``1 / theta_i`` is a whole number of pairs (a
+sum of their shares of the largest volume where volumes differ) and the route's length is the number of its links.
+Counting pairs instead of rates makes the time linear, so that (14) to
 (16) are not needed, and lets every pair's route be bounded by the links on its own, which is much tighter than (13).
 
 =================  ======================  ==================================  ====================
@@ -53,7 +54,9 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
         if u != v and v != s and u != t
     ]
     model.route = pyo.Var(keys, bounds=(0, 1))
-    model.heaviest = pyo.Var(kinds, domain=pyo.Integers, bounds=lambda _, k: (1, len(blocks[k].pairs)))
+    model.heaviest = pyo.Var(kinds, bounds=lambda _, k: (1, sum(blocks[k].share.values())))
+    for k, block in enumerate(blocks):
+        model.heaviest[k].domain = pyo.Reals if block.volumes else pyo.Integers
     model.hops = pyo.Var(kinds, domain=pyo.Integers, bounds=(1, gpus - 1))
     of_pair: dict[tuple[int, int], dict[tuple[int, int], Any]] = {}
     for (s, t, u, v), var in model.route.items():
@@ -92,15 +95,15 @@ def route_on_links(model: Any) -> None:
 
 
 def largest_load(model: Any, of_pair: Routes) -> None:
-    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs than
-    ``heaviest``."""
+    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs (shares of the
+    largest volume) than ``heaviest``."""
     rows: list[Row] = []
     for k, block in enumerate(model.blocks):
         through: dict[tuple[int, int], list[Term]] = {}
         for pair in block.pairs:
             for (u, v), var in of_pair[pair].items():
-                through.setdefault((0, u), []).append((1, var))
-                through.setdefault((1, v), []).append((1, var))
+                through.setdefault((0, u), []).append((block.share[pair], var))
+                through.setdefault((1, v), []).append((block.share[pair], var))
         rows += [([*terms, (-1, model.heaviest[k])], "<=", 0) for terms in through.values()]
     add_rows(model, "largest_load", rows)
 

@@ -1,0 +1,71 @@
+"""A step's demand matrix as rows (source, destination, volume), and what it asks of the busiest GPU.
+
+Rows without a third column are pairs of volume 1. A step of m bytes moves m times its volume on every pair.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from synth_models.harvest.solution import FloatArray, IntArray
+
+
+def volumes(pairs: IntArray) -> IntArray:
+    """Volume of every row, shape (pairs,)."""
+    return pairs[:, 2] if pairs.shape[1] == 3 else np.ones(len(pairs), dtype=np.int64)
+
+
+def relative_volumes(pairs: IntArray) -> FloatArray:
+    """Volumes as shares of the largest, shape (pairs,): what programs count in."""
+    found = volumes(pairs).astype(np.float64)
+    shares: FloatArray = found / found.max()
+    return shares
+
+
+def common_volume(pairs: IntArray) -> int | None:
+    """The volume that all pairs have, None where they differ."""
+    found = volumes(pairs)
+    return int(found[0]) if np.all(found == found[0]) else None
+
+
+def most_partners(pairs: IntArray) -> int:
+    """Largest number of pairs that leave or enter one GPU."""
+    return max(int(np.bincount(pairs[:, side]).max()) for side in (0, 1))
+
+
+def pattern_degree(pairs: IntArray) -> int:
+    """Largest volume that leaves or enters one GPU: the largest row or column sum of the matrix."""
+    return max(int(np.bincount(pairs[:, side], volumes(pairs)).max()) for side in (0, 1))
+
+
+def direct_load(pairs: IntArray, ports: int) -> Fraction | None:
+    """The least volume a link with which whole links from every pair's source to its destination fit into the ports;
+    None where a GPU has more partners than ports. Where pairs have one hop only, no topology has a smaller load."""
+    if most_partners(pairs) > ports:
+        return None
+    volume, groups = volumes(pairs), set[tuple[int, ...]]()
+    for side in (0, 1):
+        order = np.lexsort((volume, pairs[:, side]))
+        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
+        groups.update(tuple(group.tolist()) for group in np.split(volume[order], starts))
+    return max(_shared_load(group, ports) for group in groups)
+
+
+def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
+    """The least largest volume a link at one GPU: link after link goes to the pair that has most a link."""
+    count = [1] * len(sent)
+    for _ in range(ports - len(sent)):
+        heaviest = max(range(len(sent)), key=lambda i: Fraction(sent[i], count[i]))
+        count[heaviest] += 1
+    return max(Fraction(volume, links) for volume, links in zip(sent, count, strict=True))
+
+
+def fewest_hops(pairs: IntArray, ports: int) -> int:
+    """Hops within which a GPU can reach, or be reached from, all its partners (Moore: d + d^2 + …), the most of any."""
+    hops, reached, partners = 1, ports, most_partners(pairs)
+    while reached < partners:
+        hops += 1
+        reached += ports**hops
+    return hops

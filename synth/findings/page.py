@@ -1,0 +1,215 @@
+"""The page ``findings.md`` and, beside it, every case as a row of ``findings/cases.csv``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from synth.errors import InputError
+from synth.family import Family, family_names, get_family, load
+from synth.findings.again import commands
+from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
+from synth.findings.finding import Finding
+from synth.quantities import percent
+from synth.record import Record
+from synth.reproduction.collect import Reproduction
+from synth.reproduction.page import markdown
+
+NAME = "findings"
+LISTED = 12  # cases of a finding that stand on the page; of more, the file has all
+INTRODUCTION = """\
+What our records improve, settle or correct of published results. Every number of ours below was read from the records
+named beside it when this page was made, and each of these records passed the check (`synth check`) at that moment: a
+schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing, refused or
+does not show what the finding states leaves no page. Where a paper prints no figure for an instance, its algorithm was
+run on it, as we read its text: "(by `bine`)" is the record of that name.
+
+| grade | what it means |
+|:--|:--|
+| certified | the schedule was replayed, and the bound that the statement needs was derived again from its certificate |
+| *solver, version* | the schedule was replayed; that nothing is better is this solver's word, which nobody can check |
+| replayed | the schedule was replayed; nothing is said of the best possible |
+| counted | a published formula's count, no schedule |
+| recomputed | no record: the computation ran again when this page was made (on a solver's word where that is said) |
+"""
+
+
+def stated(families: Sequence[str] | None = None) -> dict[str, tuple[Finding, ...]]:
+    """The findings of all installed families that state some, by family. Raises ``RuntimeError`` where two bear the
+    same name."""
+    found = {}
+    for name in family_names() if families is None else families:
+        target = get_family(name).findings
+        if target is not None:
+            found[name] = tuple(load(target))
+    twice = [name for name, n in Counter(one.name for group in found.values() for one in group).items() if n > 1]
+    if twice:
+        raise RuntimeError(f"several findings are named {', '.join(twice)}")
+    return found
+
+
+def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, list[Shown]]]:
+    """Verify all findings against the records below ``root`` and write the page and its cases into ``out``; returns the
+    page and what it shows by family. ``scratch`` says where data and instances are, and whether the short page is
+    asked for. Raises :class:`UnfoundedError` naming every fault; nothing is written then."""
+    evidence, known = Evidence(root), stated()
+    shown: dict[str, list[Shown]] = {}
+    for family, findings in known.items():
+        shown[family] = []
+        for finding in findings:
+            if finding.quick or not scratch.quick:
+                shown[family].append(_computed(evidence.shown(finding), scratch))
+                scratch.say(f"{finding.name}: {shown[family][-1].grade or 'left out'}")
+    faults = [fault for group in shown.values() for one in group for fault in one.faults]
+    if faults:
+        raise UnfoundedError("\n".join(["the records do not carry these findings:", *faults]))
+    left = [one.name for findings in known.values() for one in findings if scratch.quick and not one.quick]
+    path = out / f"{NAME}.md"
+    (out / NAME).mkdir(parents=True, exist_ok=True)
+    _cases(shown, root).to_csv(out / NAME / "cases.csv", index=False)
+    path.write_text(text(shown, root, left, scratch.quick))
+    return path, shown
+
+
+def _computed(shown: Shown, scratch: Reproduction) -> Shown:
+    """With the errata of a finding that has some, made on a page of their own."""
+    finding = shown.finding
+    if finding.errata is None:
+        return shown
+    page = Reproduction(scratch.folder, scratch.quick, scratch.instances, scratch.data)
+    try:
+        finding.errata(page)
+    except (InputError, RuntimeError, OSError) as error:
+        return replace(shown, faults=[*shown.faults, f"{finding.name}: {error}"])
+    silent = [] if page.errata or page.skipped else [f"{finding.name}: the computation states nothing"]
+    skipped = [f"{finding.name}: {line}" for line in page.skipped]
+    return replace(shown, faults=[*shown.faults, *silent], errata=page.errata, skipped=skipped)
+
+
+def text(shown: dict[str, list[Shown]], root: Path, left: Sequence[str], quick: bool) -> str:
+    """The page as Markdown. Holds no time or date: the same records give the same bytes."""
+    command = f"synth reproduce {NAME}{' --quick' if quick else ''}"
+    parts = [f"# Findings\n\nMade by `{command}`.\n\n{INTRODUCTION}"]
+    skipped = [*(f"{name} (--quick)" for name in left), *(s for g in shown.values() for one in g for s in one.skipped)]
+    if skipped:
+        parts.append("**Left out of this run**\n\n" + "".join(f"* {line}\n" for line in skipped))
+    told = [one for group in shown.values() for one in group if one.grades]
+    parts.append(_overview(told))
+    for family, group in shown.items():
+        inside = [one for one in group if one.grades]
+        if inside:
+            parts.append(f"## {get_family(family).title}\n")
+            parts += [_section(one, get_family(family), root) for one in inside]
+    return "\n".join(parts)
+
+
+def _overview(told: Sequence[Shown]) -> str:
+    rows = []
+    for one in told:
+        finding = one.finding
+        rows.append(
+            (f"[{finding.name}](#{finding.name})", finding.kind, finding.paper, len(one.held) or "–", one.grade)
+        )
+    count = Counter(
+        grade if grade in (CERTIFIED, "replayed", "counted", "recomputed") else "on a solver's word"
+        for one in told
+        for grade in one.grades.elements()
+    )
+    words = ", ".join(f"{n} {grade}" for grade, n in sorted(count.items(), key=lambda item: -item[1]))
+    table = markdown(pd.DataFrame(rows, columns=["finding", "it", "what", "cases", "grade"]).astype(object))
+    return f"{table}\n{len(told)} findings; cases and errata by grade: {words}.\n"
+
+
+def _section(one: Shown, family: Family, root: Path) -> str:
+    finding = one.finding
+    lines = [f"### {finding.name}\n", f"*{finding.paper}, {finding.where}* ({finding.kind}; {one.grade})\n"]
+    lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
+    ours = "Corrected" if finding.kind == "corrects" else "Ours"
+    lines += [
+        f"* **{item.where}.** Printed: {item.printed} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"
+        for item in one.errata
+    ]
+    if one.errata:
+        lines.append(f"Computed again by `synth reproduce {finding.page or family.name}` too.\n")
+    if one.held:
+        lines.append(_table(one, root))
+        claims = "; ".join(claim.words for claim in finding.claims)
+        lines += [f"Checked of every case: {claims}.\n"] if claims else []
+        lines.append(_again(one, root))
+    return "\n".join(lines)
+
+
+def _table(one: Shown, root: Path) -> str:
+    inside = _listed(one.held)
+    rows = [_row(one, held, root) for held in inside]
+    rest = len(one.held) - len(inside)
+    more = f"\nand {rest} more cases in [cases.csv]({NAME}/cases.csv), each with its records.\n" if rest else ""
+    frame = pd.DataFrame(rows, columns=["case", "published", "value", "bound", "gap", "grade", "records"])
+    return markdown(frame[[name for name in frame if (frame[name] != "–").any()]]) + more
+
+
+def _listed(held: Sequence[Held]) -> Sequence[Held]:
+    """All cases, or of many those in which ours is best and least good against the published figure, half of each."""
+    if len(held) <= LISTED:
+        return held
+    if any(one.ratio is None for one in held):
+        return held[:LISTED]
+    ordered = sorted(held, key=lambda one: -(one.ratio or 0.0))
+    return [*ordered[: LISTED // 2], *ordered[-LISTED // 2 :]]
+
+
+def _row(one: Shown, held: Held, root: Path) -> tuple[str, ...]:
+    bound = held.least_text if one.on_bound else "–"
+    gap = percent(held.gap) if one.on_bound and not held.case.measure else "–"
+    published = held.printed_text + (f" (by `{held.case.published}`)" if held.published is not None else "")
+    kept = "<br>".join(f"`{_address(record, root)}`" for record in held.carriers)
+    return held.case.what, published, held.ours_text, bound, gap, held.grade if one.on_bound else held.evidence, kept
+
+
+def _address(record: Record, root: Path) -> str:
+    assert record.path is not None
+    return record.path.relative_to(root).as_posix()
+
+
+def _again(one: Shown, root: Path) -> str:
+    """The commands that make the records again and that check them."""
+    made = [command for held in one.held for command in commands(held.carriers, root)]
+    unique = list(dict.fromkeys(made))
+    parts = {Path(held.case.folder).parts[0] for held in one.held}
+    folders = sorted({held.case.folder for held in one.held}) if len(one.held) <= LISTED else sorted(parts)
+    checked = " ".join(f"{root.as_posix()}/{folder}" for folder in folders)
+    if len(unique) > LISTED:
+        unique = [*unique[:LISTED], f"# and {len(unique) - LISTED} more: the last column of cases.csv"]
+    return "```bash\n" + "\n".join([*unique, f"synth check --summary {checked}"]) + "\n```\n"
+
+
+def _cases(shown: dict[str, list[Shown]], root: Path) -> pd.DataFrame:
+    """Every case of every finding, one a row; numbers exact, in the unit of the column."""
+    rows = []
+    for family, group in shown.items():
+        for one in group:
+            for held in one.held:
+                addresses = [_address(record, root) for record in held.carriers]
+                rows.append(
+                    {
+                        "finding": one.finding.name,
+                        "it": one.finding.kind,
+                        "family": family,
+                        "paper": one.finding.paper,
+                        "where": one.finding.where,
+                        "case": held.case.what,
+                        "unit": held.unit,
+                        "published": held.printed,
+                        "ours": held.value,
+                        "bound": held.least if one.on_bound else None,
+                        "grade": held.grade if one.on_bound else held.evidence,
+                        "records": " ".join(addresses),
+                        "instance_sha256": held.record["instance_sha256"],
+                        "again": " && ".join(commands(held.carriers, root)),
+                    }
+                )
+    return pd.DataFrame(rows)
