@@ -39,13 +39,13 @@ FAMILY = Family(
         findings="paper.findings:FINDINGS",
     ),
     published=("closed_form",),
-    default_methods=("bound", "closed_form", "shift", "cpsat"),
+    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "cpsat"),
     methods=by_name(
         Method(
             "bound",
             "bound",
             "strongest of N, forced links, leaf degree and fractional routing",
-            _HERE + "bounds.load:solve",
+            _HERE + "bounds.machine:solve",
         ),
         _reference(
             "closed_form", "the published rule, for blocks with m <= l-1 <= d", "closed_form:solve", _AS_PRINTED
@@ -54,6 +54,7 @@ FAMILY = Family(
         _reference(
             "pairwise", "partners exchange in every phase, static minimal routes (congested)", "patterns:pairwise"
         ),
+        _reference("repair", "the rule, and what failures took from it placed anew (whole machines)", "repair:solve"),
         _reference("greedy", "first phase that fits, transfers in seeded random order", "greedy:solve"),
         _program(
             "cpsat",

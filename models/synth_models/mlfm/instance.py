@@ -1,4 +1,4 @@
-"""Instances of the mlfm family: a machine MLFM(d), the servers of a job and the parts that have failed.
+"""Instances of the mlfm family: a machine MLFM(d), the servers of a job, who sends to whom, and what has failed.
 
 Ids count from 0. A leaf switch is ``(layer, column)`` with ``layer < d`` and ``column <= d``; a server is
 ``(layer, column, slot)`` with ``slot < d``; a spine switch is the unordered pair of columns it joins, in all layers.
@@ -19,6 +19,7 @@ from synth.instance import Instance, Part, Unit
 
 IntArray = npt.NDArray[np.int64]
 MAX_TRANSFERS = 4_000_000  # of a job whose every transfer is stored on its own
+MAX_COUNT = 10_000  # transfers of one pair of servers
 
 Whole = Annotated[int, Field(ge=0)]
 Leaf = tuple[Whole, Whole]
@@ -41,6 +42,14 @@ class FailedLink(Part):
     spine: Spine
 
 
+class Pair(Part):
+    """``count`` transfers from one server to one server (the same one allowed: a turn, but no link)."""
+
+    source: Server
+    target: Server
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
+
+
 class Failed(Part):
     """Parts that do not work. A failed leaf or server takes its servers out of the job."""
 
@@ -51,12 +60,16 @@ class Failed(Part):
 
 
 class MLFMInstance(Instance):
-    """One all-to-all problem.
+    """One all-to-all problem, whole or partial.
 
-    All N x N transfers are to be made, a server's to itself among them, as in the paper's tables: N phases are the
-    least there can be, and a transfer to itself takes its server's turn in a phase but no link.
+    Without ``demand`` all N x N transfers are to be made, a server's to itself among them, as in the paper's tables: N
+    phases are the least there can be, and a transfer to itself takes its server's turn in a phase but no link.
 
-    The job's servers are a ``block`` or a ``subset`` (their order is the rank order), less those that failed.
+    With ``demand``, a partial all-to-all, exactly its pairs are to be made, each ``count`` times and none named twice;
+    the transfers of a server that failed are not asked for.
+
+    The job's servers are a ``block`` or a ``subset`` (their order is the rank order), less those that failed; with a
+    ``demand`` alone they are those it names, by layer, column and slot.
     ``routes``: ``minimal`` routes cross one spine (none inside a leaf); ``detour`` also allows two spines with a leaf
     of a third column between them, third to the columns of source and destination. ``bandwidth`` of a link in
     bytes/s, ``message_bytes`` that a server sends to each server, ``latency`` in seconds that starting a phase takes;
@@ -67,6 +80,7 @@ class MLFMInstance(Instance):
     d: Annotated[int, Field(ge=1, le=64)]
     block: Block | None = None
     subset: tuple[Server, ...] | None = None
+    demand: tuple[Pair, ...] | None = None
     failed: Failed = Failed()
     routes: Literal["minimal", "detour"] = "minimal"
     bandwidth: Annotated[float, Field(gt=0), Unit("bytes/s")] = 3770.0 * 2**20
@@ -106,8 +120,11 @@ class MLFMInstance(Instance):
         if self.block is not None:
             sides = (self.block.layers, self.block.columns, self.block.servers)
             listed = np.stack(np.unravel_index(np.arange(int(np.prod(sides))), sides), axis=1)
+        elif self.subset is not None:
+            listed = np.array(self.subset, dtype=np.int64).reshape(-1, 3)
         else:
-            listed = np.array(self.subset or (), dtype=np.int64).reshape(-1, 3)
+            named = {end for pair in self.demand or () for end in (pair.source, pair.target)}
+            listed = np.array(sorted(named), dtype=np.int64).reshape(-1, 3)
         keep = np.ones(len(listed), dtype=bool)
         for layer, column in self.failed.leaves:
             keep &= (listed[:, 0] != layer) | (listed[:, 1] != column)
@@ -119,6 +136,41 @@ class MLFMInstance(Instance):
     def ranks(self) -> int:
         """N, the number of working servers."""
         return len(self.servers)
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        """Who sends to whom, shape (pairs, 3): sending rank, receiving rank, transfers; in this order, each pair once.
+
+        Of a whole all-to-all these are all N x N pairs."""
+        if self.demand is None:
+            source, target = np.divmod(np.arange(self.ranks**2), max(1, self.ranks))
+            return np.stack([source, target, np.ones_like(source)], axis=1)
+        rank = {server: number for number, server in enumerate(map(tuple, self.servers.tolist()))}
+        found = [
+            (rank[pair.source], rank[pair.target], pair.count)
+            for pair in self.demand
+            if pair.source in rank and pair.target in rank
+        ]
+        return np.array(sorted(found), dtype=np.int64).reshape(-1, 3)
+
+    @cached_property
+    def transfers(self) -> int:
+        """All transfers that are to be made."""
+        return self.ranks**2 if self.demand is None else int(self.pairs[:, 2].sum())
+
+    @cached_property
+    def turns(self) -> tuple[IntArray, IntArray]:
+        """The transfers that every rank sends, and those that it receives, both of shape (N,)."""
+        if self.demand is None:
+            return (np.full(self.ranks, self.ranks),) * 2
+        count = self.pairs[:, 2]
+        sent, received = (np.bincount(self.pairs[:, end], count, self.ranks).astype(np.int64) for end in (0, 1))
+        return sent, received
+
+    @cached_property
+    def busiest(self) -> int:
+        """The most transfers that one server sends or receives; N when all send to all."""
+        return int(max(turns.max(initial=0) for turns in self.turns))
 
     @cached_property
     def server_leaf(self) -> IntArray:
@@ -158,8 +210,9 @@ def _whole(value: Any) -> TypeGuard[int]:
 def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
     block, subset, d = raw.get("block"), raw.get("subset"), raw.get("d")
-    if block is None and subset is None:
-        yield Fault("block", "is missing: the job is a block (layers, columns, servers) or a subset (list of servers)")
+    if block is None and subset is None and raw.get("demand") is None:
+        kinds = "a block (layers, columns, servers), a subset (list of servers) or the servers of a demand (pairs)"
+        yield Fault("block", f"is missing: the job is {kinds}")
     if block is not None and subset is not None:
         yield Fault("subset", "stands beside block: the job is one or the other")
     if not _whole(d) or not 1 <= d <= 64:
@@ -172,6 +225,8 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
         if not subset:
             yield Fault("subset", "holds no server")
         yield from _list_faults("subset", subset, "server", d)
+    if isinstance(raw.get("demand"), (list, tuple)):
+        yield from _demand_faults(raw, d)
     failed = raw.get("failed")
     if isinstance(failed, dict):
         for key, kind in (("spines", "spine"), ("leaves", "leaf"), ("servers", "server"), ("links", "link")):
@@ -182,7 +237,9 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
 
 def _list_faults(path: str, items: Any, kind: str, d: int) -> Iterator[Fault]:
     first: dict[Any, int] = {}
-    range_faults = {"server": _server_faults, "leaf": _leaf_faults, "spine": _spine_faults}.get(kind, _link_faults)
+    range_faults = {"server": _server_faults, "leaf": _leaf_faults, "spine": _spine_faults, "pair": _pair_faults}.get(
+        kind, _link_faults
+    )
     for index, item in enumerate(items):
         where = f"{path}[{index}]"
         key = _key(item, kind)
@@ -200,6 +257,11 @@ def _key(item: Any, kind: str) -> Any:
             return None
         leaf, spine = _key(item.get("leaf"), "leaf"), _key(item.get("spine"), "spine")
         return None if leaf is None or spine is None else (leaf, spine)
+    if kind == "pair":
+        if not isinstance(item, dict):
+            return None
+        ends = _key(item.get("source"), "server"), _key(item.get("target"), "server")
+        return None if None in ends else ends
     if not isinstance(item, (list, tuple)) or len(item) != (3 if kind == "server" else 2):
         return None
     if not all(_whole(v) and v >= 0 for v in item):
@@ -240,6 +302,36 @@ def _link_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
         yield Fault(f"{where}.spine", message, _shown(item["spine"]), True)
 
 
+def _pair_faults(where: str, item: Any, d: int) -> Iterator[Fault]:
+    yield from _server_faults(f"{where}.source", item["source"], d)
+    yield from _server_faults(f"{where}.target", item["target"], d)
+
+
+def _demand_faults(raw: dict[str, Any], d: int) -> Iterator[Fault]:
+    """What is wrong with the pairs: ids, pairs named twice, servers that are not of the job."""
+    demand = raw["demand"]
+    if not demand:
+        yield Fault("demand", "asks for no transfer")
+    yield from _list_faults("demand", demand, "pair", d)
+    try:
+        listed = _job(raw, d)
+    except (TypeError, KeyError, ValueError):
+        return
+    job = None if listed is None else set(listed)
+    for index, item in enumerate(demand if job is not None else ()):
+        for end, server in zip(("source", "target"), _key(item, "pair") or (), strict=False):
+            if job is not None and server not in job:
+                yield Fault(f"demand[{index}].{end}", "is no server of the job", list(server), True)
+
+
+def _job(raw: dict[str, Any], d: int) -> list[Any] | None:
+    """The servers of block or subset, None where there is neither or the block is too large; for well-formed data."""
+    if raw.get("block") is not None:
+        sides = raw["block"]["layers"], raw["block"]["columns"], raw["block"]["servers"]
+        return None if max(sides) > d + 1 else [tuple(map(int, server)) for server in np.ndindex(*sides)]
+    return None if raw.get("subset") is None else [_key(item, "server") for item in raw["subset"]]
+
+
 def _empty_fault(raw: dict[str, Any], d: int) -> Iterator[Fault]:
     """A fault when the failed leaves and servers leave no server of the job; needs well-formed lists."""
     failed = raw.get("failed")
@@ -248,21 +340,27 @@ def _empty_fault(raw: dict[str, Any], d: int) -> Iterator[Fault]:
     dead: Callable[[str, str], set[Any]] = lambda name, kind: {_key(item, kind) for item in failed.get(name) or ()}  # noqa: E731
     try:
         leaves, servers = dead("leaves", "leaf"), dead("servers", "server")
-        if raw.get("block") is not None:
-            sides = raw["block"]["layers"], raw["block"]["columns"], raw["block"]["servers"]
-            if max(sides) > d + 1:
-                return
-            job = [tuple(map(int, server)) for server in np.ndindex(*sides)]
-        else:
-            job = [_key(item, "server") for item in raw.get("subset") or ()]
+        job = _job(raw, d)
+        asked = [_key(item, "pair") for item in raw.get("demand") or ()]
     except (TypeError, KeyError, ValueError):
         return
-    if job and all(server is not None and (server in servers or server[:2] in leaves) for server in job):
+
+    def dead_server(server: Any) -> bool:
+        return server in servers or server[:2] in leaves
+
+    if job and all(server is not None and dead_server(server) for server in job):
         yield Fault("failed", "leaves no server of the job")
+    elif asked and all(pair is not None and any(map(dead_server, pair)) for pair in asked):
+        yield Fault("failed", "leaves no transfer of the demand")
 
 
 def suited(instance: MLFMInstance, method: str) -> bool:
     """Whether a default method fits the job's kind and size."""
     if method == "closed_form":
         return instance.block is not None and not instance.any_link_failed and not instance.failed.servers
+    if method == "greedy":
+        return instance.demand is not None
+    if method == "repair":
+        whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
+        return whole and instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS

@@ -1,4 +1,4 @@
-"""``synth make mlfm``: instances from ``key=value`` and from lists of servers and failures in files."""
+"""``synth make mlfm``: instances from ``key=value`` and from lists of servers, pairs and failures in files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,28 @@ _FAILED = {"link": ("links", 4), "spine": ("spines", 2), "leaf": ("leaves", 2), 
 
 
 class MLFMKeys(Keys):
-    """The machine, and the job as a block or as a list of servers.
+    """The machine, the job as a block or as a list of servers, and who sends to whom if not all to all.
 
     A ``subset`` file has one server a line (``layer column slot``, commas or spaces) or a JSON list of triples. A
-    ``failed`` file holds lines ``link LAYER COLUMN A B`` (leaf, then the spine's columns), ``spine A B``, ``leaf LAYER
-    COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance file.
+    ``demand`` file has one pair of servers a line, the sender first: ``layer column slot  layer column slot [count]``,
+    or is a JSON list of such rows or of objects with ``source``, ``target`` and ``count``; lines of the same pair add
+    up. A ``failed`` file holds lines ``link LAYER COLUMN A B`` (leaf, then the spine's columns), ``spine A B``, ``leaf
+    LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance file.
     """
 
-    examples = ("d=3 layers=2 columns=4 servers=3", "d=4 subset=servers.txt failed=broken.txt")
+    examples = (
+        "d=3 layers=2 columns=4 servers=3",
+        "d=4 subset=servers.txt failed=broken.txt",
+        "d=4 demand=pairs.csv",
+    )
     d: Count = Field(description="machine MLFM(d): d layers, d + 1 columns, d servers a leaf")
     layers: Count | None = Field(None, description="of the block of servers")
     columns: Count | None = Field(None, description="of the block of servers")
     servers: Count | None = Field(None, description="of the block, on every leaf")
     subset: Path | None = Field(None, description="file with any servers, instead of a block")
+    demand: Path | None = Field(
+        None, description="file with the pairs of servers that send, alone or among the block's or subset's servers"
+    )
     failed: Path | None = Field(None, description="file with failed links, spines, leaves and servers")
     routes: Literal["minimal", "detour"] | None = Field(
         None, description="one spine, or also two (default: detour when links, spines or leaves have failed)"
@@ -51,12 +60,14 @@ class MLFMKeys(Keys):
                 if key in values
             ]
             _guarded(_subset, values["subset"], faults)
-        else:
+        elif "demand" not in values or any(key in values for key in _BLOCK):
             faults += [
-                Fault(key, "is missing: layers, columns and servers, or subset=FILE")
+                Fault(key, "is missing: layers, columns and servers, or subset=FILE, or demand=FILE")
                 for key in _BLOCK
                 if key not in values
             ]
+        if "demand" in values:
+            _guarded(_demand, values["demand"], faults)
         if "failed" in values:
             _guarded(_failed, values["failed"], faults)
         return faults
@@ -69,8 +80,10 @@ def make(keys: MLFMKeys) -> MLFMInstance:
     }
     if keys.subset is not None:
         raw["subset"] = _subset(keys.subset)
-    else:
+    elif keys.layers is not None:
         raw["block"] = {key: getattr(keys, key) for key in _BLOCK}
+    if keys.demand is not None:
+        raw["demand"] = _demand(keys.demand)
     if keys.failed is not None:
         raw["failed"] = _failed(keys.failed)
     parts = raw.get("failed") or {}
@@ -125,6 +138,51 @@ def _subset(path: Path) -> list[Any]:
     return servers
 
 
+def _demand(path: Path) -> list[dict[str, Any]]:
+    """The pairs in the order of their first line, the counts of the same pair added up."""
+    listed = _json(path, "[")
+    rows = _pair_objects(listed) if listed is not None else _pair_lines(path)
+    counts: dict[tuple[int, ...], int] = {}
+    for row in rows:
+        counts[row[:6]] = counts.get(row[:6], 0) + row[6]
+    return [{"source": [*ends[:3]], "target": [*ends[3:]], "count": count} for ends, count in counts.items()]
+
+
+def _pair_lines(path: Path) -> list[tuple[int, ...]]:
+    faults, rows = list[Fault](), list[tuple[int, ...]]()
+    for position, (number, words) in enumerate(_lines(path)):
+        if position == 0 and not any(re.search(r"\d", word) for word in words[:1]):
+            continue  # a header
+        if len(words) in (6, 7) and all(re.fullmatch(r"\d{1,9}", word) for word in words):
+            rows.append((*map(int, words), 1)[:7])
+        else:
+            expected = "expected layer column slot layer column slot [count]"
+            faults.append(Fault(f"line {number}", f"{expected}, got {' '.join(words)!r}"))
+    if faults:
+        raise InputError(faults)
+    return rows
+
+
+def _pair_objects(listed: list[Any]) -> list[tuple[int, ...]]:
+    faults, rows = list[Fault](), list[tuple[int, ...]]()
+    for index, item in enumerate(listed):
+        flat = item
+        if isinstance(item, dict) and {"source", "target"} <= item.keys() <= {"source", "target", "count"}:
+            ends = (item["source"], item["target"])
+            flat = [*ends[0], *ends[1], item.get("count", 1)] if all(isinstance(end, list) for end in ends) else None
+        if (
+            isinstance(flat, list)
+            and len(flat) in (6, 7)
+            and all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 10**9 for n in flat)
+        ):
+            rows.append((*flat, 1)[:7])
+        else:
+            faults.append(Fault(f"[{index}]", "expected 6 or 7 whole numbers or an object with source, target, count"))
+    if faults:
+        raise InputError(faults)
+    return rows
+
+
 def _failed(path: Path) -> dict[str, Any]:
     listed = _json(path, "{")
     if listed is not None:
@@ -147,7 +205,8 @@ def _failed(path: Path) -> dict[str, Any]:
 
 def _name(keys: MLFMKeys, routes: str) -> str:
     block = f"n{keys.layers}l{keys.columns}m{keys.servers}"
-    name = f"d{keys.d}-" + (keys.subset.stem if keys.subset else block)
+    name = f"d{keys.d}-" + (keys.subset.stem if keys.subset else block if keys.layers or not keys.demand else "")
+    name += ("-" * (name[-1] != "-") + keys.demand.stem) if keys.demand else ""
     name += f"-{keys.failed.stem}" if keys.failed else ""
     expected = "detour" if keys.failed else "minimal"
     name += f"-{routes}" if routes != expected else ""

@@ -3,6 +3,7 @@
 Two stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
+* :class:`RepairedPhases`: such phases with some transfers moved to other routes and phases, because of failures.
 * :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
   own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
   three per phase (31 thousand instead of 76 million for d = 18).
@@ -14,7 +15,7 @@ a leaf, ``middle`` = ``second`` = -1 when one spine is crossed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -151,6 +152,85 @@ class ProductPhases:
             yield Rows(first, dest.reshape(shape), np.broadcast_to(spine, dest.shape).reshape(shape), none, none)
 
 
+@dataclass(frozen=True)
+class Flows:
+    """Transfers (F,) in groups of phases: in the first phase of ``group`` rank ``source`` sends to ``dest``, in the
+    next ones to the next servers of the same leaf (cyclically), always by the same route."""
+
+    group: Table
+    source: Table
+    dest: Table
+    spine: Table
+    middle: Table
+    second: Table
+
+    def __post_init__(self) -> None:
+        if any(values.shape != (self.group.size,) for values in vars(self).values()):
+            raise ValueError("flows are lists of one length")
+
+
+@dataclass(frozen=True)
+class RepairedPhases:
+    """The phases of a rule with some flows moved, for a job of which rank ``q * slots + k`` is server k of its leaf q.
+
+    ``slots`` phases in a row are a group. What a rank sends to a leaf in the rule is left out where ``moved`` holds a
+    flow of that rank to that leaf; this flow takes its place, in a group of the rule or in one after the last.
+    """
+
+    rule: ProductPhases
+    slots: int
+    groups: int
+    moved: Flows
+
+    def __post_init__(self) -> None:
+        moved, ranks = self.moved, self.rule.ranks
+        if self.slots < 1 or ranks % self.slots or self.rule.phases % self.slots:
+            raise ValueError("ranks and phases of the rule come in groups of slots")
+        if self.groups < self.rule.phases // self.slots:
+            raise ValueError("there are no fewer groups than the rule has")
+        for name, values, most in (("group", moved.group, self.groups), ("source", moved.source, ranks)):
+            if values.size and not 0 <= values.min() <= values.max() < most:
+                raise ValueError(f"a flow's {name} does not exist")
+        if moved.dest.size and not 0 <= moved.dest.min() <= moved.dest.max() < ranks:
+            raise ValueError("a flow's dest does not exist")
+        if len(np.unique(moved.group.astype(np.int64) * ranks + moved.source)) < moved.group.size:
+            raise ValueError("a rank sends two moved flows in one group")
+
+    @property
+    def phases(self) -> int:
+        return self.groups * self.slots
+
+    @property
+    def ranks(self) -> int:
+        return self.rule.ranks
+
+    def rows(self, block: int = 64) -> Iterator[Rows]:
+        elsewhere = np.zeros((self.ranks, self.ranks // self.slots + 1), dtype=bool)  # one more for dest = ranks
+        elsewhere[self.moved.source, self.moved.dest // self.slots] = True
+        order = np.argsort(self.moved.group, kind="stable")
+        begins = np.searchsorted(self.moved.group[order], np.arange(self.groups + 1))
+        everyone, first = np.arange(self.ranks), 0
+        for rows in self.rule.rows(self.slots):
+            away = elsewhere[everyone, np.clip(rows.dest, 0, self.ranks) // self.slots]
+            parts = [np.where(away, np.int32(NOTHING), part) for part in (rows.dest, rows.spine)]
+            yield self._with_moved(first, parts, order[begins[first] : begins[first + 1]])
+            first += 1
+        for group in range(first, self.groups):
+            parts = [np.full((self.slots, self.ranks), NOTHING, np.int32) for _ in range(2)]
+            yield self._with_moved(group, parts, order[begins[group] : begins[group + 1]])
+
+    def _with_moved(self, group: int, parts: list[Any], flows: Any) -> Rows:
+        """The phases of a group with its moved flows put in; these win over what the rule has there."""
+        dest, spine = parts
+        middle, second = (np.full(dest.shape, NOTHING, np.int32) for _ in range(2))
+        source, turn = self.moved.source[flows], np.arange(len(dest))[:, None]
+        leaf, slot = np.divmod(self.moved.dest[flows], self.slots)
+        dest[:, source] = leaf * self.slots + (slot + turn) % self.slots
+        for table, values in ((spine, self.moved.spine), (middle, self.moved.middle), (second, self.moved.second)):
+            table[:, source] = values[flows]
+        return Rows(group * self.slots, dest, spine, middle, second)
+
+
 def same_transfers(one: Phases, other: Phases) -> bool:
     """Whether two solutions are the same, phase by phase."""
     if (one.phases, one.ranks) != (other.phases, other.ranks):
@@ -163,9 +243,12 @@ def same_transfers(one: Phases, other: Phases) -> bool:
 
 
 def pack(solution: Phases) -> dict[str, Any]:
+    if isinstance(solution, RepairedPhases):
+        moved = {f"moved_{key}": _narrow(values) for key, values in vars(solution.moved).items()}
+        counts = {"form": "repaired", "slots": solution.slots, "groups": solution.groups}
+        return counts | _packed_product(solution.rule) | moved
     if isinstance(solution, ProductPhases):
-        names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
-        return {"form": "product", "layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+        return {"form": "product"} | _packed_product(solution)
     assert isinstance(solution, PhaseTable)
     packed: dict[str, Any] = {"form": "table", "dest": _narrow(solution.dest), "spine": _narrow(solution.spine)}
     if solution.middle is not None and solution.second is not None:
@@ -173,14 +256,27 @@ def pack(solution: Phases) -> dict[str, Any]:
     return packed
 
 
+def _packed_product(solution: ProductPhases) -> dict[str, Any]:
+    names = ("pattern", "layer_shift", "slot_shift", "column", "spine")
+    return {"layers": solution.layers} | {key: _narrow(getattr(solution, key)) for key in names}
+
+
 def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
     """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
-    if choice(packed, "form", "product", "table") == "product":
-        shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
-        tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
-        return ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
-    names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
-    return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
+    form = choice(packed, "form", "product", "table", "repaired")
+    if form == "table":
+        names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
+        return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
+    shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
+    tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
+    rule = ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
+    if form == "product":
+        return rule
+    moved = (_table(packed, f"moved_{field.name}", (None,)) for field in fields(Flows))
+    counts = whole(packed, "slots", 1, MOST), whole(packed, "groups", 1, MOST)
+    if rule.ranks != instance.ranks:  # before anything of its square is made
+        raise ValueError(f"the phases are for {rule.ranks} servers, the job has {instance.ranks}")
+    return RepairedPhases(rule, *counts, Flows(*moved))
 
 
 def _narrow(values: Table) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 from synth_models.mlfm.instance import MLFMInstance
@@ -44,11 +45,24 @@ def routes(instance: MLFMInstance, start: tuple[int, int], end: tuple[int, int])
     return found
 
 
+def asked(instance: MLFMInstance) -> Counter[tuple[int, int]]:
+    """How often every rank is to send to every other: once to all, or what the demand says of working servers."""
+    ranks = {tuple(server): rank for rank, server in enumerate(instance.servers.tolist())}
+    if instance.demand is None:
+        return Counter(itertools.product(ranks.values(), repeat=2))
+    wanted: Counter[tuple[int, int]] = Counter()
+    for pair in instance.demand:
+        if pair.source in ranks and pair.target in ranks:
+            wanted[ranks[pair.source], ranks[pair.target]] += pair.count
+    return wanted
+
+
 def replay(instance: MLFMInstance, solution: Phases) -> tuple[bool, list[int]]:
-    """Whether all pairs are sent once, by allowed routes, in partial permutations; and each phase's worst link load."""
+    """Whether all pairs are sent as often as they should, by allowed routes, in partial permutations; and each phase's
+    worst link load."""
     servers = [tuple(s) for s in instance.servers.tolist()]
     spines = list(itertools.combinations(range(instance.d + 1), 2))
-    sent: set[tuple[int, int]] = set()
+    sent: Counter[tuple[int, int]] = Counter()
     loads, fine = [], True
     for rows in solution.rows(7):
         for p in range(len(rows.dest)):
@@ -57,9 +71,9 @@ def replay(instance: MLFMInstance, solution: Phases) -> tuple[bool, list[int]]:
             for x, y in enumerate(rows.dest[p].tolist()):
                 if y == -1:
                     continue
-                if not 0 <= y < len(servers) or (x, y) in sent:
+                if not 0 <= y < len(servers):
                     return False, loads
-                sent.add((x, y))
+                sent[x, y] += 1
                 receivers.append(y)
                 start, end = servers[x][:2], servers[y][:2]
                 one, middle, two = (int(part[p, x]) for part in (rows.spine, rows.middle, rows.second))
@@ -74,12 +88,16 @@ def replay(instance: MLFMInstance, solution: Phases) -> tuple[bool, list[int]]:
                     used[link] = used.get(link, 0) + 1
             fine &= len(set(receivers)) == len(receivers)
             loads.append(max(used.values(), default=0))
-    return fine and len(sent) == len(servers) ** 2, loads
+    return fine and sent == asked(instance), loads
 
 
 def least_phases(instance: MLFMInstance, most: int) -> int:
-    """The fewest congestion-free phases between servers, by exhaustive search from N upwards."""
-    for phases in range(instance.ranks, most + 1):
+    """The fewest congestion-free phases between servers, by exhaustive search upwards from what one server sends."""
+    wanted = asked(instance)
+    fewest = max(
+        sum(count for pair, count in wanted.items() if pair[0] == rank) for rank in range(len(instance.servers))
+    )
+    for phases in range(max(1, fewest), most + 1):
         if _possible(instance, phases):
             return phases
     raise AssertionError(f"more than {most} phases")
@@ -87,13 +105,14 @@ def least_phases(instance: MLFMInstance, most: int) -> int:
 
 def _possible(instance: MLFMInstance, phases: int) -> bool:
     servers = [tuple(s) for s in instance.servers.tolist()]
-    choices: dict[tuple[int, int], list[list[Any]]] = {}
-    for x, y in itertools.product(range(len(servers)), repeat=2):
+    choices: dict[tuple[int, int, int], list[list[Any]]] = {}
+    for (x, y), count in asked(instance).items():
         ends = [("send", x), ("receive", y)]
-        choices[x, y] = [[*ends, *route] for route in routes(instance, servers[x][:2], servers[y][:2])]
+        for turn in range(count):
+            choices[x, y, turn] = [[*ends, *route] for route in routes(instance, servers[x][:2], servers[y][:2])]
     busy: set[tuple[int, Any]] = set()
 
-    def options(pair: tuple[int, int], opened: int) -> list[tuple[int, list[Any]]]:
+    def options(pair: tuple[int, int, int], opened: int) -> list[tuple[int, list[Any]]]:
         # phases are alike until used: of the unused ones only the first is tried
         return [
             (p, use)
@@ -102,7 +121,7 @@ def _possible(instance: MLFMInstance, phases: int) -> bool:
             if not any((p, part) in busy for part in use)
         ]
 
-    def search(left: frozenset[tuple[int, int]], opened: int) -> bool:
+    def search(left: frozenset[tuple[int, int, int]], opened: int) -> bool:
         if not left:
             return True
         pair, _ = min(((pair, options(pair, phases - 1)) for pair in left), key=lambda item: len(item[1]))
@@ -156,6 +175,7 @@ def proves(instance: MLFMInstance, weights: dict[Link, int]) -> int:
     """The phases that weights on links prove: all transfers' shortest weighted lengths over all weights, rounded up."""
     servers = [tuple(s)[:2] for s in instance.servers.tolist()]
     needed = 0
-    for start, end in itertools.product(servers, repeat=2):
-        needed += min(sum(weights.get(link, 0) for link in route) for route in routes(instance, start, end))
+    for (x, y), count in asked(instance).items():
+        lengths = [sum(weights.get(link, 0) for link in route) for route in routes(instance, servers[x], servers[y])]
+        needed += count * min(lengths)
     return -(-needed // sum(weights.values()))

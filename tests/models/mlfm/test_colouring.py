@@ -35,7 +35,7 @@ def random_job(seed: int, routes: str = "minimal", most: int = 40) -> MLFMInstan
 
 
 def counted(problem: LeafProblem) -> Any:
-    phases = problem.ranks
+    phases = problem.busiest
     while (found := count_flows(problem, phases, RunOptions())).flows is None:
         phases += 1
     return found.flows, phases
@@ -81,7 +81,7 @@ def test_balanced_shares_refuse_what_does_not_fit() -> None:
     problem = leaf_problem(random_job(1))
     flows, phases = counted(problem)
     with pytest.raises(ValueError, match="carries more than"):
-        balanced_phases(problem, flows, problem.ranks - 1)
+        balanced_phases(problem, flows, problem.busiest - 1)
     with pytest.raises(ValueError, match="carries more than"):
         balanced_phases(problem, flows * 50, phases)
     detour = leaf_problem(random_job(1, "detour"))
@@ -99,7 +99,7 @@ def test_packing_meets_every_flow_without_congestion(seed: int) -> None:
         routes = np.arange(problem.start[pair], problem.start[pair + 1])
         routes = routes[problem.middle[routes] >= 0] if (problem.middle[routes] >= 0).any() else routes
         np.add.at(flows, random.choice(routes, int(problem.demand[pair])), 1)
-    phases = max(problem.ranks, int(problem.loads(flows).max())) + 4
+    phases = max(problem.busiest, int(problem.loads(flows).max())) + 4
     packed = pack_phases(problem, flows, phases, RunOptions())
     assert packed is not None
     used, inside = packed

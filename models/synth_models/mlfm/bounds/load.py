@@ -2,7 +2,8 @@
 
 They bound congestion-free phases, hence the objective of congested schedules too (``check/replay.py``).
 
-* **ranks**: every server sends N transfers (its own among them), one a phase.
+* **ranks**: every server sends N transfers (its own among them), one a phase; of a partial all-to-all the server that
+  sends or receives most decides.
 * **links**: give every link a weight >= 0. A transfer takes up at least the weighted length of its shortest allowed
   route; a phase offers each link once. So ``phases >= sum of shortest lengths / sum of weights``. The best weights are
   the dual of the fractional routing that makes the most loaded link as light as possible (a linear program over route
@@ -22,11 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.family import Outcome
-from synth.options import RunOptions
 from synth.untrusted import exact_dot
 from synth_models.mlfm.instance import IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
+from synth_models.mlfm.parts.leaf_problem import LeafProblem
 
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
 
@@ -47,9 +46,7 @@ class Bound:
 
 def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | None = None) -> Bound:
     """The strongest bound; ``seconds`` limits the linear program. On a tie the one by ranks is named."""
-    best = Bound(
-        problem.ranks, f"ranks: every server sends {problem.ranks} transfers, one a phase", {"binding": "ranks"}
-    )
+    best = Bound(problem.busiest, turns_in_words(instance), {"binding": "ranks"})
     candidates = [*_forced(problem), *_degrees(problem)]
     if not candidates:
         return best
@@ -64,6 +61,16 @@ def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | N
         if phases > best.phases:
             best = Bound(phases, _words(instance, problem, weights, phases), _certificate(instance, weights))
     return best
+
+
+def turns_in_words(instance: MLFMInstance) -> str:
+    """What the bound by ranks rests on."""
+    if instance.demand is None:
+        return f"ranks: every server sends {instance.ranks} transfers, one a phase"
+    sent, received = instance.turns
+    turns, verb = (sent, "sends") if sent.max() >= received.max() else (received, "receives")
+    rank = int(turns.argmax())
+    return f"ranks: server {instance.server_name(rank)} {verb} {turns[rank]} transfers, one a phase"
 
 
 def lengths(problem: LeafProblem, weights: IntArray) -> IntArray:
@@ -152,12 +159,19 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     if not dual.any():
         return None
     found = []
-    for whole in (_small_fractions(dual), np.round(dual / dual.max() * 1e6).astype(np.int64)):
-        if whole is not None and whole.any():
-            weights = np.zeros(problem.link_count, dtype=np.int64)
-            weights[links] = whole
-            found.append(weights)
+    for whole in whole_duals(dual):
+        weights = np.zeros(problem.link_count, dtype=np.int64)
+        weights[links] = whole
+        found.append(weights)
     return max(found, key=lambda weights: _proves(problem, weights))
+
+
+def whole_duals(dual: FloatArray) -> list[IntArray]:
+    """Whole numbers for dual weights that are not all 0: exactly where they are simple fractions, and rounded."""
+    if not dual.any():
+        return []
+    rounded = np.round(dual / dual.max() * 1e6).astype(np.int64)
+    return [whole for whole in (_small_fractions(dual), rounded) if whole is not None and whole.any()]
 
 
 def _small_fractions(dual: FloatArray) -> IntArray | None:
@@ -183,13 +197,3 @@ def _certificate(instance: MLFMInstance, weights: IntArray) -> dict[str, Any]:
     links = np.flatnonzero(weights)
     rows = [[*divmod(int(link) % half, instance.columns), int(link >= half)] for link in links]
     return {"binding": "links", "links": rows, "weights": weights[links].tolist()}
-
-
-def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
-    """Method ``bound``: prove, solve nothing."""
-    problem = leaf_problem(instance)
-    reason = cut_off(instance, problem)
-    if reason is not None:
-        return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, problem, options.remaining())
-    return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,14 +18,15 @@ MAX_WEIGHT = 10**9  # of a link in a certificate
 def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Verify a bound on the number of phases from its certificate alone.
 
-    ``binding`` is ``ranks`` (every server sends N transfers, one a phase) or ``links``: with weights w on links, every
+    ``binding`` is ``ranks`` (the server that sends or receives most makes one transfer a phase; of a whole
+    all-to-all all make N) or ``links``: with weights w on links, every
     transfer uses up at least the weighted length of its shortest allowed route and a phase offers at most the
     weights' sum, so phases >= sum of lengths / sum of weights. ``links`` holds rows ``[leaf, column, 0 up or 1 down]``,
     none twice, ``weights`` whole numbers from 0 to :data:`MAX_WEIGHT`.
     """
     try:
         if choice(certificate, "binding", "ranks", "links") == "ranks":
-            proven = instance.ranks
+            proven = _most_turns(instance)
         else:
             proven = weighted_bound(instance, *_weights(instance, certificate))
     except ValueError as error:
@@ -70,10 +72,36 @@ def weighted_bound(instance: MLFMInstance, up: Any, down: Any) -> int:
             two = np.where(third, one[leaf][:, None] + one[:, job], 2 * far).min(axis=0)
             length[q] = np.minimum(length[q], two)
     np.fill_diagonal(length, 0)
+    asked = _between_leaves(instance, job, per_leaf)
+    length[asked == 0] = 0
     if (length >= far).any():
         raise ValueError("some pair of leaves has no allowed route")
     total = int(up[alive].sum() + down[alive].sum())
     if total <= 0:
         raise ValueError("all weights are 0")
-    needed = sum(int(n) * int(m) * int(length[q, r]) for q, n in enumerate(per_leaf) for r, m in enumerate(per_leaf))
+    needed = sum(int(flows) * int(far) for flows, far in zip(asked.ravel(), length.ravel(), strict=True))
     return -(-needed // total)
+
+
+def _most_turns(instance: MLFMInstance) -> int:
+    """The transfers of the server that sends or receives most."""
+    if instance.demand is None:
+        return instance.ranks
+    working = set(map(tuple, instance.servers.tolist()))
+    turns: Counter[tuple[str, Any]] = Counter()
+    for pair in instance.demand:
+        if pair.source in working and pair.target in working:
+            turns["out", pair.source] += pair.count
+            turns["in", pair.target] += pair.count
+    return max(turns.values(), default=0)
+
+
+def _between_leaves(instance: MLFMInstance, job: Any, per_leaf: Any) -> Any:
+    """The transfers between the leaves with servers, shape (Q, Q)."""
+    if instance.demand is None:
+        return np.outer(per_leaf, per_leaf)
+    source, target, count = instance.pairs.T
+    asked = np.zeros((len(job), len(job)), dtype=np.int64)
+    place = np.searchsorted(job, instance.server_leaf)
+    np.add.at(asked, (place[source], place[target]), count)
+    return asked

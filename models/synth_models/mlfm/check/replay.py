@@ -1,8 +1,8 @@
 """The check of the mlfm family: the replay of all phases and the objective.
 
 Imports nothing from the methods. Every ordered pair of ranks (a rank and itself included, as in the paper's N x N
-table) must be sent exactly once; in a phase a rank sends and receives at most once; every route must exist, obey the
-instance's route rule and use no failed part.
+table) must be sent exactly once, of a partial all-to-all every pair exactly as often as it is asked for; in a phase a
+rank sends and receives at most once; every route must exist, obey the instance's route rule and use no failed part.
 
 The objective counts the congestion-free phases that a schedule stands for: a phase whose links carry one flow each
 counts once, any other as many times as there are congestion-free phases into which its flows split (any part of a
@@ -32,7 +32,8 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     """Replay all phases; the value is the number of congestion-free phases that they split into.
 
     Facts: phases, transfers, worst and mean worst link load, two-spine transfers, time in seconds
-    (``latency + L * message_bytes / bandwidth`` a phase) and throughput per server in bytes/s.
+    (``latency + L * message_bytes / bandwidth`` a phase) and throughput per server in bytes/s, of a partial all-to-all
+    that of the server with most to send or to receive.
     """
     ranks = instance.ranks
     facts: dict[str, Any] = {"phases": solution.phases, "ranks": ranks}
@@ -41,14 +42,14 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     alive = working_links(instance)
     spines = instance.spine_columns.astype(np.int32)
     leaf = instance.server_leaf.astype(np.int32)
-    seen = np.zeros((ranks, ranks), dtype=np.uint8)
+    owed = _owed(instance)
     total_load = np.zeros(2 * alive.size, dtype=np.int64)
     worst = np.zeros(solution.phases, dtype=np.int64)
     needed = 0
     log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
     kinds = np.zeros(KINDS, dtype=np.int64)
     counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
-    machine, state = (leaf, spines, alive, instance.routes == "detour"), (seen, total_load, worst, log, kinds, counts)
+    machine, state = (leaf, spines, alive, instance.routes == "detour"), (owed, total_load, worst, log, kinds, counts)
     for rows in solution.rows():
         _replay((rows.dest, rows.spine, rows.middle, rows.second), rows.first, machine, state)
         if not kinds.any():
@@ -57,11 +58,12 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     faults = [_words(instance, kind, phase, x, y) for phase, x, y, kind in sorted(found)]
     if kinds.sum() > len(found):
         faults.append(f"and {kinds.sum() - len(found)} more faults in the phases")
-    missing = ranks * ranks - int(np.count_nonzero(seen))
+    missing = int(owed.sum(dtype=np.int64))
     if missing:
-        x, y = divmod(int(np.argmin(seen)), ranks)
+        x, y = divmod(int(np.argmax(owed > 0)), ranks)
+        what = "pairs" if instance.demand is None else "transfers"
         faults.append(
-            f"{missing} of {ranks * ranks} pairs are never sent, "
+            f"{missing} of {instance.transfers} {what} are never sent, "
             f"the first from {instance.server_name(x)} to {instance.server_name(y)}"
         )
     facts |= {
@@ -77,10 +79,22 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     seconds = solution.phases * instance.latency + units * instance.message_bytes / instance.bandwidth
     facts |= {
         "time_s": seconds,
-        "throughput_bytes_per_s": ranks * instance.message_bytes / seconds,
-        "share_of_bandwidth": round(ranks * instance.message_bytes / seconds / instance.bandwidth, 6),
+        "throughput_bytes_per_s": instance.busiest * instance.message_bytes / seconds,
+        "share_of_bandwidth": round(instance.busiest * instance.message_bytes / seconds / instance.bandwidth, 6),
     }
     return Verdict(float(needed), facts)
+
+
+def _owed(instance: MLFMInstance) -> Any:
+    """How often every rank is to send to every other, shape (ranks, ranks)."""
+    if instance.demand is None:
+        return np.ones((instance.ranks, instance.ranks), dtype=np.uint16)
+    owed = np.zeros((instance.ranks, instance.ranks), dtype=np.uint16)
+    rank = {tuple(server): number for number, server in enumerate(instance.servers.tolist())}
+    for pair in instance.demand:
+        if pair.source in rank and pair.target in rank:
+            owed[rank[pair.source], rank[pair.target]] += pair.count
+    return owed
 
 
 def _phases_needed(rows: Rows, worst: Any, leaf: Any, spines: Any, alive: Any) -> int:
@@ -138,10 +152,10 @@ def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, p
 
 @jit
 def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
-    """Run some phases; ``state`` gathers pairs seen, loads and faults, :func:`check_phases` names its parts."""
+    """Run some phases; ``state`` gathers pairs still owed, loads and faults, :func:`check_phases` names its parts."""
     dest, spine, middle, second = rows
     leaf, spines, alive, detours = machine
-    seen, total_load, worst, log, kinds, counts = state
+    owed, total_load, worst, log, kinds, counts = state
     ranks, columns = len(leaf), alive.shape[1]
     received = np.full(ranks, -1, np.int64)
     load = np.zeros(2 * alive.size, np.int32)
@@ -159,7 +173,7 @@ def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
                 start, end = leaf[x], leaf[y]
                 if received[y] == p:
                     fault = 2
-                elif seen[x, y]:
+                elif owed[x, y] == 0:
                     fault = 3
                 elif start == end and (spine[p, x] != -1 or middle[p, x] != -1 or second[p, x] != -1):
                     fault = 10
@@ -183,7 +197,8 @@ def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
                     fault = _hop(start, spine[p, x], end, spines, alive, used, 0)
                     links = 2
                 received[y] = p
-                seen[x, y] = 1
+                if owed[x, y] > 0:
+                    owed[x, y] -= 1
             if fault:
                 n = kinds[fault]
                 if n < log.shape[1]:
@@ -222,7 +237,7 @@ def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> st
         f"{where} to {target}: "
         + {
             2: f"{target} receives a second transfer in this phase",
-            3: "this pair was sent before",
+            3: "this pair was sent before" if instance.demand is None else "no (more) such transfer is asked for",
             4: "no spine is named between two different leaves",
             5: "a spine on the route does not join its leaves",
             6: "a link on the route has failed",

@@ -2,6 +2,9 @@
 
 A link is a number: ``leaf * (d + 1) + column`` is the up-link from that leaf to the spine of its own and that column,
 ``leaves * (d + 1) +`` the same the down-link from that spine to the leaf.
+
+Of a partial all-to-all the sums between leaves bound the phases, but who sends within a leaf matters, too. There
+:func:`server_problem` states the same with every server as a leaf of its own that shares the links of its leaf.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 
 from synth.errors import SizeLimitError
 from synth.kernels import jit
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.solution import NOTHING, PhaseTable, Table
 
 MAX_ROUTES = 5_000_000
@@ -24,21 +27,24 @@ MAX_ROUTES = 5_000_000
 class LeafProblem:
     """The job between leaves.
 
-    ``leaf`` (Q,) are the leaves with servers and ``size`` (Q,) how many each has. Pair ``q * Q + r`` may use routes
+    ``leaf`` (Q,) are the leaves with servers, ``size`` (Q,) how many each has, ``demand`` (Q * Q,) the transfers of
+    every pair of them and ``busiest`` the most that one server sends or receives. Pair ``q * Q + r`` may use routes
     ``start[pair]..start[pair + 1]``, cheapest first; ``spine``, ``middle``, ``second`` (R,) name a route's parts and
     ``links`` (R, 4) its links, -1 where absent. Pairs of a leaf with itself need no link and have no routes.
     """
 
-    ranks: int
+    busiest: int
     columns: int
     link_count: int
     leaf: IntArray
     size: IntArray
+    demand: IntArray
     start: IntArray
     spine: IntArray
     middle: IntArray
     second: IntArray
     links: IntArray
+    alone: bool = False  # every server as a leaf of its own
 
     @property
     def leaves(self) -> int:
@@ -55,10 +61,10 @@ class LeafProblem:
         """The pair of every route, shape (R,)."""
         return np.repeat(np.arange(self.leaves**2), np.diff(self.start))
 
-    @cached_property
-    def demand(self) -> IntArray:
-        """Transfers of every pair of leaves, shape (Q * Q,)."""
-        return np.outer(self.size, self.size).ravel()
+    @property
+    def inside(self) -> IntArray:
+        """Transfers inside every leaf, shape (Q,)."""
+        return self.demand[:: self.leaves + 1]
 
     @property
     def one_spine(self) -> bool:
@@ -88,20 +94,46 @@ def working(instance: MLFMInstance) -> Any:
 
 def leaf_problem(instance: MLFMInstance) -> LeafProblem:
     """The leaf problem of an instance. Raises :class:`SizeLimitError` beyond ``MAX_ROUTES`` routes."""
-    leaf, size = np.unique(instance.server_leaf, return_counts=True)
-    detours = instance.routes == "detour"
-    d, pairs = instance.d, len(leaf) * (len(leaf) - 1)
+    leaf, place, size = np.unique(instance.server_leaf, return_inverse=True, return_counts=True)
+    if instance.demand is None:
+        return _with_all_routes(instance, leaf, size, np.outer(size, size).ravel())
+    return _with_all_routes(instance, leaf, size, _summed(instance, place, len(leaf)))
+
+
+def server_problem(instance: MLFMInstance) -> LeafProblem:
+    """The same with every server as a leaf of its own, as if its leaf stood once for each of them; pairs of servers of
+    one leaf have a single route, which uses no link. Raises :class:`SizeLimitError` beyond ``MAX_ROUTES`` routes or
+    ``MAX_TRANSFERS`` pairs of servers."""
+    ranks = instance.ranks
+    if ranks**2 > MAX_TRANSFERS:
+        raise SizeLimitError(f"at most {MAX_TRANSFERS} pairs of servers; here {ranks**2}")
+    demand = _summed(instance, np.arange(ranks), ranks)
+    return _with_all_routes(instance, instance.server_leaf, np.ones(ranks, np.int64), demand, alone=True)
+
+
+def _summed(instance: MLFMInstance, place: IntArray, places: int) -> IntArray:
+    """The transfers between the places of the ranks, shape (places * places,)."""
+    source, target, count = instance.pairs.T
+    return np.bincount(place[source] * places + place[target], count, places**2).astype(np.int64)
+
+
+def _with_all_routes(
+    instance: MLFMInstance, leaf: IntArray, size: IntArray, demand: IntArray, alone: bool = False
+) -> LeafProblem:
+    detours, wanted = instance.routes == "detour", demand > 0
+    d, pairs = instance.d, int(np.count_nonzero(wanted)) - int(np.count_nonzero(wanted[:: len(leaf) + 1]))
     if pairs * (d * d if detours else 1) > MAX_ROUTES:
         raise SizeLimitError(f"more than {MAX_ROUTES} routes between leaves ({pairs} pairs of leaves with detours)")
     usable = working(instance)
     empty = np.empty((0, 3), np.int64)
     number, spines = instance.spine_number, np.empty((0, 4), np.int64)
-    start, _, _ = _enumerate(leaf, usable, number, detours, empty, spines)
+    start, _, _ = _enumerate(leaf, wanted, usable, number, detours, empty, spines)
     parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
-    _enumerate(leaf, usable, number, detours, parts, links)
+    _enumerate(leaf, wanted, usable, number, detours, parts, links)
     spine, middle, second = parts.T
-    leaves = (leaf, size.astype(np.int64))
-    return LeafProblem(instance.ranks, instance.columns, 2 * usable.size, *leaves, start, spine, middle, second, links)
+    job = (leaf, size.astype(np.int64), demand)
+    machine = (instance.busiest, instance.columns, 2 * usable.size)
+    return LeafProblem(*machine, *job, start, spine, middle, second, links, alone)
 
 
 def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseTable:
@@ -116,6 +148,16 @@ def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseT
     return PhaseTable(dest.astype(np.int32), part(problem.spine), middle, part(problem.second))
 
 
+def _first_pair(instance: MLFMInstance, one: int, other: int) -> tuple[int, int]:
+    """The first ranks on these two leaves of which one sends to the other."""
+    leaf = instance.server_leaf
+    if instance.demand is None:
+        return int(np.argmax(leaf == one)), int(np.argmax(leaf == other))
+    source, target, _ = instance.pairs.T
+    first = int(np.argmax((leaf[source] == one) & (leaf[target] == other)))
+    return int(source[first]), int(target[first])
+
+
 def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
     """The routes through every link that has any."""
     through: dict[int, list[int]] = {}
@@ -127,8 +169,9 @@ def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
 
 
 @jit
-def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, links: Any) -> Any:
-    """Routes of all pairs in order: within a column cyclically from the next column on, detours last.
+def _enumerate(leaf: Any, wanted: Any, usable: Any, number: Any, detours: bool, parts: Any, links: Any) -> Any:
+    """Routes of the wanted pairs in order; one without links between servers of a leaf; else within a column cyclically
+    from the next column on, detours last.
 
     With empty output arrays it only counts.
     """
@@ -141,7 +184,14 @@ def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, l
         for r in range(count):
             x, y = leaf[q], leaf[r]
             a, b = x % columns, y % columns
-            if x != y:
+            if not wanted[q * count + r]:
+                pass
+            elif x == y and q != r:
+                if write:
+                    parts[n, :] = -1
+                    links[n, :] = -1
+                n += 1
+            elif x != y:
                 for turn in range(1, columns):
                     c = (a + turn) % columns
                     if (a == b or c == b) and usable[x, c] and usable[y, a if a != b else c]:
@@ -165,7 +215,7 @@ def _enumerate(leaf: Any, usable: Any, number: Any, detours: bool, parts: Any, l
 def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
     """Why the job cannot be done: a pair of servers without an allowed route, in words; None if all have one."""
     q, r = np.divmod(np.arange(problem.leaves**2), problem.leaves)
-    bare = np.flatnonzero((np.diff(problem.start) == 0) & (q != r))
+    bare = np.flatnonzero((np.diff(problem.start) == 0) & (q != r) & (problem.demand > 0))
     if not len(bare):
         return None
     import networkx as nx
@@ -175,7 +225,7 @@ def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
     graph.add_nodes_from([("leaf", int(one)), ("leaf", int(other))])
     for x, c in np.argwhere(working(instance)):
         graph.add_edge(("leaf", int(x)), ("spine", int(instance.spine_number[x % instance.columns, c])))
-    names = [instance.server_name(int(np.argmax(instance.server_leaf == leaf))) for leaf in (one, other)]
+    names = [instance.server_name(rank) for rank in _first_pair(instance, int(one), int(other))]
     text = f"server {names[0]} is cut off from server {names[1]} by the failures: "
     if not nx.has_path(graph, ("leaf", int(one)), ("leaf", int(other))):
         return text + "no path of working links joins their leaves"

@@ -46,10 +46,10 @@ def balanced_phases(problem: LeafProblem, flows: IntArray, phases: int, link_cap
     chosen = np.flatnonzero(flows)
     if (problem.middle[chosen] >= 0).any():
         raise ValueError("balanced colouring takes one-spine routes")
-    if phases < problem.ranks or problem.loads(flows).max(initial=0) > phases * link_capacity:
+    if phases < problem.busiest or problem.loads(flows).max(initial=0) > phases * link_capacity:
         raise ValueError("some leaf or link carries more than the phases hold")
     left = flows[chosen].copy()
-    inside_left = problem.size**2
+    inside_left = problem.inside
     network = _Network(problem, chosen)
     used = np.zeros((phases, problem.routes), dtype=np.int16)
     inside = np.zeros((phases, problem.leaves), dtype=np.int16)
@@ -109,6 +109,8 @@ class _Network:
 
 def name_servers(instance: MLFMInstance, problem: LeafProblem, phases: LeafPhases) -> PhaseTable:
     """Phases of transfers between servers from phases of flows between leaves (the lift above)."""
+    if problem.alone:
+        return _as_named(problem, phases)
     used, inside = phases
     count, leaves = used.shape[0], problem.leaves
     p, route = np.nonzero(used)
@@ -137,11 +139,23 @@ def name_servers(instance: MLFMInstance, problem: LeafProblem, phases: LeafPhase
         src[mine] = np.flatnonzero(place == leaf)[colour]
     for leaf in range(leaves):
         mine = np.flatnonzero(r == leaf)
-        colour = edge_colours(phase[mine], src[mine], count, problem.ranks, int(problem.size[leaf]))
+        colour = edge_colours(phase[mine], src[mine], count, instance.ranks, int(problem.size[leaf]))
         dst[mine] = np.flatnonzero(place == leaf)[colour]
-    dest = np.full((count, problem.ranks), -1, dtype=np.int64)
-    chosen = np.full((count, problem.ranks), -1, dtype=np.int64)
+    dest = np.full((count, instance.ranks), -1, dtype=np.int64)
+    chosen = np.full((count, instance.ranks), -1, dtype=np.int64)
     dest[phase, src], chosen[phase, src] = dst, number
+    return with_routes(problem, dest, chosen)
+
+
+def _as_named(problem: LeafProblem, phases: LeafPhases) -> PhaseTable:
+    """The same where every server stands as a leaf of its own, so that flows name their servers."""
+    used, inside = phases
+    dest, chosen = (np.full(inside.shape, -1, dtype=np.int64) for _ in range(2))
+    p, route = np.nonzero(used)
+    source, target = np.divmod(problem.pair[route], problem.leaves)
+    dest[p, source], chosen[p, source] = target, route
+    p, own = np.nonzero(inside)
+    dest[p, own] = own
     return with_routes(problem, dest, chosen)
 
 

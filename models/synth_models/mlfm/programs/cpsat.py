@@ -18,8 +18,8 @@ from synth.solvers.rows import Row
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
 from synth_models.mlfm.programs import equations
-from synth_models.mlfm.programs.decomposition import Flows, fewest_phases, refuted, wish_options
-from synth_models.mlfm.programs.whole import Decided, whole_phases
+from synth_models.mlfm.programs.decomposition import Decided, Flows, fewest_phases, refuted, wish_options
+from synth_models.mlfm.programs.whole import whole_phases
 
 DETOUR_SECONDS = 5.0  # for having few two-spine flows, which is a wish, not a need
 
@@ -27,7 +27,7 @@ DETOUR_SECONDS = 5.0  # for having few two-spine flows, which is a wish, not a n
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``cpsat``. Infeasible when the failures cut off a pair, or fewer phases than possible are asked for."""
     if options.method.get("decompose", True):
-        return fewest_phases(instance, options, count_flows, "CP-SAT")
+        return fewest_phases(instance, options, count_flows, decide_whole, "CP-SAT")
     return whole_phases(instance, options, decide_whole, "CP-SAT")
 
 

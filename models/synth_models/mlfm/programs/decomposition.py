@@ -3,6 +3,11 @@
 Whoever calls brings the first part as a program of its own (``count_flows``); ``programs/colouring.py`` proves when the
 second loses nothing. That no whole flows per route fit into P phases is a proof for all schedules, that flows which fit
 could not be packed is none.
+
+Of a partial all-to-all servers cannot be named afterwards: a server's transfers need phases of their own on top of the
+links', and then loads decide nothing even for one-spine routes (``tests/models/mlfm/test_demand.py`` holds five
+transfers with two on every server and link that need three phases). Flows are counted and packed between servers there,
+and where packing gets stuck the model of all phases (``programs/whole.py``) decides, if it is small enough.
 """
 
 from __future__ import annotations
@@ -19,13 +24,15 @@ from synth.solvers.horizon import Decision, Proven, fewest
 from synth.solvers.status import SolverResult
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem
-from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, server_problem
+from synth_models.mlfm.programs.colouring import LeafPhases, balanced_phases, name_servers
 from synth_models.mlfm.references import greedy
 from synth_models.mlfm.solution import PhaseTable
 
 MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
+MAX_VARIABLES = 400_000  # of the model of all phases
+WHOLE_SECONDS = 60.0  # for it at one number of phases, where packing got stuck
 MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out
 EXTRA_PHASES = 20  # numbers of phases for which packing is tried
 
@@ -55,16 +62,21 @@ def wish_options(problem: LeafProblem, options: RunOptions, most: float) -> RunO
 
 
 CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
+# ``found`` with phases, ``impossible`` (proven) or ``limit``
+Decided = tuple[str, LeafPhases | None]
+DecideWhole = Callable[[LeafProblem, int, RunOptions], Decided]
 
 
-def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: CountFlows, by: str) -> Outcome:
+def fewest_phases(
+    instance: MLFMInstance, options: RunOptions, count_flows: CountFlows, decide_whole: DecideWhole, by: str
+) -> Outcome:
     """The decomposed solve; ``by`` names the solver. With ``horizon`` it decides that number of phases only."""
     began = time.monotonic()
-    problem = sized_problem(instance)
-    reason = cut_off(instance, problem)
+    leaves, problem = leaf_problem(instance), sized_problem(instance)
+    reason = cut_off(instance, leaves)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, problem, options.remaining())
+    bound = lower_bound(instance, leaves, options.remaining())
     build_s = time.monotonic() - began
     stuck: list[int] = []
 
@@ -79,32 +91,52 @@ def fewest_phases(instance: MLFMInstance, options: RunOptions, count_flows: Coun
         if solution is not None:
             return Decision("feasible", solution)
         stuck.append(phases)
+        if problem.alone and phases * (problem.routes + problem.leaves) <= MAX_VARIABLES:
+            status, found = decide_whole(problem, phases, _whole_options(options))
+            if found is not None:
+                return Decision("feasible", name_servers(instance, problem, found))
+            if status == "impossible":
+                return Decision("infeasible", proof=exhausted(phases, by))
         ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
-        return Decision("limit" if ended else "restricted", message=_stuck(str(phases)))
+        return Decision("limit" if ended else "restricted", message=_stuck(problem, str(phases)))
 
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
     outcome = fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)
     if outcome.solution is not None and outcome.termination != "optimal" and stuck:
-        outcome.message = f"{outcome.message}; {_stuck(f'fewer than {outcome.solution.phases}')}"
-    if outcome.termination == "time_limit" and instance.ranks <= MAX_FALLBACK and horizon is None:
+        outcome.message = f"{outcome.message}; {_stuck(problem, f'fewer than {outcome.solution.phases}')}"
+    if outcome.termination == "time_limit" and instance.transfers <= MAX_FALLBACK**2 and horizon is None:
         outcome.solution = greedy.solve(instance, RunOptions(None, seed=options.seed)).solution
         outcome.message = f"{outcome.message}; the schedule is the greedy's"
     outcome.build_s += build_s
     return outcome
 
 
-def _stuck(phases: str) -> str:
-    return f"packing two-spine flows into {phases} phases failed, which proves nothing"
+def exhausted(phases: int, by: str) -> str:
+    """What a refutation by the model of all phases proves, in words."""
+    return f"{phases} phases proven impossible by exhaustive search ({by})"
+
+
+def _whole_options(options: RunOptions) -> RunOptions:
+    left = options.remaining()
+    limit = WHOLE_SECONDS if left is None else min(WHOLE_SECONDS, left)
+    return RunOptions(limit, options.relative_gap, options.threads, options.seed, options.solver)
+
+
+def _stuck(problem: LeafProblem, phases: str) -> str:
+    return (
+        f"packing {'flows' if problem.alone else 'two-spine flows'} into {phases} phases failed, which proves nothing"
+    )
 
 
 def sized_problem(instance: MLFMInstance) -> LeafProblem:
-    """The leaf problem. Raises :class:`SizeLimitError` where storing every transfer and phase is too much."""
+    """The problem between leaves, of a partial all-to-all between servers. Raises :class:`SizeLimitError` where storing
+    every transfer and phase is too much."""
     if instance.ranks**2 > MAX_TRANSFERS:
         raise SizeLimitError(f"programs store every transfer, at most {MAX_TRANSFERS}; here {instance.ranks**2}")
-    problem = leaf_problem(instance)
-    if instance.ranks * problem.routes > MAX_CELLS:
+    problem = leaf_problem(instance) if instance.demand is None else server_problem(instance)
+    if instance.busiest * problem.routes > MAX_CELLS:
         raise SizeLimitError(
-            f"programs take at most {MAX_CELLS} phases x routes; here {instance.ranks} x {problem.routes}"
+            f"programs take at most {MAX_CELLS} phases x routes; here {instance.busiest} x {problem.routes}"
         )
     return problem
 
@@ -113,7 +145,7 @@ def spread_flows(
     instance: MLFMInstance, problem: LeafProblem, flows: IntArray, phases: int, options: RunOptions, capacity: int = 1
 ) -> PhaseTable | None:
     """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
-    if (problem.middle[flows > 0] < 0).all():
+    if (problem.middle[flows > 0] < 0).all() and not problem.alone:
         return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
     from synth_models.mlfm.programs.packing import pack_phases
 

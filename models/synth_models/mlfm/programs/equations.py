@@ -32,6 +32,9 @@ s_qp         ``stay[p, q]``      phases and leaves (``decompose=off``)       flo
     (7) senders        sum_{r from q} y_rp + s_qp <= size(q)    a row of the paper's table: one transfer a server
     (8) receivers      sum_{r to q} y_rp + s_qp <= size(q)      its numbers appear once in a phase, too
 
+Of a partial all-to-all the same equations stand between servers: every server q is a leaf of size 1, D_qr what q is to
+send to r, and a pair on one leaf has a route without links (``parts/leaf_problem.py``).
+
 A congested phase counts as the congestion-free ones it splits into (``check/replay.py``), so that what is refuted of
 these is refuted for every schedule.
 """
@@ -80,7 +83,7 @@ def every_pair(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
 
 def own_leaf(problem: LeafProblem, stay: Variables, phases: int) -> list[Row]:
     """(5): and so are those inside every leaf."""
-    return [(ones(stay[p, q] for p in range(phases)), "==", int(n) ** 2) for q, n in enumerate(problem.size)]
+    return [(ones(stay[p, q] for p in range(phases)), "==", int(n)) for q, n in enumerate(problem.inside)]
 
 
 def no_congestion(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:

@@ -18,8 +18,8 @@ from synth.solvers.rows import add_rows, linear
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
 from synth_models.mlfm.programs import equations
-from synth_models.mlfm.programs.decomposition import Flows, fewest_phases, refuted, wish_options
-from synth_models.mlfm.programs.whole import Decided, whole_phases
+from synth_models.mlfm.programs.decomposition import Decided, Flows, fewest_phases, refuted, wish_options
+from synth_models.mlfm.programs.whole import whole_phases
 
 DETOUR_SECONDS = 10.0  # for having few two-spine flows, which is a wish, not a need
 
@@ -28,7 +28,7 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``ilp``. Infeasible when the failures cut off a pair, or fewer phases than possible are asked for."""
     title = SOLVERS[options.solver or "highs"].title
     if options.method.get("decompose", True):
-        return fewest_phases(instance, options, count_flows, title)
+        return fewest_phases(instance, options, count_flows, decide_whole, title)
     return whole_phases(instance, options, decide_whole, title)
 
 

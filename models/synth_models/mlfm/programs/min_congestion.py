@@ -19,9 +19,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.progress import Progress
 from synth.solvers.horizon import Decision, Proven, fewest
-from synth_models.mlfm.bounds.load import lower_bound
+from synth_models.mlfm.bounds.load import lower_bound, turns_in_words
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import cut_off
+from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem
 from synth_models.mlfm.programs.cpsat import count_flows
 from synth_models.mlfm.programs.decomposition import sized_problem, spread_flows
 
@@ -30,17 +30,17 @@ EXTRA_LOADS = 20  # how far above the least load packing is tried
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``min_congestion``. Infeasible for fewer phases than servers and when a pair is cut off."""
-    problem = sized_problem(instance)
+    leaves, problem = leaf_problem(instance), sized_problem(instance)
     given = options.method.get("phases")
-    phases = problem.ranks if given is None else int(given)
-    reason = cut_off(instance, problem)
+    phases = problem.busiest if given is None else int(given)
+    reason = cut_off(instance, leaves)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    if phases < problem.ranks:
-        proof = f"ranks: every server sends {problem.ranks} transfers, one a phase"
-        message = f"{phases} phases are too few: every server sends {problem.ranks} transfers, one a phase"
-        return Outcome("infeasible", None, float(problem.ranks), proof, {"binding": "ranks"}, message)
-    bound = lower_bound(instance, problem, options.remaining())
+    if phases < problem.busiest:
+        proof = turns_in_words(instance)
+        message = f"{phases} phases are too few: {proof.removeprefix('ranks: ')}"
+        return Outcome("infeasible", None, float(problem.busiest), proof, {"binding": "ranks"}, message)
+    bound = lower_bound(instance, leaves, options.remaining())
     proven = Proven(max(1, -(-bound.phases // phases)), bound.words, bound.certificate)
     refuted = 0
 

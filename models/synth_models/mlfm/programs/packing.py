@@ -69,7 +69,7 @@ def pack_phases(
 ) -> LeafPhases | None:
     """Split ``flows`` into ``phases`` in which a link carries at most ``capacity`` flows: ``(used, inside)`` as
     :func:`.colouring.balanced_phases`, or None when stuck."""
-    state = State(flows.copy(), problem.size**2)
+    state = State(flows.copy(), problem.inside)
     used = np.zeros((phases, problem.routes), dtype=np.int16)
     inside = np.zeros((phases, problem.leaves), dtype=np.int16)
     random = np.random.default_rng(options.seed)

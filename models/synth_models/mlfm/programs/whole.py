@@ -8,36 +8,29 @@ schedule, whatever its routes. It is the solver's word.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, Proven, fewest
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off
-from synth_models.mlfm.programs.colouring import LeafPhases, name_servers
-from synth_models.mlfm.programs.decomposition import sized_problem
-
-MAX_VARIABLES = 400_000
-
-# ``found`` with phases between leaves, ``impossible`` (proven) or ``limit``
-Decided = tuple[str, LeafPhases | None]
+from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem
+from synth_models.mlfm.programs.colouring import name_servers
+from synth_models.mlfm.programs.decomposition import MAX_VARIABLES, DecideWhole, exhausted, sized_problem
 
 
 def whole_phases(
     instance: MLFMInstance,
     options: RunOptions,
-    decide_whole: Callable[[LeafProblem, int, RunOptions], Decided],
+    decide_whole: DecideWhole,
     by: str,
 ) -> Outcome:
     """Numbers of phases from the bound upwards until one is possible; ``by`` names the solver."""
-    problem = sized_problem(instance)
-    reason = cut_off(instance, problem)
+    leaves, problem = leaf_problem(instance), sized_problem(instance)
+    reason = cut_off(instance, leaves)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, problem, options.remaining())
+    bound = lower_bound(instance, leaves, options.remaining())
 
     def decide(phases: int) -> Decision:
         if phases * (problem.routes + problem.leaves) > MAX_VARIABLES:
@@ -48,7 +41,7 @@ def whole_phases(
         if found is not None:
             return Decision("feasible", name_servers(instance, problem, found))
         if status == "impossible":
-            return Decision("infeasible", proof=f"{phases} phases proven impossible by exhaustive search ({by})")
+            return Decision("infeasible", proof=exhausted(phases, by))
         return Decision("limit")
 
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")

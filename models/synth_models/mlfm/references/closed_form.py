@@ -2,7 +2,8 @@
 
 The text asks for ``1 <= l - 1 <= m``. Phase ``(s, t, u)`` moves the layer by ``s`` and the slot by ``u``; ``t = 0``
 keeps the column and uses spine ``{j, j + k + 1 mod l}``, ``t > 0`` moves it by ``t + k + 1``, or by ``t + k + 2`` once
-that reaches ``l``. N = n * l * m phases, in closed form: O(l * l * m + N) numbers.
+that reaches ``l``. N = n * l * m phases, in closed form: O(l * l * m + N) numbers. Of a partial all-to-all it keeps
+what is asked for (``restricting.py``), which proves nothing about fewer phases.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
+from synth_models.mlfm.references.restricting import restricted
 from synth_models.mlfm.solution import ProductPhases
 
 MAX_PAIRS = 400_000_000  # pairs the check can mark off
@@ -38,6 +40,10 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
             f"closed_form needs m <= l-1 <= d (the text's 1 <= l-1 <= m is misprinted); here l = {columns}, m = {m}, "
             f"d = {instance.d}. {_failure(instance, solution)}; -O as_printed=on replays it"
         )
+    if instance.demand is not None:
+        if instance.ranks**2 > MAX_TRANSFERS:
+            raise SizeLimitError(f"of a demand at most {MAX_TRANSFERS} pairs of servers; here {instance.ranks**2}")
+        return Outcome("finished", solution=restricted(instance, solution))
     return Outcome("finished", solution=solution)
 
 

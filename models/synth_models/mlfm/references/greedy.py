@@ -1,6 +1,6 @@
 """Method ``greedy`` (ours): every transfer into the first phase that has room for it.
 
-All N * N transfers come in random order (seeded); each goes into the first phase in which both servers and all links of
+All transfers come in random order (seeded); each goes into the first phase in which both servers and all links of
 one of its routes are free, trying routes shortest first. A transfer is kept out of at most 2N - 2 phases by its servers
 and of one per other flow on its route's links, which bounds the phases; time O(N * N * phases).
 """
@@ -19,19 +19,23 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem, with_routes
 from synth_models.mlfm.solution import NOTHING
 
+MAX_PLACED = 1_000_000  # transfers of greedy, all to all among 1000 servers
+
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``greedy``: first phase that fits."""
     ranks = instance.ranks
-    if ranks > 1000:
-        raise SizeLimitError("greedy takes at most 1000 servers")
+    if instance.transfers > MAX_PLACED:
+        raise SizeLimitError(f"greedy takes at most {MAX_PLACED} transfers")
     problem = leaf_problem(instance)
     reason = cut_off(instance, problem)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    order = np.random.default_rng(options.seed).permutation(ranks * ranks)
+    source, target, count = instance.pairs.T
+    order = np.repeat(source * ranks + target, count)
+    order = order[np.random.default_rng(options.seed).permutation(len(order))]
     place = np.searchsorted(problem.leaf, instance.server_leaf)
-    most = 8 * ranks
+    most = 8 * instance.busiest
     while True:
         dest, route = (np.full((most, ranks), NOTHING, np.int64) for _ in range(2))
         receives, busy = (np.zeros((most, width), np.bool_) for width in (ranks, problem.link_count))

@@ -3,7 +3,7 @@
 ``shift`` sends from rank ``x`` to ``x + p mod N`` in phase ``p``; ``pairwise`` exchanges: ``x xor p`` when N is a
 power of two, else ``p - x mod N``. Both use minimal routes fixed by the destination, as forwarding tables do: within
 column j, slot k is reached through spine ``{j, j + k + 1}`` (counted over the working ones); their phases may be
-congested. O(N * N).
+congested. Of a partial all-to-all they keep what is asked for (``restricting.py``). O(N * N).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, with_routes
-from synth_models.mlfm.solution import NOTHING
+from synth_models.mlfm.references.restricting import restricted
+from synth_models.mlfm.solution import NOTHING, PhaseTable
 
 MAX_DENSE = 16_000_000  # transfers of methods that store every one
 
@@ -45,7 +46,15 @@ def _pattern(instance: MLFMInstance, kind: str) -> Outcome:
         dest = x[None, :] ^ x[:, None]
     else:
         dest = (x[:, None] - x[None, :]) % ranks
+    if instance.demand is not None:
+        dest = _asked(instance, dest)
     return Outcome("finished", solution=with_routes(problem, dest, static_routes(instance, problem, dest)))
+
+
+def _asked(instance: MLFMInstance, dest: IntArray) -> IntArray:
+    """Only the transfers that are asked for, shape (phases, N); the routes come later."""
+    nowhere = np.full(dest.shape, NOTHING, np.int32)
+    return restricted(instance, PhaseTable(dest.astype(np.int32), nowhere)).dest.astype(np.int64)
 
 
 def static_routes(instance: MLFMInstance, problem: LeafProblem, dest: IntArray) -> IntArray:
@@ -56,4 +65,4 @@ def static_routes(instance: MLFMInstance, problem: LeafProblem, dest: IntArray) 
     all_routes = np.diff(problem.start)
     choices = np.where(shortest > 0, shortest, all_routes)
     turn = instance.servers[:, 2][dest] % np.maximum(1, choices[pair])
-    return np.where(all_routes[pair] > 0, problem.start[:-1][pair] + turn, NOTHING)
+    return np.where((dest >= 0) & (all_routes[pair] > 0), problem.start[:-1][pair] + turn, NOTHING)
