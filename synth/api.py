@@ -91,8 +91,10 @@ def solve(
 
 
 def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
-    """Run one method on one instance, check what it returns and make the record (not yet written)."""
+    """Run one method on one instance, check what it returns and make the record (not yet written). The clock of the
+    options starts here: they may have been made long before, with those of many runs."""
     family = get_family(instance.family)
+    options = options.started_now()
     started = time.monotonic()
     try:
         outcome = method.load()(instance, options)

@@ -59,7 +59,7 @@ def execute(task: Task) -> int:
         print(str(error).replace("\n", "; "), file=sys.stderr)
         return 1
     path = Path(task.record)
-    record = api.execute(instance, get_family(instance.family).method(task.method), task.options.started_now())
+    record = api.execute(instance, get_family(instance.family).method(task.method), task.options)
     extra: dict[str, Any] = {"peak_memory_mb": peak_memory_mb()}
     if printed := tail(2):
         extra["stderr"] = printed
