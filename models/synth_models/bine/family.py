@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_choice, read_int
 
 _HERE = "synth_models.bine."
@@ -36,6 +36,14 @@ FAMILY = Family(
         suited="instance:suited",
         findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
+    ),
+    more_pages=(
+        Page(
+            "bine-jobs",
+            "Trees and placements on the jobs of any machine",
+            "A file of lines job,nodes,groups (--data FILE), beside the trees and butterflies of the Bine paper",
+            _HERE + "paper.jobs_page:reproduce",
+        ),
     ),
     published=("bine",),
     default_methods=(

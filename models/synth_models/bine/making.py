@@ -24,6 +24,8 @@ from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, Collectiv
 
 _SOURCES = ("groups", "hosts", "jobs", "torus")
 _OWN = ("collective", "vector", "problem", "bytes", "root", "rounds")
+MOST_TEXT = 2**28  # bytes that a packed file may unpack to
+_NODES = re.compile(r"[0-9]{1,12}")
 _TASKS = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
@@ -283,7 +285,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Numbered lines of a text file, unpacked if it is gzipped, without comments (#) and empty lines."""
     try:
         data = path.read_bytes()
-        text = decode(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(path) as packed:
+                data = packed.read(MOST_TEXT + 1)
+            if len(data) > MOST_TEXT:
+                raise InputError(f"unpacks to more than {MOST_TEXT >> 20} MiB", str(path))
+        text = decode(data)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
     except UnicodeDecodeError:
@@ -384,7 +391,7 @@ def read_trace(path: Path) -> list[tuple[str, str]]:
         if fields[:3] == ["job", "nodes", "groups"]:
             continue
         where = f"line {number}"
-        if len(fields) != 3 or not fields[0] or not fields[1].isdigit():
+        if len(fields) != 3 or not fields[0] or not _NODES.fullmatch(fields[1]):
             faults.append(Fault(where, "is not job,nodes,groups", line, True))
             continue
         try:

@@ -18,7 +18,7 @@ from synth.options import RunOptions
 from synth_models.bine.bounds.round_prices import SCALE, best_prices
 from synth_models.bine.check.certificates import check_bound
 from synth_models.bine.check.replay import check_messages
-from synth_models.bine.instance import BineInstance, Job
+from synth_models.bine.instance import MAX_RANKS, BineInstance, Job, parse_runs
 from synth_models.bine.making import read_trace
 from synth_models.bine.paper.traffic import global_traffic
 from synth_models.bine.parts.trees import on_tree
@@ -57,13 +57,17 @@ COMPARED = (
 
 
 class Trace:
-    """Jobs of a trace with masks: ``powers`` (2^k ranks in several groups) and ``others`` (several groups, not 2^k)."""
+    """Jobs of a trace with masks: ``powers`` (2^k ranks in several groups) and ``others`` (several groups, not 2^k).
 
-    def __init__(self, path: Path) -> None:
-        self.jobs = [Job(name=name, allocation=runs) for name, runs in read_trace(path)]
+    Jobs of more than ``most`` nodes are not laid out: ``larger`` counts them. Raises :class:`InputError`."""
+
+    def __init__(self, path: Path, most: int = MAX_RANKS) -> None:
+        read = read_trace(path)
+        self.jobs = [Job(name=name, allocation=runs) for name, runs in read if sum(parse_runs(runs)[1]) <= most]
+        self.larger = len(read) - len(self.jobs)
         self.allocations = [job.groups for job in self.jobs]
-        self.ranks = np.array([len(groups) for groups in self.allocations])
-        self.groups = np.array([int(groups.max()) + 1 for groups in self.allocations])
+        self.ranks = np.array([len(groups) for groups in self.allocations], dtype=np.int64)
+        self.groups = np.array([int(groups.max()) + 1 for groups in self.allocations], dtype=np.int64)
         power = (self.ranks & (self.ranks - 1)) == 0
         self.powers, self.others = power & (self.groups > 1), ~power & (self.groups > 1)
 
@@ -120,9 +124,12 @@ def collectives_table(trace: Trace) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast") -> pd.DataFrame:
+def least_trees(
+    trace: Trace, jobs: Sequence[int], collective: str = "broadcast", time_limit: float = 60.0
+) -> pd.DataFrame:
     """Proven least crossings per job and those of the published trees, in messages; one row a job. ``certified`` says
-    whether prices of rounds prove the least, by the check."""
+    whether prices of rounds prove the least, by the check. ``time_limit`` is of each multiset of group sizes, seconds;
+    where it ends before a tree is found ``tree_ilp`` is None."""
     rows = []
     known: dict[tuple[Any, ...], tuple[tree_ilp.Flow, bool, float]] = {}
     options = [("bine", None), ("binomial_halving", None), ("binomial_doubling", None)]
@@ -135,7 +142,7 @@ def least_trees(trace: Trace, jobs: Sequence[int], collective: str = "broadcast"
         rounds = (len(groups) - 1).bit_length()
         if (key := tuple(sizes)) not in known:
             started = time.monotonic()
-            flow = tree_ilp.best_flow(sizes, rounds, False, RunOptions(60.0, solver="highs"))
+            flow = tree_ilp.best_flow(sizes, rounds, False, RunOptions(time_limit, solver="highs"))
             known[key] = flow, _certified(trace.jobs[j], sizes, rounds, flow), time.monotonic() - started
         flow, certified, seconds = known[key]
         if flow.value is not None:
