@@ -33,7 +33,9 @@ def reproduce(
     instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
     records: Path = typer.Option(PUBLISHED, "--records", help="Where findings reads the records that it quotes."),
     data: Path = typer.Option(
-        Path("../shared/data"), "--data", help="Real data (optional; what needs it is skipped visibly)."
+        Path("../shared/data"),
+        "--data",
+        help="Folder of real data (optional; what needs it is skipped visibly); bine-jobs: a file job,nodes,groups.",
     ),
 ) -> None:
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures.

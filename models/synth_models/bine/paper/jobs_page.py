@@ -178,7 +178,7 @@ def _drawn(trees: pd.DataFrame, placed: pd.DataFrame) -> Figure:
             known = np.sort(table[f"{name}_gap"].dropna().to_numpy(dtype=float))
             share = 100 * np.arange(1, len(known) + 1) / max(len(known), 1)
             axes.step(
-                [min(0.0, *known[:1]), *known, 100.0],
+                [min([0.0, *known[:1]]), *known, 100.0],
                 [0.0, *share, 100.0],
                 where="post",
                 color=f"C{place}",
@@ -195,9 +195,9 @@ def _drawn(trees: pd.DataFrame, placed: pd.DataFrame) -> Figure:
 _REMARKS = (
     """A job's ranks are its nodes in the file's order, one rank a node; the broadcast starts at the first. A
     message crosses where its two nodes lie in different groups, once whatever lies between them.""",
-    """Trees have the fewest rounds, ceil(log2 p). Each least tree and each placement is replayed by the check; certified
-    means that the check derives the same number as a lower bound from prices of rounds, HiGHS that only the solver
-    says so.""",
+    """Trees have the fewest rounds, ceil(log2 p). Each least tree and each greedy placement is replayed by the
+    check; certified means that the check derives the same number as a lower bound from prices of rounds, HiGHS that
+    only the solver says so. CP-SAT's placements are counted again without a replay.""",
     f"""Placements are of jobs of 2^k ranks: settled up to {EXACT} ranks, above that the best that swaps and annealing
     find, between the isoperimetric count (bound) and the number shown. The count is of hypercube butterflies; Bine is
     none and may send less.""",
