@@ -171,8 +171,10 @@ def _drawn(trees: pd.DataFrame, placed: pd.DataFrame) -> Figure:
     """The share of jobs with at most so large a gap, a panel for broadcasts and one for large allreduces."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels: Any = figure.subplots(1, 2, sharey=True)
-    what = (("Broadcast: crossings above the least tree's", trees, TREES),)
-    what += (("Large allreduce: bytes above the best placement's", placed, ALLREDUCES),)
+    what = (
+        ("Broadcast: crossings above the least tree's", trees, TREES),
+        ("Large allreduce: bytes above the best placement's", placed, ALLREDUCES),
+    )
     for axes, (title, table, names) in zip(panels, what, strict=True):
         for place, (name, label) in enumerate(names.items()):
             known = np.sort(table[f"{name}_gap"].dropna().to_numpy(dtype=float))
