@@ -17,6 +17,7 @@ from synth_models.bine.making import lines_of
 from synth_models.bine.paper import jobs_page
 
 ROOT = Path(__file__).resolve().parents[3]
+TRACE = ROOT.parent / "shared" / "data" / "leonardo-jobs.csv.gz"
 # By hand. pair: the root informs one rank of the other group; doubling sends 0-1, then 0-2 and 1-3.
 # lone: eight ranks in three rounds keep every informed rank busy, the root has no other rank in its group: 3.
 # weave: even ranks left, odd ones right. Bine's distances are all odd (3, -1, 1), so its 7 messages cross; halving
@@ -157,3 +158,18 @@ def test_without_a_file_the_shipped_jobs_are_shown(tmp_path):
     assert [text for text in page.skipped if "--data" in text]
     assert pd.read_csv(page.folder / "trees.csv").job.tolist() == ["a1", "a2", "a3", "a4"]
     assert "bine-jobs" in reproduced()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TRACE.exists(), reason="needs ../shared/data/leonardo-jobs.csv.gz")
+def test_all_least_trees_of_the_trace_are_certified_as_the_page_says(tmp_path):
+    page = page_of(tmp_path, TRACE)
+    trees = pd.read_csv(page.folder / "trees.csv")
+    assert len(trees) == 1508
+    assert (trees.proof == "prices of rounds, certified").all()
+    for small in (True, False):
+        part = trees[(trees.ranks <= 16) == small]
+        assert (part.binomial_halving_gap.mean() < part.bine_gap.mean()) == small
+    means = [f"{trees[f'{name}_gap'].mean():.2f} %" for name in jobs_page.TREES]
+    text = " ".join((ROOT / "models" / "bine.md").read_text().split())
+    assert "Bine's mean gap is {}, halving's {}, doubling's {};".format(*means) in text
