@@ -34,7 +34,7 @@ from synth.options import RunOptions
 
 SCALE = 2**20
 MOST_PART, MOST_ROUNDS = 4096, 64  # beyond these only prices of zero are tried, which count parts
-HIGHEST = 64.0  # of a price
+HIGHEST = 2000.0  # of a price: twice that of the following round while ranks double; the check takes below 2048
 ITERATIONS = 300
 _NEVER = 2**62
 _linprog: Any = linprog
