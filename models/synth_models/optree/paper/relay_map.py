@@ -81,7 +81,7 @@ def reproduce(page: Reproduction) -> None:
     asked = [(n, w) for n in NODES for w in WAVELENGTHS if n <= largest]
     cells = [measure(n, w) for n, w in asked if within_reach(n, w)]
     page.table("Where relay is optimal", _table(cells), "relay-map", show=False)
-    page.figure(_figure(cells), "relay-map", caption(cells, len(asked)))
+    page.figure(_figure(cells, [n for n in NODES if n <= largest]), "relay-map", caption(cells, len(asked)))
     for text in remarks(cells):
         page.note(text)
     if page.quick:
@@ -126,10 +126,10 @@ def remarks(cells: list[Cell]) -> list[str]:
     ]
 
 
-def _figure(cells: list[Cell]) -> Figure:
+def _figure(cells: list[Cell], nodes: list[int]) -> Figure:
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    nodes, waves = sorted({c.nodes for c in cells}), sorted({c.wavelengths for c in cells})
+    waves = sorted({c.wavelengths for c in cells})
     colours = ListedColormap(["#d9ead3", "#ffe599", "#f6b26b", "#cc4125"])
     figure = Figure(figsize=(10, 6), layout="constrained")
     axes = figure.subplots()
