@@ -227,8 +227,8 @@ def test_too_fine_a_clock_and_nothing_to_move() -> None:
 ])  # fmt: skip
 def test_never_worse_than_epochs(keys: dict[str, str]) -> None:
     instance = synth.make("fabric", **keys)
-    epochs = synth.solve(instance, "epochs", time_limit=10)
-    continuous = synth.solve(instance, "continuous", time_limit=10)
+    epochs = synth.solve(instance, "epochs", time_limit=1)  # a fifth of the other one's, for which it starts there
+    continuous = synth.solve(instance, "continuous", time_limit=5)
     assert epochs.value is not None
     assert continuous.value is not None
     assert continuous.value <= epochs.value

@@ -19,7 +19,7 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth.solvers.status import SolverResult
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.bounds import load as bound
+from synth_models.mlfm.bounds import machine as bound
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.programs import packing, whole
