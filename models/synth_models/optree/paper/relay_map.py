@@ -76,14 +76,16 @@ def measure(nodes: int, wavelengths: int) -> Cell:
 
 
 def reproduce(page: Reproduction) -> None:
-    """The map as a figure, its cells as ``relay-map.csv`` and the counts in words; in the short form up to 64 nodes."""
-    largest = 64 if page.quick else max(NODES)
+    """The map as a figure, its cells as ``relay-map.csv`` and the counts in words; in the short form up to 32 nodes."""
+    largest = 32 if page.quick else max(NODES)
     asked = [(n, w) for n in NODES for w in WAVELENGTHS if n <= largest]
     cells = [measure(n, w) for n, w in asked if within_reach(n, w)]
     page.table("Where relay is optimal", _table(cells), "relay-map", show=False)
     page.figure(_figure(cells, [n for n in NODES if n <= largest]), "relay-map", caption(cells, len(asked)))
+    page.say(caption(cells, len(asked)))
     for text in remarks(cells):
         page.note(text)
+        page.say(text)
     if page.quick:
         page.skip(f"the map of relay's steps beyond {largest} nodes (--quick)")
 
