@@ -6,6 +6,14 @@ x wavelengths).
 **Receive bound.** Every node must receive ``N-1`` items, and its two incoming links carry ``2w`` per step:
 ``T >= ceil((N-1)/(2w))``.
 
+**Leap bound.** ``T >= ceil((N-1)/(w+1))``, the reach bound below at equal prices, in closed form. Claim: filling a gap
+of ``g`` links within ``t`` steps is charged ``V_t(g) >= 2(g-1) - 2t`` hops, and never less than ``g-1``, a hop for each
+node. By induction over ``t``; ``t = 0`` leaves ``g = 1`` only. Let the first step reach ``k`` nodes from the left end,
+the farthest ``a`` links away, at a charge of ``a`` and at least 1 for each of the others. The gaps between them have
+``a-k`` nodes in all and are charged as many hops later: in sum ``2a-1`` at least (0 if ``k = 0``). The same from the
+right end with ``b``. The gap in the middle has ``g-a-b`` links and is charged ``2(g-a-b-1) - 2(t-1)`` at least. All
+together: ``2(g-1) - 2t``. An item starts with a gap of ``N`` links, so ``2(N-1) - 2T <= 2wT``.
+
 **Reach bound.** Take any schedule of ``T`` steps and any prices ``y_1..y_T >= 0`` of a wavelength-hop in each step.
 Fix one item and follow its holders. At the beginning they leave one gap, the ``N`` links from the origin round to the
 origin. A circuit that gives the item to a node inside a gap starts at a holder, so it runs through an end of the gap
@@ -42,13 +50,18 @@ from synth_models.optree.parts.budgets import refuse_unmeetable
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.parts.cutting_planes import FloatArray
 
-REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the receive bound stands alone
+REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the leap bound stands alone
 ROUNDS = 60
 
 
 def receive_bound(nodes: int, wavelengths: int) -> int:
     """``ceil((N-1)/(2w))`` steps."""
     return -(-(nodes - 1) // (2 * wavelengths))
+
+
+def leap_bound(nodes: int, wavelengths: int) -> int:
+    """``ceil((N-1)/(w+1))`` steps, never below the receive bound."""
+    return -(-(nodes - 1) // (wavelengths + 1))
 
 
 def refute(nodes: int, wavelengths: int, horizon: int, max_hops: int, rounds: int = ROUNDS) -> list[int] | None:
@@ -93,7 +106,8 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str
         {"binding": "receive"},
     )
     if nodes > REACH_NODES:
-        return best
+        words = f"leaps: a way round costs an item 2 * ({nodes} - 1 - T) hops at least, {2 * wavelengths} T are there"
+        return leap_bound(nodes, wavelengths), words, {"binding": "leaps"}
     # refuted horizons are tried in growing strides, then by bisection: a refuted horizon refutes all shorter ones
     low, high, stride = least - 1, None, 1
     while (high is None or high - low > 1) and not options.out_of_time():

@@ -20,16 +20,18 @@ MOST_NODES = 8192
 
 
 def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-    """The faults of a bound. ``binding`` is ``receive`` (nothing else needed) or ``reach`` with ``weights``, one whole
-    number >= 0 per step of the horizon that is refuted; on a grid see ``grid_certificates``."""
+    """The faults of a bound. ``binding`` is ``receive`` or ``leaps`` (nothing else needed), or ``reach`` with
+    ``weights``, one whole number >= 0 per step of the horizon that is refuted; on a grid see ``grid_certificates``."""
     if instance.grid is not None:
         return check_grid_bound(instance, bound, certificate)
     nodes, capacity = instance.nodes, 2 * instance.wavelengths
     binding = certificate.get("binding")
-    if not isinstance(binding, str) or binding not in ("receive", "reach"):
+    if not isinstance(binding, str) or binding not in ("receive", "leaps", "reach"):
         return [f"unknown kind of bound {binding!r}"]
     if binding == "receive":
         proven = -(-(nodes - 1) // capacity)
+    elif binding == "leaps":
+        proven = -(-2 * (nodes - 1) // (capacity + 2))
     else:
         try:
             array = whole_numbers(certificate, "weights", 0, MOST_WEIGHT)

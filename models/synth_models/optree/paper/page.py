@@ -21,7 +21,7 @@ from synth.options import RunOptions
 from synth.reproduction.collect import Reproduction
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.paper import beyond_the_ring
+from synth_models.optree.paper import beyond_the_ring, relay_map
 from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
 from synth_models.optree.parts.radices import best_radices
 from synth_models.optree.parts.stage_layout import ring_wavelengths
@@ -63,6 +63,7 @@ def reproduce(page: Reproduction) -> None:
     if not page.quick:
         _small_rings(page)
     beyond_the_ring.reproduce(page)
+    relay_map.reproduce(page)
     page.note(
         "`bound` is a proven lower bound on every algorithm in the paper's step model; `relay` is an explicit schedule "
         "of ours, replayed; `stages` is OpTree with the best whole radices. WRHT is a published count, not a schedule."

@@ -4,7 +4,7 @@
    at most ``w`` hops per step and direction (``references/relay_pattern.py``).
 2. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
    wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
-   planned anew.
+   planned anew; at last it gets as few hops as always find wavelengths in blocks.
 
 If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, or if
 time runs out, that one or the ring algorithm in both directions is returned. So ``relay`` never needs more steps than
@@ -26,11 +26,12 @@ from synth_models.optree.parts.carrying import Prices
 from synth_models.optree.references.grid_relay import grid_relay
 from synth_models.optree.references.optree import best_schedule
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
-from synth_models.optree.references.relay_wavelengths import colour_rotations
+from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 
 MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
 REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
+SAFE_REPLANS = 3  # further plans, in which such steps get no more hops than always find wavelengths
 Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
 
 
@@ -71,9 +72,10 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
     capacity = min(wavelengths, MOST_CAPACITY)
     reach = usable_hops(nodes, capacity, instance.max_hops)
     horizon = _first_horizon(nodes, capacity, reach, most)
+    safe = safe_load(nodes, wavelengths)
     while horizon <= most and not options.out_of_time():
         capacities = [capacity] * horizon
-        for _ in range(REPLANS):
+        for attempt in range(1, REPLANS + SAFE_REPLANS):
             pattern = find_pattern(nodes, capacities, instance.max_hops, options)
             if pattern is None:
                 break
@@ -82,7 +84,8 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
             if not failed:
                 return pattern, {key: found for key, found in colours.items() if found is not None}
             for step in failed:
-                capacities[step - 1] -= 1
+                fewer = capacities[step - 1] - 1
+                capacities[step - 1] = fewer if attempt < REPLANS else min(fewer, safe)
         horizon += 1
     return None
 

@@ -46,6 +46,13 @@ def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -
     return None
 
 
+def safe_load(nodes: int, wavelengths: int) -> int:
+    """The most hops per step and direction that always find wavelengths, in blocks: the largest ``a`` with
+    ``ceil(N / floor(N / a)) <= w``. At least 1 and at most ``nodes``."""
+    blocks = -(-nodes // min(wavelengths, nodes))  # the fewest that are no longer than w
+    return nodes // blocks
+
+
 def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
     blocks = nodes // sum(hops)
     starts = np.arange(nodes)

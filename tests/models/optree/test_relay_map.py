@@ -1,0 +1,94 @@
+"""The map of relay's steps: cells made again, the closed bound against exhaustive search."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.optree.brute_force import fewest_steps
+from models.optree.cases import options, ring
+
+from synth_models.optree.bounds.steps import leap_bound, lower_bound
+from synth_models.optree.check.certificates import _least_cost, check_bound
+from synth_models.optree.check.replay import check_solution
+from synth_models.optree.paper.relay_map import Cell, caption, measure, remarks, within_reach
+from synth_models.optree.references.relay import relay
+from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
+
+PUBLISHED = Path(__file__).parents[3] / "results/published/optree/relay-map.csv"
+ROWS = list(csv.DictReader(PUBLISHED.open()))
+
+
+@pytest.mark.parametrize(("nodes", "wavelengths"), [(8, 2), (16, 4), (32, 8), (48, 64), (96, 64), (128, 32)])
+def test_published_cells(nodes: int, wavelengths: int) -> None:
+    """The schedule is replayed and the certificate derived again, both outside the map's own code."""
+    asked = ring(nodes, wavelengths)
+    verdict = check_solution(asked, relay(asked, options()))
+    bound, _, certificate = lower_bound(asked, options())
+    assert verdict.ok
+    assert check_bound(asked, bound, certificate) == []
+    [row] = [row for row in ROWS if (row["N"], row["w"]) == (str(nodes), str(wavelengths))]
+    assert (int(row["relay"]), int(row["bound"])) == (verdict.value, bound)
+
+
+def test_every_published_row() -> None:
+    """Consistent rows, none twice, all cells within the stated rule, none below the closed bound."""
+    assert len({(row["N"], row["w"]) for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        nodes, wavelengths, steps, bound = (int(row[key]) for key in ("N", "w", "relay", "bound"))
+        assert within_reach(nodes, wavelengths)
+        assert int(row["excess"]) == steps - bound >= 0
+        assert bound >= -(-(nodes - 1) // (wavelengths + 1))
+
+
+def test_counts_in_words() -> None:
+    """Three cells by hand: 16/2 is one above with w + 1 = 3 dividing 15; 16/3 and 100/64 are at the bound."""
+    cells = [Cell(16, 2, 6, 5, "reach"), Cell(16, 3, 4, 4, "reach"), Cell(100, 64, 4, 4, "reach")]
+    assert "of 3 cells 2 are optimal and 3 within one step" in caption(cells, 3)
+    theorem, observation = remarks(cells)
+    assert "in 2 of the map's 3 cells, and in 2 of the 2 with" in theorem
+    assert "in 2 of 2 cells. It is above the bound in 1 of these, 1 of them with" in observation
+
+
+def test_a_cell_is_the_rings() -> None:
+    assert measure(12, 3) == Cell(12, 3, 3, 3, "reach")
+
+
+@pytest.mark.parametrize("wavelengths", [1, 2, 3, 4])
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+def test_leap_bound_never_above_the_optimum(nodes: int, wavelengths: int) -> None:
+    best = fewest_steps(nodes, wavelengths, nodes - 1)
+    assert best is not None
+    assert leap_bound(nodes, wavelengths) <= best
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 13])
+def test_leap_lemma_against_the_recursion(steps: int) -> None:
+    """At equal prices the check's own recursion charges an item at least 2(N-1) - 2T and N-1, for every N up to 60."""
+    for nodes in range(2, 61):
+        assert int(_least_cost(nodes, np.ones(steps, np.int64), nodes - 1)) >= max(
+            nodes - 1, 2 * (nodes - 1) - 2 * steps
+        )
+
+
+def test_leap_bound_beyond_the_recursion() -> None:
+    """5000 nodes, 64 wavelengths: ceil(4999/65) = 77, where the receive bound has ceil(4999/128) = 40."""
+    asked = ring(5000, 64)
+    bound, _, certificate = lower_bound(asked, options())
+    assert (bound, certificate) == (77, {"binding": "leaps"})
+    assert check_bound(asked, 77, certificate) == []
+    assert "the leaps argument proves 77 steps, not 78" in check_bound(asked, 78, certificate)[0]
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(st.integers(2, 120), st.integers(1, 140))
+def test_safe_load_always_finds_wavelengths(nodes: int, wavelengths: int) -> None:
+    """By one circuit, the hardest case; and no larger load has blocks that are short enough."""
+    load = safe_load(nodes, wavelengths)
+    assert 1 <= load <= min(nodes, wavelengths)
+    assert colour_rotations(nodes, [load], wavelengths, 0) is not None
+    assert all(-(-nodes // (nodes // more)) > wavelengths for more in range(load + 1, nodes + 1))
