@@ -220,15 +220,16 @@ def test_too_fine_a_clock_and_nothing_to_move() -> None:
     assert record.ok
 
 
-@pytest.mark.parametrize("keys", [
-    {"machine": "dgx1", "collective": "broadcast", "bytes": "64KiB"},
-    {"machine": "teccl-ndv2-2", "collective": "allgather", "bytes": "15MB"},
-    {"network": "mesh", "rows": "2", "cols": "2", "collective": "alltoall", "bytes": "4KiB"},
+@pytest.mark.parametrize(("limit", "keys"), [
+    (10, {"machine": "dgx1", "collective": "broadcast", "bytes": "64KiB"}),
+    (60, {"machine": "teccl-ndv2-2", "collective": "allgather", "bytes": "15MB"}),  # done in two seconds
+    (10, {"network": "mesh", "rows": "2", "cols": "2", "collective": "alltoall", "bytes": "4KiB"}),
 ])  # fmt: skip
-def test_never_worse_than_epochs(keys: dict[str, str]) -> None:
+def test_never_worse_than_epochs(limit: float, keys: dict[str, str]) -> None:
+    """``epochs`` alone has a quarter of the time that ``continuous`` gives it, so that a busy machine changes nothing."""
     instance = synth.make("fabric", **keys)
-    epochs = synth.solve(instance, "epochs", time_limit=1)  # a fifth of the other one's, for which it starts there
-    continuous = synth.solve(instance, "continuous", time_limit=5)
+    epochs = synth.solve(instance, "epochs", time_limit=limit / 20)
+    continuous = synth.solve(instance, "continuous", time_limit=limit)
     assert epochs.value is not None
     assert continuous.value is not None
     assert continuous.value <= epochs.value
