@@ -226,7 +226,7 @@ def test_too_fine_a_clock_and_nothing_to_move() -> None:
     (10, {"network": "mesh", "rows": "2", "cols": "2", "collective": "alltoall", "bytes": "4KiB"}),
 ])  # fmt: skip
 def test_never_worse_than_epochs(limit: float, keys: dict[str, str]) -> None:
-    """``epochs`` alone has a quarter of the time that ``continuous`` gives it, so that a busy machine changes nothing."""
+    """``epochs`` alone has a quarter of what ``continuous`` gives it: a busy machine changes nothing."""
     instance = synth.make("fabric", **keys)
     epochs = synth.solve(instance, "epochs", time_limit=limit / 20)
     continuous = synth.solve(instance, "continuous", time_limit=limit)
