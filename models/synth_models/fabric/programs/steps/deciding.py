@@ -193,12 +193,10 @@ class Decider:
         """Half of the steps to sum up to roots and the same backwards to spread, not for long; then what one chunk
         costs, the halves again, and the exact program."""
         steps, rounds, chunks = question
-        priced = chunks > 1 and self.one_chunk.fits(steps, rounds)
-        for ask in (lambda: self._halves(question, QUICK), lambda: self._too_dear(question)) if priced else ():
-            decided = ask()
-            if decided is not None:
-                return decided
-        decided = self._halves(question, MIRRORED)
+        decided = None
+        if chunks > 1 and self.one_chunk.fits(steps, rounds):
+            decided = self._halves(question, QUICK) or self._too_dear(question)
+        decided = decided or self._halves(question, MIRRORED)
         if decided is not None:
             return decided
         members = len(self.instance.members)
@@ -229,14 +227,13 @@ class Decider:
 
     def _too_dear(self, question: Question) -> Decided | None:
         """A refutation by prices at which one chunk costs too much, for this number of chunks and maybe fewer."""
-        steps, rounds, chunks = question
         with _Hurry(self, PRICED):
             fewest, build_s, solve_s = self.one_chunk.impossible(question, lambda: self.options)
         self.build_s += build_s
         self.solve_s += solve_s
         if fewest is None:
             return None
-        self._remember_refuted((steps, rounds, fewest), None)
+        self._remember_refuted((*question[:2], fewest), None)
         return Decided("infeasible", words=f"{self.solver} proves that one chunk costs more than a {fewest}th of all")
 
     def _roots(self, chunks: int) -> Iterator[list[int | None]]:

@@ -8,11 +8,14 @@ solver's word. It is asked for every way to cut R rounds into S steps.
 
 The prices are the duals of the program that packs ways to do one chunk (columns) into the lanes, in parts if need be:
 
-    max sum of x   subject to   sum of use[s, e] x <= c_e r_s.
+    max sum of x   subject to   sum of use[s, e] x <= c_e r_s
+
+(over orbits of lanes, as a packing may be replaced by the average of its images).
 
 Columns come from a family that is cheap to price, by subsets of the members: trees to one rank and from there, or to a
-few that send each other what they have in one step. What the solver finds beyond them (recursive doubling, say) is a
-column from then on. Column generation: Gilmore and Gomory, Operations Research 9 (1961).
+few and maybe others near them, who all send what they have to each of the few in one step. What the solver finds
+beyond them (recursive doubling, say) is a column from then on. Column generation: Gilmore and Gomory, Operations
+Research 9 (1961).
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
+from functools import cached_property
+from itertools import groupby, islice, permutations
 from typing import Any
 
 import numpy as np
@@ -34,9 +38,12 @@ from synth_models.fabric.programs.steps.relaxing import lengths_of
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]
+"""Ranks, the lanes among them, other ranks with their lanes to each of them."""
 
 MOST_MEMBERS = 8  # the pricing looks at all subsets of subsets: 3^8 a lane and step
 MOST_HUBS = 4  # ranks that exchange at once
+MOST_IMAGES = 500  # renumberings of the ranks
 MOST_WAYS = 64  # ways to cut the rounds into steps
 MOST_CROSSINGS = 1_000  # steps times lanes: rows of the linear program
 FINEST = 2520  # prices are rounded to multiples of this part of the largest
@@ -57,6 +64,12 @@ class OneChunk:
     members: Sequence[int]
     copies: bool
     ways: dict[tuple[int, ...], _Way] = field(default_factory=dict)
+
+    @cached_property
+    def orbits(self) -> FloatArray:
+        """Which lanes are the same but for a renumbering, shape (lanes, orbits), ones and zeros."""
+        orbit = _orbits(self.lanes, self.members)
+        return np.eye(int(orbit.max()) + 1)[orbit]
 
     def fits(self, steps: int, rounds: int) -> bool:
         """Whether the question is small enough to be asked here."""
@@ -85,7 +98,7 @@ class OneChunk:
     def _way(self, lengths: Sequence[int]) -> _Way:
         key = tuple(int(length) for length in lengths)
         if key not in self.ways:
-            self.ways[key] = _Way(self.lanes, self.members, self.copies, key)
+            self.ways[key] = _Way(self.lanes, self.members, self.copies, key, self.orbits)
         return self.ways[key]
 
 
@@ -110,11 +123,12 @@ class _Way:
     members: Sequence[int]
     copies: bool
     lengths: tuple[int, ...]
+    orbits: FloatArray
     packed: float = 0.0
     refuted: int = 0
     prices: FloatArray = field(init=False)
     room: IntArray = field(init=False)
-    columns: dict[bytes, IntArray] = field(default_factory=dict)
+    columns: dict[bytes, FloatArray] = field(default_factory=dict)
     build_s: float = 0.0
     solve_s: float = 0.0
 
@@ -128,9 +142,10 @@ class _Way:
 
     def add(self, use: IntArray) -> bool:
         """Whether the column is a new one."""
-        key = use.astype(np.int8).tobytes()
+        folded = (use @ self.orbits).ravel()
+        key = folded.tobytes()
         new = key not in self.columns
-        self.columns[key] = use.ravel()
+        self.columns[key] = folded
         return new
 
     def patterns(self, price: FloatArray) -> list[tuple[float, IntArray]]:
@@ -139,7 +154,7 @@ class _Way:
 
     def price(self, chunks: int, options: RunOptions) -> None:
         """Pack columns, and find those that pay, until there are none, or until ``chunks`` chunks are packed."""
-        least, centre = math.inf, None
+        least, centre, share = math.inf, None, self.orbits / self.orbits.sum(axis=0)
         for _ in range(ROUNDS if self.columns else 0):
             self.packed, duals = self._packing()
             if self.packed >= chunks - NARROW or options.out_of_time():
@@ -148,23 +163,24 @@ class _Way:
             news = False
             for price in (duals, centre):
                 found = sorted(self.patterns(price), key=lambda pair: pair[0])
-                known = np.array(list(self.columns.values())) @ price.ravel()
+                known = np.array(list(self.columns.values())) @ (price @ share).ravel()
                 cheapest = min([float(known.min()), *(cost for cost, _ in found)])
                 if cheapest > 0 and (bound := float((self.room * price).sum()) / cheapest) < least:
                     least, self.prices = bound, price
-                news |= any([self.add(use) for cost, use in found[:KEPT] if cost < 1 - 1e-9])
+                news |= sum(self.add(use) for cost, use in found[:KEPT] if cost < 1 - 1e-9) > 0
             if not news or least < self.packed + NARROW:
                 return
 
     def _packing(self) -> tuple[float, FloatArray]:
-        """Chunks that the columns bring, and the duals."""
+        """Chunks that the columns and their images bring, and the duals, the same for all lanes of an orbit."""
         from scipy.optimize import linprog
 
         uses: Any = np.array(list(self.columns.values())).T
-        found: Any = linprog(-np.ones(uses.shape[1]), uses, self.room.ravel(), method="highs")
+        found: Any = linprog(-np.ones(uses.shape[1]), uses, (self.room @ self.orbits).ravel(), method="highs")
         if found.status != 0:
             raise RuntimeError(f"the packing of columns failed: {found.message}")
-        return -float(found.fun), np.maximum(-found.ineqlin.marginals, 0.0).reshape(self.room.shape)
+        duals = np.maximum(-found.ineqlin.marginals, 0.0).reshape(len(self.room), -1)
+        return -float(found.fun), duals @ self.orbits.T
 
     def refute(self, chunks: int, options: Callable[[], RunOptions]) -> bool:
         """Whether ``chunks`` chunks are refuted; what the solver finds instead is a column more."""
@@ -195,9 +211,30 @@ class _Way:
         if solved.answer != "feasible":
             return solved.answer, None
         use = np.zeros(self.room.shape, dtype=np.int64)
-        for s, _, e, _ in model.sends(solved.value):
+        for s, _, e, _ in _needed(self.lanes, self.members, model.sends(solved.value)):
             use[s, e] += 1
         return "feasible", use
+
+
+def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:
+    """The orbit of every lane under renumberings of the ranks that keep lanes, capacities and members, shape (lanes,).
+    Of many renumberings only the first are looked at."""
+    from networkx import DiGraph
+    from networkx.algorithms.isomorphism import DiGraphMatcher, categorical_edge_match, categorical_node_match
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+    graph: Any = DiGraph()
+    graph.add_nodes_from((v, {"member": v in set(members)}) for v in range(lanes.nodes))
+    graph.add_edges_from((u, v, {"room": c}) for (u, v), c in zip(ends, lanes.capacity.tolist(), strict=True))
+    same = categorical_node_match("member", None), categorical_edge_match("room", None)
+    images = islice(DiGraphMatcher(graph, graph, *same).isomorphisms_iter(), MOST_IMAGES)
+    number = {pair: e for e, pair in enumerate(ends)}
+    pairs = {(e, number[image[u], image[v]]) for image in images for e, (u, v) in enumerate(ends)}
+    rows, columns = zip(*pairs, strict=True)
+    found: Any = connected_components(coo_array((np.ones(len(pairs)), (rows, columns)), (len(ends), len(ends))))
+    return np.asarray(found[1], dtype=np.int64)
 
 
 def whole_prices(price: FloatArray) -> IntArray:
@@ -212,6 +249,32 @@ def _crossings(model: sums.Sums) -> Iterator[tuple[int, tuple[int, int]]]:
             yield x, (s, e)
 
 
+def _needed(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> list[sums.SumSend]:
+    """Sends of one chunk without those that the others can do without: a point has more of them where they are free."""
+    kept = list(sends)
+    for send in reversed(sends):
+        fewer = [other for other in kept if other != send]
+        if _complete(lanes, members, fewer):
+            kept = fewer
+    return kept
+
+
+def _complete(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> bool:
+    """Whether these sends, in order of steps, bring all contributions to all members. They add none twice."""
+    everyone = 2 ** len(members) - 1
+    held = [0] * lanes.nodes
+    for k, v in enumerate(members):
+        held[v] = 1 << k
+    for _, sent in groupby(sends, key=lambda send: send[0]):
+        before = held.copy()
+        for _, _, e, adds in sent:
+            what = before[lanes.tail[e]]
+            if not adds and what != everyone:
+                return False
+            held[lanes.head[e]] |= what
+    return all(held[v] == everyone for v in members)
+
+
 def _patterns(lanes: Lanes, members: Sequence[int], price: FloatArray) -> Iterator[tuple[float, IntArray]]:
     """Gather at hubs, exchange, spread: the cheapest for every set of hubs and step of their exchange."""
     steps, everyone = len(price), 2 ** len(members) - 1
@@ -219,31 +282,38 @@ def _patterns(lanes: Lanes, members: Sequence[int], price: FloatArray) -> Iterat
     own[list(members)] = 1 << np.arange(len(members))
     up, taken = _gathered(price, lanes.tail, lanes.head, own, everyone)
     down, given = _gathered(np.ascontiguousarray(price[::-1]), lanes.head, lanes.tail, own, everyone)
-    for hubs, between in _hubs(lanes):
+    for hubs, between, others in _hubs(lanes):
         for step in range(steps):
             after = step + (len(hubs) > 1)
-            summed, ups = _dealt(up[step, hubs], everyone)
+            helped = [up[step, v] + price[step, ways].sum() for v, ways in others]
+            rows = np.array([*up[step, hubs], *helped])
+            rows[len(hubs) :, 0] = 0.0  # another may help, or not
+            summed, ups = _dealt(rows, everyone)
             spread, downs = _dealt(down[steps - after, hubs], everyone)
             cost = float(summed + spread + price[step, between].sum())
             if cost < HUGE:
                 use = np.zeros(price.shape, dtype=np.int64)
                 use[step, between] += 1
-                for v, above, below in zip(hubs, ups.tolist(), downs.tolist(), strict=True):
-                    _trace(taken, lanes.tail, lanes.head, step, v, above, use)
-                    _trace(given, lanes.head, lanes.tail, steps - after, v, below, use[::-1])
+                for v, part in zip(hubs, downs.tolist(), strict=True):
+                    _trace(given, lanes.head, lanes.tail, steps - after, v, part, use[::-1])
+                for (v, ways), part in zip([*((v, []) for v in hubs), *others], ups.tolist(), strict=True):
+                    if part:
+                        _trace(taken, lanes.tail, lanes.head, step, v, part, use)
+                        use[step, ways] += 1
                 yield cost, use
 
 
-def _hubs(lanes: Lanes) -> Iterator[tuple[list[int], list[int]]]:
-    """One rank, or a few that have lanes to each other, and these lanes."""
+def _hubs(lanes: Lanes) -> Iterator[Hubs]:
+    """One rank, or a few that have lanes to each other, these lanes, and who has lanes to all of them."""
     ends = {pair: e for e, pair in enumerate(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))}
     open_ = [[v] for v in range(lanes.nodes)]
     while open_:
         hubs = open_.pop()
-        yield hubs, [ends[pair] for pair in permutations(hubs, 2)]
+        far = [v for v in range(lanes.nodes) if v not in hubs and all((v, u) in ends for u in hubs)]
+        others = [(v, [ends[v, u] for u in hubs]) for v in far if len(hubs) > 1]
+        yield hubs, [ends[pair] for pair in permutations(hubs, 2)], others
         if len(hubs) < MOST_HUBS:
-            near = range(hubs[-1] + 1, lanes.nodes)
-            open_ += [[*hubs, v] for v in near if all((u, v) in ends and (v, u) in ends for u in hubs)]
+            open_ += [[*hubs, v] for v in far if v > hubs[-1] and all((u, v) in ends for u in hubs)]
 
 
 @jit
