@@ -20,7 +20,8 @@ from synth_models.fabric.programs.steps.refuting import Certificate, Refuter
 Answer = Literal["feasible", "infeasible", "limit"]
 QUICK = 0.25  # part of the time that is left for a way that finds plans but proves nothing
 MIRRORED = 0.6  # the same for an allreduce that is a mirror image, which finds most plans
-PRICED = 0.7  # the same for prices of one chunk, which only refute
+BRIEF = 0.1  # the same before there is a quick way to refute
+PRICED = 0.9  # the same for prices of one chunk, which only refute
 LARGEST_SUMS = 50_000  # variables of the exact allreduce program that are worth building
 
 
@@ -195,7 +196,7 @@ class Decider:
         steps, rounds, chunks = question
         decided = None
         if chunks > 1 and self.one_chunk.fits(steps, rounds):
-            decided = self._halves(question, QUICK) or self._too_dear(question)
+            decided = self._halves(question, BRIEF) or self._too_dear(question)
         decided = decided or self._halves(question, MIRRORED)
         if decided is not None:
             return decided

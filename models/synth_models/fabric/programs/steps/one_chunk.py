@@ -38,6 +38,8 @@ from synth_models.fabric.programs.steps.relaxing import lengths_of
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Columns = dict[bytes, FloatArray]
+"""Crossings by step and orbit of lanes, flat, by their bytes."""
 Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]
 """Ranks, the lanes among them, other ranks with their lanes to each of them."""
 
@@ -64,6 +66,7 @@ class OneChunk:
     members: Sequence[int]
     copies: bool
     ways: dict[tuple[int, ...], _Way] = field(default_factory=dict)
+    columns: dict[int, Columns] = field(default_factory=dict)
 
     @cached_property
     def orbits(self) -> FloatArray:
@@ -98,7 +101,8 @@ class OneChunk:
     def _way(self, lengths: Sequence[int]) -> _Way:
         key = tuple(int(length) for length in lengths)
         if key not in self.ways:
-            self.ways[key] = _Way(self.lanes, self.members, self.copies, key, self.orbits)
+            columns = self.columns.setdefault(len(key), {})  # what one chunk can do has to do with no length
+            self.ways[key] = _Way(self.lanes, self.members, self.copies, key, self.orbits, columns)
         return self.ways[key]
 
 
@@ -124,11 +128,11 @@ class _Way:
     copies: bool
     lengths: tuple[int, ...]
     orbits: FloatArray
+    columns: Columns
     packed: float = 0.0
     refuted: int = 0
     prices: FloatArray = field(init=False)
     room: IntArray = field(init=False)
-    columns: dict[bytes, FloatArray] = field(default_factory=dict)
     build_s: float = 0.0
     solve_s: float = 0.0
 
@@ -136,7 +140,7 @@ class _Way:
         self.room = np.outer(np.array(self.lengths, dtype=np.int64), self.lanes.capacity)
         self.prices = np.ones(self.room.shape)
         draw = np.random.default_rng(0)
-        for _ in range(4):
+        for _ in range(0 if self.columns else 4):
             for _, use in self.patterns(draw.random(self.room.shape)):
                 self.add(use)
 
@@ -187,15 +191,14 @@ class _Way:
         for _ in range(FOUND):
             if 0 < self.refuted <= chunks:
                 return True
+            self.price(chunks, options())
+            if self.packed >= chunks - NARROW:
+                return False
             answer, use = self._cheap(chunks, options())
             if answer == "infeasible":
                 self.refuted = chunks
             elif use is None or not self.add(use):
                 return False
-            else:
-                self.price(chunks, options())
-                if self.packed >= chunks - NARROW:
-                    return False
         return 0 < self.refuted <= chunks
 
     def _cheap(self, chunks: int, options: RunOptions) -> tuple[program.Answer, IntArray | None]:
