@@ -13,12 +13,15 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.steps import flows, program, sums, trees
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes, lanes_of
+from synth_models.fabric.programs.steps.one_chunk import OneChunk
 from synth_models.fabric.programs.steps.plan import Plan, Row, reversed_in_time, stretched
 from synth_models.fabric.programs.steps.refuting import Certificate, Refuter
 
 Answer = Literal["feasible", "infeasible", "limit"]
 QUICK = 0.25  # part of the time that is left for a way that finds plans but proves nothing
 MIRRORED = 0.6  # the same for an allreduce that is a mirror image, which finds most plans
+BRIEF = 0.1  # the same before there is a quick way to refute
+PRICED = 0.9  # the same for prices of one chunk, which only refute
 LARGEST_SUMS = 50_000  # variables of the exact allreduce program that are worth building
 
 
@@ -41,6 +44,7 @@ class Decider:
     options: RunOptions
     lanes: Lanes = field(init=False)
     refuter: Refuter = field(init=False)
+    one_chunk: OneChunk = field(init=False)
     found: list[Plan] = field(default_factory=list)
     refuted: list[tuple[Question, Certificate | None]] = field(default_factory=list)
     build_s: float = 0.0
@@ -49,6 +53,7 @@ class Decider:
     def __post_init__(self) -> None:
         self.lanes = lanes_of(self.instance.machine)
         self.refuter = Refuter(self.instance, self.lanes)
+        self.one_chunk = OneChunk(self.lanes, self.instance.members, self.copies_allowed)
 
     @property
     def solver(self) -> str:
@@ -186,14 +191,15 @@ class Decider:
         return found
 
     def _allreduce(self, question: Question) -> Decided:
-        """Half of the steps to sum up to roots and the same backwards to spread, then the exact program."""
+        """Half of the steps to sum up to roots and the same backwards to spread, not for long; then what one chunk
+        costs, the halves again, and the exact program."""
         steps, rounds, chunks = question
-        if self.copies_allowed and self.lanes.two_way:
-            for roots in self._roots(chunks):
-                with _Hurry(self, MIRRORED):
-                    plan = self._mirrored(steps, rounds, roots)
-                if plan is not None:
-                    return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
+        decided = None
+        if chunks > 1 and self.one_chunk.fits(steps, rounds):
+            decided = self._halves(question, BRIEF) or self._too_dear(question)
+        decided = decided or self._halves(question, MIRRORED)
+        if decided is not None:
+            return decided
         members = len(self.instance.members)
         size = chunks * steps * members * (self.lanes.nodes + self.lanes.count)
         if size > LARGEST_SUMS:
@@ -208,6 +214,28 @@ class Decider:
             words = f"{found.words}, and so in any number of steps: each that is of use lets one of {members} sums grow"
             return replace(found, words=f"{words}, from 1 contribution to {members}")
         return found or Decided("limit")
+
+    def _halves(self, question: Question, part: float) -> Decided | None:
+        """A plan that is a mirror image, within this part of the time that is left for every kind of roots."""
+        steps, rounds, chunks = question
+        if self.copies_allowed and self.lanes.two_way:
+            for roots in self._roots(chunks):
+                with _Hurry(self, part):
+                    plan = self._mirrored(steps, rounds, roots)
+                if plan is not None:
+                    return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
+        return None
+
+    def _too_dear(self, question: Question) -> Decided | None:
+        """A refutation by prices at which one chunk costs too much, for this number of chunks and maybe fewer."""
+        with _Hurry(self, PRICED):
+            fewest, build_s, solve_s = self.one_chunk.impossible(question, lambda: self.options)
+        self.build_s += build_s
+        self.solve_s += solve_s
+        if fewest is None:
+            return None
+        self._remember_refuted((*question[:2], fewest), None)
+        return Decided("infeasible", words=f"{self.solver} proves that one chunk costs more than a {fewest}th of all")
 
     def _roots(self, chunks: int) -> Iterator[list[int | None]]:
         """Roots of the chunks: an equal share each (what an allgather has), or free ones."""

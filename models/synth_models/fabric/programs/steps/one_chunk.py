@@ -1,0 +1,387 @@
+"""That no more than so many chunks of an allreduce fit: prices at which one chunk alone costs more than its share.
+
+A plan of C chunks is C plans of one chunk that share the lanes. Let a crossing of lane e in step s cost p[s, e] >= 0.
+All lanes together earn at most W = sum of p[s, e] c_e r_s for steps of r_s rounds, so one of the C chunks pays W / C or
+less. If no allreduce of one chunk, without any capacity, is as cheap as that, then C chunks do not fit. This question
+is the exact program of :mod:`sums` with one chunk and one row more, small whatever C is; that it has no point is the
+solver's word. It is asked for every way to cut R rounds into S steps.
+
+The prices are the duals of the program that packs ways to do one chunk (columns) into the lanes, in parts if need be:
+
+    max sum of x   subject to   sum of use[s, e] x <= c_e r_s
+
+(over orbits of lanes, as a packing may be replaced by the average of its images).
+
+Columns come from a family that is cheap to price, by subsets of the members: trees to one rank and from there, or to a
+few and maybe others near them, who all send what they have to each of the few in one step. What the solver finds
+beyond them (recursive doubling, say) is a column from then on. Column generation: Gilmore and Gomory, Operations
+Research 9 (1961).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, islice, permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.kernels import jit
+from synth.options import RunOptions
+from synth_models.fabric.programs.steps import program, sums
+from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.relaxing import lengths_of
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Columns = dict[bytes, FloatArray]
+"""Crossings by step and orbit of lanes, flat, by their bytes."""
+Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]
+"""Ranks, the lanes among them, other ranks with their lanes to each of them."""
+
+MOST_MEMBERS = 8  # the pricing looks at all subsets of subsets: 3^8 a lane and step
+MOST_HUBS = 4  # ranks that exchange at once
+MOST_IMAGES = 500  # renumberings of the ranks
+MOST_WAYS = 64  # ways to cut the rounds into steps
+MOST_CROSSINGS = 1_000  # steps times lanes: rows of the linear program
+FINEST = 2520  # prices are rounded to multiples of this part of the largest
+ROUNDS = 300  # of pricing until the linear program is left as it is
+FOUND = 30  # columns by the solver for one way to cut the rounds
+KEPT = 40  # columns of one round of pricing
+SMOOTH = 0.6  # of the last prices in the next ones
+NARROW = 1e-4  # chunks between the packing and the bound that end the pricing
+HUGE = 1e18
+
+
+@dataclass
+class OneChunk:
+    """Packings and proofs for one instance's allreduce, kept for the next question. ``copies``: whether complete sums
+    may replace what a rank holds."""
+
+    lanes: Lanes
+    members: Sequence[int]
+    copies: bool
+    ways: dict[tuple[int, ...], _Way] = field(default_factory=dict)
+    columns: dict[int, Columns] = field(default_factory=dict)
+
+    @cached_property
+    def orbits(self) -> FloatArray:
+        """Which lanes are the same but for a renumbering, shape (lanes, orbits), ones and zeros."""
+        orbit = _orbits(self.lanes, self.members)
+        return np.eye(int(orbit.max()) + 1)[orbit]
+
+    def fits(self, steps: int, rounds: int) -> bool:
+        """Whether the question is small enough to be asked here."""
+        small = len(self.members) <= MOST_MEMBERS and steps * self.lanes.count <= MOST_CROSSINGS
+        return small and math.comb(rounds - 1, steps - 1) <= MOST_WAYS
+
+    def impossible(
+        self, question: tuple[int, int, int], options: Callable[[], RunOptions]
+    ) -> tuple[int | None, float, float]:
+        """The fewest chunks, no more than the question's, that are refuted; None if there are none. Then the seconds
+        of the solver for building and solving. ``options``: those of now. Raises ``RuntimeError`` when a solver
+        fails."""
+        steps, rounds, chunks = question
+        ways = [self._way(lengths) for lengths in sorted(lengths_of(steps, rounds), key=max)]
+        for way in ways:
+            way.price(chunks, options())
+            if way.packed >= chunks - NARROW or options().out_of_time():
+                return None, *_seconds(ways)
+        fewest = _more_than_packed(ways)
+        while fewest <= chunks and all(way.refute(fewest, options) or way.packed >= fewest - NARROW for way in ways):
+            if _more_than_packed(ways) == fewest:
+                return fewest, *_seconds(ways)
+            fewest = _more_than_packed(ways)
+        return None, *_seconds(ways)
+
+    def _way(self, lengths: Sequence[int]) -> _Way:
+        key = tuple(int(length) for length in lengths)
+        if key not in self.ways:
+            columns = self.columns.setdefault(len(key), {})  # what one chunk can do has to do with no length
+            self.ways[key] = _Way(self.lanes, self.members, self.copies, key, self.orbits, columns)
+        return self.ways[key]
+
+
+def _more_than_packed(ways: Sequence[_Way]) -> int:
+    return math.floor(max(way.packed for way in ways) + NARROW) + 1
+
+
+def _seconds(ways: Sequence[_Way]) -> tuple[float, float]:
+    """Of the solver, since the last time."""
+    spent = sum(way.build_s for way in ways), sum(way.solve_s for way in ways)
+    for way in ways:
+        way.build_s = way.solve_s = 0.0
+    return spent
+
+
+@dataclass
+class _Way:
+    """One way to cut the rounds. ``packed``: chunks that the columns bring, in parts; ``refuted``: the fewest chunks
+    that the solver has refuted (0: none). ``prices``, shape (steps, lanes), prove ``packed`` for the columns known."""
+
+    lanes: Lanes
+    members: Sequence[int]
+    copies: bool
+    lengths: tuple[int, ...]
+    orbits: FloatArray
+    columns: Columns
+    packed: float = 0.0
+    refuted: int = 0
+    prices: FloatArray = field(init=False)
+    room: IntArray = field(init=False)
+    build_s: float = 0.0
+    solve_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.room = np.outer(np.array(self.lengths, dtype=np.int64), self.lanes.capacity)
+        self.prices = np.ones(self.room.shape)
+        draw = np.random.default_rng(0)
+        for _ in range(0 if self.columns else 4):
+            for _, use in self.patterns(draw.random(self.room.shape)):
+                self.add(use)
+
+    def add(self, use: IntArray) -> bool:
+        """Whether the column is a new one."""
+        folded = (use @ self.orbits).ravel()
+        key = folded.tobytes()
+        new = key not in self.columns
+        self.columns[key] = folded
+        return new
+
+    def patterns(self, price: FloatArray) -> list[tuple[float, IntArray]]:
+        """Cheapest ways of the family by hubs and step, with what they pay."""
+        return list(_patterns(self.lanes, self.members, price)) if self.copies else []
+
+    def price(self, chunks: int, options: RunOptions) -> None:
+        """Pack columns, and find those that pay, until there are none, or until ``chunks`` chunks are packed."""
+        least, centre, share = math.inf, None, self.orbits / self.orbits.sum(axis=0)
+        for _ in range(ROUNDS if self.columns else 0):
+            self.packed, duals = self._packing()
+            if self.packed >= chunks - NARROW or options.out_of_time():
+                return
+            centre = duals if centre is None else SMOOTH * centre + (1 - SMOOTH) * duals
+            news = False
+            for price in (duals, centre):
+                found = sorted(self.patterns(price), key=lambda pair: pair[0])
+                known = np.array(list(self.columns.values())) @ (price @ share).ravel()
+                cheapest = min([float(known.min()), *(cost for cost, _ in found)])
+                if cheapest > 0 and (bound := float((self.room * price).sum()) / cheapest) < least:
+                    least, self.prices = bound, price
+                news |= sum(self.add(use) for cost, use in found[:KEPT] if cost < 1 - 1e-9) > 0
+            if not news or least < self.packed + NARROW:
+                return
+
+    def _packing(self) -> tuple[float, FloatArray]:
+        """Chunks that the columns and their images bring, and the duals, the same for all lanes of an orbit."""
+        from scipy.optimize import linprog
+
+        uses: Any = np.array(list(self.columns.values())).T
+        found: Any = linprog(-np.ones(uses.shape[1]), uses, (self.room @ self.orbits).ravel(), method="highs")
+        if found.status != 0:
+            raise RuntimeError(f"the packing of columns failed: {found.message}")
+        duals = np.maximum(-found.ineqlin.marginals, 0.0).reshape(len(self.room), -1)
+        return -float(found.fun), duals @ self.orbits.T
+
+    def refute(self, chunks: int, options: Callable[[], RunOptions]) -> bool:
+        """Whether ``chunks`` chunks are refuted; what the solver finds instead is a column more."""
+        for _ in range(FOUND):
+            if 0 < self.refuted <= chunks:
+                return True
+            self.price(chunks, options())
+            if self.packed >= chunks - NARROW:
+                return False
+            answer, use = self._cheap(chunks, options())
+            if answer == "infeasible":
+                self.refuted = chunks
+            elif use is None or not self.add(use):
+                return False
+        return 0 < self.refuted <= chunks
+
+    def _cheap(self, chunks: int, options: RunOptions) -> tuple[program.Answer, IntArray | None]:
+        """An allreduce of one chunk that pays no more than its share, or the solver's word that there is none."""
+        price = whole_prices(self.prices)
+        model = sums.build(self.lanes, self.members, 1, len(self.lengths), len(self.lengths), self.copies)
+        terms = [(int(price[s, e]), x) for x, (s, e) in _crossings(model) if price[s, e]]
+        share = int((self.room.astype(object) * price).sum()) // chunks
+        model.program.add([(terms, "<=", share)])
+        solved = program.solve(model.program, options)
+        self.build_s += solved.build_s
+        self.solve_s += solved.solve_s
+        if solved.answer != "feasible":
+            return solved.answer, None
+        use = np.zeros(self.room.shape, dtype=np.int64)
+        for s, _, e, _ in _needed(self.lanes, self.members, model.sends(solved.value)):
+            use[s, e] += 1
+        return "feasible", use
+
+
+def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:
+    """The orbit of every lane under renumberings of the ranks that keep lanes, capacities and members, shape (lanes,).
+    Of many renumberings only the first are looked at."""
+    from networkx import DiGraph
+    from networkx.algorithms.isomorphism import DiGraphMatcher, categorical_edge_match, categorical_node_match
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+    graph: Any = DiGraph()
+    graph.add_nodes_from((v, {"member": v in set(members)}) for v in range(lanes.nodes))
+    graph.add_edges_from((u, v, {"room": c}) for (u, v), c in zip(ends, lanes.capacity.tolist(), strict=True))
+    same = categorical_node_match("member", None), categorical_edge_match("room", None)
+    images = islice(DiGraphMatcher(graph, graph, *same).isomorphisms_iter(), MOST_IMAGES)
+    number = {pair: e for e, pair in enumerate(ends)}
+    pairs = {(e, number[image[u], image[v]]) for image in images for e, (u, v) in enumerate(ends)}
+    rows, columns = zip(*pairs, strict=True)
+    found: Any = connected_components(coo_array((np.ones(len(pairs)), (rows, columns)), (len(ends), len(ends))))
+    return np.asarray(found[1], dtype=np.int64)
+
+
+def whole_prices(price: FloatArray) -> IntArray:
+    """Prices as whole numbers up to :data:`FINEST`. What they prove is proven by them as they are then."""
+    return np.round(price / max(float(price.max()), 1e-300) * FINEST).astype(np.int64)
+
+
+def _crossings(model: sums.Sums) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Variables of sends, with step and lane."""
+    for sends in (model.add, model.copy):
+        for (_, e, s), x in sends.items():
+            yield x, (s, e)
+
+
+def _needed(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> list[sums.SumSend]:
+    """Sends of one chunk without those that the others can do without: a point has more of them where they are free."""
+    kept = list(sends)
+    for send in reversed(sends):
+        fewer = [other for other in kept if other != send]
+        if _complete(lanes, members, fewer):
+            kept = fewer
+    return kept
+
+
+def _complete(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> bool:
+    """Whether these sends, in order of steps, bring all contributions to all members. They add none twice."""
+    everyone = 2 ** len(members) - 1
+    held = [0] * lanes.nodes
+    for k, v in enumerate(members):
+        held[v] = 1 << k
+    for _, sent in groupby(sends, key=lambda send: send[0]):
+        before = held.copy()
+        for _, _, e, adds in sent:
+            what = before[lanes.tail[e]]
+            if not adds and what != everyone:
+                return False
+            held[lanes.head[e]] |= what
+    return all(held[v] == everyone for v in members)
+
+
+def _patterns(lanes: Lanes, members: Sequence[int], price: FloatArray) -> Iterator[tuple[float, IntArray]]:
+    """Gather at hubs, exchange, spread: the cheapest for every set of hubs and step of their exchange."""
+    steps, everyone = len(price), 2 ** len(members) - 1
+    own = np.zeros(lanes.nodes, dtype=np.int64)
+    own[list(members)] = 1 << np.arange(len(members))
+    up, taken = _gathered(price, lanes.tail, lanes.head, own, everyone)
+    down, given = _gathered(np.ascontiguousarray(price[::-1]), lanes.head, lanes.tail, own, everyone)
+    for hubs, between, others in _hubs(lanes):
+        for step in range(steps):
+            after = step + (len(hubs) > 1)
+            helped = [up[step, v] + price[step, ways].sum() for v, ways in others]
+            rows = np.array([*up[step, hubs], *helped])
+            rows[len(hubs) :, 0] = 0.0  # another may help, or not
+            summed, ups = _dealt(rows, everyone)
+            spread, downs = _dealt(down[steps - after, hubs], everyone)
+            cost = float(summed + spread + price[step, between].sum())
+            if cost < HUGE:
+                use = np.zeros(price.shape, dtype=np.int64)
+                use[step, between] += 1
+                for v, part in zip(hubs, downs.tolist(), strict=True):
+                    _trace(given, lanes.head, lanes.tail, steps - after, v, part, use[::-1])
+                for (v, ways), part in zip([*((v, []) for v in hubs), *others], ups.tolist(), strict=True):
+                    if part:
+                        _trace(taken, lanes.tail, lanes.head, step, v, part, use)
+                        use[step, ways] += 1
+                yield cost, use
+
+
+def _hubs(lanes: Lanes) -> Iterator[Hubs]:
+    """One rank, or a few that have lanes to each other, these lanes, and who has lanes to all of them."""
+    ends = {pair: e for e, pair in enumerate(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))}
+    open_ = [[v] for v in range(lanes.nodes)]
+    while open_:
+        hubs = open_.pop()
+        far = [v for v in range(lanes.nodes) if v not in hubs and all((v, u) in ends for u in hubs)]
+        others = [(v, [ends[v, u] for u in hubs]) for v in far if len(hubs) > 1]
+        yield hubs, [ends[pair] for pair in permutations(hubs, 2)], others
+        if len(hubs) < MOST_HUBS:
+            open_ += [[*hubs, v] for v in far if v > hubs[-1] and all((u, v) in ends for u in hubs)]
+
+
+@jit
+def _gathered(
+    price: FloatArray, tail: IntArray, head: IntArray, own: IntArray, everyone: int
+) -> tuple[FloatArray, IntArray]:
+    """What it costs at least that a rank holds the sum of a subset (bits) after some steps, shape (steps + 1, nodes,
+    subsets), and which part comes over a lane in a step for that, shape (steps, lanes, subsets), lanes in order."""
+    steps, lanes = price.shape
+    cost = np.full((steps + 1, len(own), everyone + 1), HUGE)
+    part = np.zeros((steps, lanes, everyone + 1), dtype=np.int64)
+    for v in range(len(own)):
+        cost[0, v, own[v]] = 0.0
+    for t in range(steps):
+        cost[t + 1] = cost[t]
+        for e in range(lanes):
+            here, there = cost[t + 1, head[e]], cost[t, tail[e]]
+            for whole in range(everyone, 0, -1):  # smaller ones are as they were before this lane
+                some = whole
+                while some > 0:
+                    paid = here[whole ^ some] + price[t, e] + there[some]
+                    if paid < here[whole] - 1e-12:
+                        here[whole] = paid
+                        part[t, e, whole] = some
+                    some = (some - 1) & whole
+    return cost, part
+
+
+@jit
+def _dealt(cost: FloatArray, everyone: int) -> tuple[float, IntArray]:
+    """Everyone's contribution in exactly one of several hands, shape (hands, subsets): the least sum, and whose."""
+    hands = len(cost)
+    least = cost.copy()
+    part = np.zeros(cost.shape, dtype=np.int64)
+    for k in range(1, hands):
+        for whole in range(everyone + 1):
+            least[k, whole] = least[k - 1, whole] + cost[k, 0]
+            some = whole
+            while some > 0:
+                paid = least[k - 1, whole ^ some] + cost[k, some]
+                if paid < least[k, whole]:
+                    least[k, whole] = paid
+                    part[k, whole] = some
+                some = (some - 1) & whole
+    of = np.zeros(hands, dtype=np.int64)
+    left = everyone
+    for k in range(hands - 1, 0, -1):
+        of[k] = part[k, left]
+        left ^= of[k]
+    of[0] = left
+    return least[hands - 1, everyone], of
+
+
+@jit
+def _trace(part: IntArray, tail: IntArray, head: IntArray, step: int, rank: int, subset: int, use: IntArray) -> None:
+    """Count the crossings that bring a subset's sum to a rank in that many steps."""
+    open_ = [(step, rank, subset)]
+    while len(open_) > 0:
+        t, v, left = open_.pop()
+        if t == 0:
+            continue
+        for e in range(len(tail) - 1, -1, -1):
+            some = part[t - 1, e, left] if head[e] == v else 0
+            if some > 0:
+                use[t - 1, e] += 1
+                open_.append((t - 1, tail[e], some))
+                left ^= some
+        open_.append((t - 1, v, left))
