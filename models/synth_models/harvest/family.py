@@ -89,6 +89,13 @@ FAMILY = Family(
             ("highs",),
         ),
         Method(
+            "column_generation",
+            "program",
+            "candidates, and topologies made for the intervals where they pay (ours)",
+            _HERE + "programs.column_generation.method:solve",
+            ("highs",),
+        ),
+        Method(
             "misocp",
             "program",
             "appendix A over all topologies with the outer program: proven optimal (exact)",

@@ -73,6 +73,25 @@ class Ratings:
                 for step in np.flatnonzero(self.pattern_of == pattern):
                     self.cost[step, topology] = self._time(int(step), topology)
 
+    def add(self, topology: Topology, steps: tuple[int, int], price: float) -> bool:
+        """Put one more topology on the list if it takes less than ``price`` seconds for the steps from ``steps[0]`` to
+        ``steps[1]``; whether it does. Their patterns are rated one by one as long as it may."""
+        quick = [quick_profile(pairs, topology.links, self.instance.gpus) for pairs in self.patterns]
+        found, exact = [one for one, _ in quick], [settled for _, settled in quick]
+        wanted = range(steps[0], steps[1] + 1)
+        for k in [-1, *sorted({int(self.pattern_of[step]) for step in wanted})]:
+            if k >= 0 and not exact[k]:
+                found[k], exact[k] = profile(self.patterns[k], topology.links, self.instance.gpus), True
+            if sum(step_time(self.instance, step, found[self.pattern_of[step]])[0] for step in wanted) >= price:
+                return False
+        self.topologies.append(topology)
+        for row, one in zip(self.profiles, found, strict=True):
+            row.append(one)
+        self.settled = np.concatenate([self.settled, np.array(exact)[:, None]], axis=1)
+        last = len(self.topologies) - 1
+        self.cost = np.concatenate([self.cost, [[self._time(i, last)] for i in self._steps]], axis=1)
+        return True
+
     def _needed(self, pattern: int, topology: int) -> bool:
         """Whether the pattern can run on nothing else that is settled."""
         others = np.isfinite(self.cost[int(np.argmax(self.pattern_of == pattern))]) & self.settled[pattern]
