@@ -24,7 +24,7 @@ from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, volumes
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
 ROUNDS = 80
@@ -55,6 +55,7 @@ class Patterns:
         at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
         self.roots = np.unique(at, return_index=True)[1].tolist()
         self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
+        self.routed = [routed_load(pairs, self.ports, self.gpus) for pairs in self.pairs]
         self.places = make.moore_places(self.ports, self.gpus)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
 
@@ -72,9 +73,6 @@ class Patterns:
         """Whether all of the steps first..last with this pattern have the same bytes."""
         steps = [step for step in range(first, last + 1) if self.of_step[step] == pattern]
         return len({float(self.instance.bytes_per_pair[step]) for step in steps}) == 1
-
-    def degree(self, pattern: int) -> int:
-        return pattern_degree(self.pairs[pattern])
 
     def hops(self, pattern: int) -> int:
         return fewest_hops(self.pairs[pattern], self.ports)
@@ -108,7 +106,7 @@ class Relaxation:
         self.least: dict[Variable, Fraction] = {}
         for k in self.patterns:
             self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(shared.hops(k))
-            self.cost[("u", k)], self.least[("u", k)] = seconds[k], Fraction(shared.degree(k), shared.ports)
+            self.cost[("u", k)], self.least[("u", k)] = seconds[k], shared.routed[k]
         for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
         largest = {k: int(volumes(shared.pairs[k]).max()) for k in self.patterns}
@@ -119,7 +117,7 @@ class Relaxation:
         for k in self.patterns:
             self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
             self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
-            load, least = shared.direct[k], Fraction(shared.degree(k), shared.ports)
+            load, least = shared.direct[k], shared.routed[k]
             if load is not None and load > least and delay > 0 and shared.alike(k, first, last):
                 self.rows.append(make.direct(k, load, least))
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)

@@ -30,7 +30,7 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
-from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, pattern_degree
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, routed_load
 from synth_models.harvest.solution import IntArray
 
 PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
@@ -91,9 +91,9 @@ def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rate
 
 def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fraction:
     """Hops and bytes of a step alone (``seconds`` a volume on one port): the fewest hops to all partners of a GPU, and
-    the ports of the busiest one; where that is one hop, the ports as whole links share them, or a hop more."""
+    the load of whole links; where that is one hop, the ports as whole links share them, or a hop more."""
     delay, hops = Fraction(instance.hop_delay), fewest_hops(pairs, instance.ports)
-    shared = seconds * pattern_degree(pairs) / instance.ports
+    shared = seconds * routed_load(pairs, instance.ports, instance.gpus)
     load = direct_load(pairs, instance.ports)
     return delay * hops + shared if load is None else min(delay + seconds * load, delay * 2 + shared)
 

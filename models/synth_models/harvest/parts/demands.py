@@ -5,11 +5,14 @@ Rows without a third column are pairs of volume 1. A step of m bytes moves m tim
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 
 from synth_models.harvest.solution import FloatArray, IntArray
+
+LOAD_HALVINGS = 40  # of a range of loads
 
 
 def volumes(pairs: IntArray) -> IntArray:
@@ -60,6 +63,44 @@ def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
         heaviest = max(range(len(sent)), key=lambda i: Fraction(sent[i], count[i]))
         count[heaviest] += 1
     return max(Fraction(volume, links) for volume, links in zip(sent, count, strict=True))
+
+
+def routed_load(pairs: IntArray, ports: int, gpus: int) -> Fraction:
+    """A load that no routes on whole links are below, to 2^-40 of itself: a pair's volume takes one hop as far as it
+    fits on the pair's own links and two at least beyond, and all links together carry the sum of the hops.
+
+    With links of load u that is ``ports * gpus * u >= sum over GPUs of (2 * volume sent - most that goes directly)``,
+    and likewise for what GPUs receive; what goes directly from a GPU is what its ports' best links carry, the next link
+    of a pair carrying u or what is left of its volume.
+    """
+    volume, low = volumes(pairs), Fraction(pattern_degree(pairs), ports)
+    sides = []
+    for side in (0, 1):
+        order = np.lexsort((volume, pairs[:, side]))
+        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
+        sides.append(Counter(tuple(group.tolist()) for group in np.split(volume[order], starts)))
+    total = 2 * sum(volume.tolist())
+
+    def fits(load: Fraction) -> bool:
+        room = total - ports * gpus * load
+        return all(sum(n * _direct_volume(group, ports, load) for group, n in one.items()) >= room for one in sides)
+
+    if fits(low):
+        return low
+    high = 2 * low  # where all take two hops
+    for _ in range(LOAD_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return low
+
+
+def _direct_volume(sent: tuple[int, ...], ports: int, load: Fraction) -> Fraction:
+    """The most that one GPU's links carry of these volumes directly, ``load`` each."""
+    carried: list[Fraction] = []
+    for volume, pairs in Counter(sent).items():
+        full, rest = divmod(Fraction(volume), load)
+        carried += [load] * min(int(full) * pairs, ports) + [rest] * min(pairs, ports)
+    return sum(sorted(carried, reverse=True)[:ports], Fraction(0))
 
 
 def fewest_hops(pairs: IntArray, ports: int) -> int:

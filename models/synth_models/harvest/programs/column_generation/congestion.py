@@ -232,7 +232,7 @@ def interval_seconds(
         least[pattern] += seconds
         total += seconds
     if total > enough:
-        return total
+        return float(total)
     load, point = np.empty((orbits, ports)), np.empty(LONGER + 1)
     for pattern in range(patterns):
         load[:] = 0.0
@@ -263,5 +263,5 @@ def interval_seconds(
                 best = min(best, hop_delay * (farthest[pattern] + more) + steps[row, 1] * point[more])
             total += steps[row, 2] * best
         if total > enough:
-            return total
+            return float(total)
     return float(total)

@@ -22,7 +22,7 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds.automorphisms import generators
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays, least_paid
-from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, routed_load
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
@@ -196,7 +196,7 @@ class Columns:
             np.ascontiguousarray(pairs[:, 1]),
             lift.orbit[pairs[:, 0]],
             pairs[:, 2].astype(np.float64),
-            np.array([pattern_degree(self.ratings.patterns[k]) / instance.ports for k in patterns]),
+            np.array([float(routed_load(self.ratings.patterns[k], instance.ports, instance.gpus)) for k in patterns]),
             np.array(table, dtype=np.float64),
         )
 
@@ -230,7 +230,7 @@ def _alone(instance: HarvestInstance) -> list[float]:
     for rows, size in zip(instance.demands, instance.bytes_per_pair, strict=True):
         unit = float(size) / instance.port_bandwidth
         hops = fewest_hops(rows, instance.ports)
-        shared = instance.hop_delay * hops + unit * pattern_degree(rows) / instance.ports
+        shared = instance.hop_delay * hops + unit * float(routed_load(rows, instance.ports, instance.gpus))
         load = direct_load(rows, instance.ports)
         if load is not None:
             shared = min(instance.hop_delay + unit * float(load), shared + instance.hop_delay)
