@@ -57,6 +57,7 @@ class Patterns:
         self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
         self.routed = [routed_load(pairs, self.ports, self.gpus) for pairs in self.pairs]
         self.places = make.moore_places(self.ports, self.gpus)
+        self.float_places = np.array(self.places, dtype=np.float64)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
 
     def weights(self, first: int, last: int) -> tuple[dict[int, int], dict[int, Fraction]]:
@@ -201,16 +202,17 @@ class Relaxation:
 
     def _trees(self, root: int, far: FloatArray, parent: IntArray, inwards: bool) -> list[Row]:
         """The two prefixes of the nearest GPUs that break the Moore sum most, by ratio and by difference."""
-        order = [int(v) for v in np.argsort(far, kind="stable") if np.isfinite(far[v]) and v != root]
-        if not order:
+        order = np.argsort(far, kind="stable")
+        order = order[np.isfinite(far[order]) & (order != root)]
+        if not len(order):
             return []
         sums = np.cumsum(far[order])
-        needed = np.array(self.shared.places[1 : len(order) + 1], dtype=float)
+        needed = self.shared.float_places[1 : len(order) + 1]
         found = []
         for prefix in {int(np.argmax(needed / sums)), int(np.argmax(needed - sums))}:
             if needed[prefix] <= sums[prefix] * (1 + self.close):
                 continue
-            nodes = [root, *order[: prefix + 1]]
+            nodes = [root, *order[: prefix + 1].tolist()]
             place = {v: number for number, v in enumerate(nodes)}
             parents = [-1] + [place[int(parent[v])] for v in nodes[1:]]
             weight = np.ones(len(nodes), dtype=np.int64)

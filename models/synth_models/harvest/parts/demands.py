@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,12 +49,20 @@ def direct_load(pairs: IntArray, ports: int) -> Fraction | None:
     None where a GPU has more partners than ports. Where pairs have one hop only, no topology has a smaller load."""
     if most_partners(pairs) > ports:
         return None
-    volume, groups = volumes(pairs), set[tuple[int, ...]]()
-    for side in (0, 1):
-        order = np.lexsort((volume, pairs[:, side]))
-        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
-        groups.update(tuple(group.tolist()) for group in np.split(volume[order], starts))
-    return max(_shared_load(group, ports) for group in groups)
+    return max(_shared_load(group, ports) for side in (0, 1) for group in _by_gpu(pairs, side))
+
+
+def _by_gpu(pairs: IntArray, side: int) -> Counter[tuple[int, ...]]:
+    """The volumes that single GPUs send (side 0) or receive (1), ascending, with how many GPUs have the same."""
+    volume = volumes(pairs)
+    order = np.lexsort((volume, pairs[:, side]))
+    starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
+    sorted_volume = volume[order]
+    if len(starts) + 1 == len(pairs):  # one pair each
+        values, counts = np.unique(volume, return_counts=True)
+        return Counter(dict(zip([(value,) for value in values.tolist()], counts.tolist(), strict=True)))
+    cuts = [0, *starts.tolist(), len(pairs)]
+    return Counter(tuple(sorted_volume[a:b].tolist()) for a, b in pairwise(cuts))
 
 
 def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
@@ -74,11 +83,7 @@ def routed_load(pairs: IntArray, ports: int, gpus: int) -> Fraction:
     of a pair carrying u or what is left of its volume.
     """
     volume, low = volumes(pairs), Fraction(pattern_degree(pairs), ports)
-    sides = []
-    for side in (0, 1):
-        order = np.lexsort((volume, pairs[:, side]))
-        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
-        sides.append(Counter(tuple(group.tolist()) for group in np.split(volume[order], starts)))
+    sides = [_by_gpu(pairs, side) for side in (0, 1)]
     total = 2 * sum(volume.tolist())
 
     def fits(load: Fraction) -> bool:

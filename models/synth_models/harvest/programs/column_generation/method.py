@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -30,6 +31,7 @@ from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
 from synth_models.harvest.programs.column_generation.search import Demand, anneal, seconds
 from synth_models.harvest.solution import FloatArray, IntArray
 
+BoolArray = npt.NDArray[np.bool_]
 TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that is free
 RESTARTS = 2  # from random topologies, beside the best known
 GAIN = 1e-7  # relative: smaller ones are not pursued
@@ -42,9 +44,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     columns = Columns(instance, options)
     began = columns.value
     for level in range(instance.gpus.bit_length() + 1):
-        done: set[tuple[int, int]] = set()
+        done = np.zeros((len(instance.steps), len(instance.steps)), dtype=bool)
         while (interval := columns.most_promising(done)) is not None and not options.out_of_time():
-            done.add(interval)
+            done[interval] = True
             for links in columns.own(interval, level):
                 columns.offer(interval, links)
                 options.progress.note(columns.value, None)
@@ -87,33 +89,30 @@ class Columns:
         turned = [np.asarray(delays.before(step)) for step in range(len(cost) - 1, 0, -1)]
         self.after = _arrivals(cost[::-1], [0.0, *(paid.T if paid.ndim else float(paid) for paid in turned)])[::-1]
 
-    def price(self, first: int, last: int) -> float:
-        """Seconds that a topology for these steps may take at most to lower the value."""
-        price = self.value
-        if first > 0:
-            price -= self.before[first - 1] + self.paid[first]
-        if last + 1 < len(self.alone):
-            price -= self.after[last + 1] + self.paid[last + 1]
-        return price
+    def prices(self) -> FloatArray:
+        """Seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
+        paid, steps = np.array(self.paid), len(self.alone)
+        before = np.r_[0.0, self.before[:-1] + paid[1:]]
+        after = np.r_[self.after[1:] + paid[1:], 0.0]
+        found: FloatArray = self.value - before[:, None] - after[None, :]
+        return np.where(np.triu(np.ones((steps, steps), dtype=bool)), found, -np.inf)
 
-    def most_promising(self, done: set[tuple[int, int]]) -> tuple[int, int] | None:
-        """The interval not in ``done`` to search next, None if no topology can be worth it: of those that have been
-        searched the one whose best topology comes closest to its price, if it is within reach; of the others the one
-        whose price is farthest above what its steps take alone."""
-        best, chosen = 0.0, None
-        sums = np.cumsum([0.0, *self.alone])
-        for first in range(len(self.alone)):
-            for last in range(first, len(self.alone)):
-                price = self.price(first, last)
-                worth = price - float(sums[last + 1] - sums[first])
-                if (first, last) in done or worth <= GAIN * self.value:
-                    continue
-                if (first, last) in self.nearest:
-                    ratio = price / self.nearest[first, last][0]
-                    worth = ratio - 1 / REACH if ratio > 1 / REACH else 0.0
-                if worth > best:
-                    best, chosen = worth, (first, last)
-        return chosen
+    def price(self, first: int, last: int) -> float:
+        """The same of one interval."""
+        return float(self.prices()[first, last])
+
+    def most_promising(self, done: BoolArray) -> tuple[int, int] | None:
+        """The interval not ``done`` (steps, steps) to search next, None if no topology can be worth it: of those that
+        have been searched the one whose best topology comes closest to its price, if it is within reach; of the others
+        the one whose price is farthest above what its steps take alone."""
+        prices, sums = self.prices(), np.cumsum([0.0, *self.alone])
+        worth = prices - (sums[None, 1:] - sums[:-1, None])
+        worth[done | (worth <= GAIN * self.value)] = 0.0
+        for ends, (seconds_of, _) in self.nearest.items():
+            if worth[ends] > 0:
+                worth[ends] = max(0.0, prices[ends] / seconds_of - 1 / REACH)
+        first, last = np.unravel_index(int(worth.argmax()), worth.shape)
+        return (int(first), int(last)) if worth[first, last] > 0 else None
 
     def own(self, interval: tuple[int, int], level: int) -> list[IntArray]:
         """Topologies for an interval from searches of one symmetry, the best first, each within reach of its price."""
@@ -157,12 +156,17 @@ class Columns:
         return True
 
     def lifts_of(self, patterns: Sequence[int]) -> list[Lift]:
-        """Symmetries that keep these patterns, the largest group first."""
-        key = tuple(sorted(patterns))
+        """Symmetries that keep these patterns, the largest group first; those of all patterns where they lead from
+        every GPU to every other."""
+        every = tuple(range(len(self.ratings.patterns)))
+        key = every if len(patterns) == len(every) or self._one_orbit(every) else tuple(sorted(patterns))
         if key not in self.groups:
             rows = [self.ratings.patterns[k] for k in key]
             self.groups[key] = lifts(generators(rows, self.instance.gpus), self.instance.gpus)
         return self.groups[key]
+
+    def _one_orbit(self, every: tuple[int, ...]) -> bool:
+        return len(self.lifts_of(every)[0].sources) == 1
 
     def heaviest_first(self, first: int, last: int) -> list[int]:
         """The interval's patterns; those whose loads take longest come first, so that poor topologies show soon."""

@@ -18,7 +18,7 @@ from synth_models.harvest.programs.column_generation.lifts import Lift
 from synth_models.harvest.solution import FloatArray, IntArray
 
 HOT, COLD = 0.05, 0.0005  # temperatures as shares of the seconds at the beginning
-AT_ONCE = 50  # turns between two looks at the clock
+WORK, AT_ONCE = 4_000_000, 50  # between two looks at the clock: links times sources times patterns, and turns
 LONG = 1e200  # seconds that no topology takes on which all pairs are reached
 
 
@@ -127,7 +127,9 @@ def anneal(
     """The best targets met from ``begin`` on, and their seconds (1e300 where a pair cannot be reached)."""
     targets, out = begin.copy(), lift.unfolded(begin)
     kept, best = begin, seconds(lift, demand, begin, hop_delay)
-    for turn in range(0, tries, AT_ONCE):
+    sources, ports = begin.shape
+    at_once = min(AT_ONCE, 1 + WORK // (sources * lift.gpus * ports * len(demand.starts)))
+    for turn in range(0, tries, at_once):
         if stop():
             break
         found, took = _anneal(
@@ -145,7 +147,7 @@ def anneal(
             demand.steps,
             hop_delay,
             min(best, LONG),
-            (turn, min(turn + AT_ONCE, tries), tries),
+            (turn, min(turn + at_once, tries), tries),
             (seed + turn) % (1 << 31),
         )
         if took < best:
