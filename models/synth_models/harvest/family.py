@@ -41,6 +41,12 @@ FAMILY = Family(
             "Harvest, sections 3.1 and 6 (last paragraph), which name both and evaluate neither",
             _HERE + "paper.delays_page:reproduce",
         ),
+        Page(
+            "harvest-topologies",
+            "Harvest with topologies of its own, and on 256 and 1,024 GPUs",
+            "Harvest, section 4.3 (candidate topologies) and the eight collectives of its figures",
+            _HERE + "paper.topologies_page:reproduce",
+        ),
     ),
     published=("dp_k",),
     default_methods=(

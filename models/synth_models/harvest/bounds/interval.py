@@ -27,7 +27,7 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
-ROUNDS = 80
+ROUNDS = 600
 QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
 FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
