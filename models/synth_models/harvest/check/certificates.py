@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from synth import untrusted
-from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load
+from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
 from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
@@ -64,14 +64,14 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:
-    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the busiest one's ports shared
-    by its volumes; where that is one hop, the ports shared in whole links, or a hop more."""
+    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the least load of whole links;
+    where that is one hop, the ports shared in whole links, or a hop more."""
     rows = instance.demands[step]
     partners = max(int(np.bincount(rows[:, side]).max()) for side in (0, 1))
-    degree = int(max(np.bincount(rows[:, side], rows[:, 2]).max() for side in (0, 1)))
     hops = _fewest_hops(partners, instance.ports)
     seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
-    alpha, delay, shared = Fraction(instance.alpha), Fraction(instance.hop_delay), seconds * degree / instance.ports
+    alpha, delay = Fraction(instance.alpha), Fraction(instance.hop_delay)
+    shared = seconds * whole_routes_load(rows.tolist(), instance.ports, instance.gpus)
     if partners > instance.ports:
         return alpha + delay * hops + shared
     return alpha + min(delay + seconds * whole_links_load(rows.tolist(), instance.ports), delay * 2 + shared)
@@ -96,7 +96,7 @@ def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, ro
         left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
         left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
         least[("L", k)] = Fraction(_fewest_hops(facts.partners[k], facts.ports))
-        least[("u", k)] = Fraction(facts.degree[k], facts.ports)
+        least[("u", k)] = facts.least_load[k]
         for orbit in facts.sizes[k]:
             left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
     proven = (last - first + 1) * Fraction(instance.alpha)
