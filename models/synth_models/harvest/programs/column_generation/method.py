@@ -43,19 +43,18 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The best schedule over candidates and topologies of its own; the seed decides where searches begin."""
     columns = Columns(instance, options)
     began = columns.value
-    for level in range(instance.gpus.bit_length() + 1):
-        done = np.zeros((len(instance.steps), len(instance.steps)), dtype=bool)
-        while (interval := columns.most_promising(done)) is not None and not options.out_of_time():
-            done[interval] = True
-            for links in columns.own(interval, level):
-                columns.offer(interval, links)
-                options.progress.note(columns.value, None)
-        if options.out_of_time() or columns.deepest <= level:
-            break
+    columns.search()
     used = {columns.ratings.topologies[number].name for number in columns.chosen.tolist()}
     message = f"{columns.ratings.tried()}, {columns.made} of them made here, {len(used & columns.names)} in use; "
     message += f"{columns.priced} searches; candidates alone {began:.6g} s"
     return Outcome("finished", columns.ratings.schedule(columns.chosen), message=message)
+
+
+def own_topologies(instance: HarvestInstance, options: RunOptions) -> list[Topology]:
+    """The topologies that the search adds to the candidates until ``options`` end it: a start for other methods."""
+    columns = Columns(instance, options)
+    columns.search()
+    return [topology for topology in columns.ratings.topologies if topology.name in columns.names]
 
 
 class Columns:
@@ -88,6 +87,19 @@ class Columns:
         # backwards a change from one topology to another is paid before the later step
         turned = [np.asarray(delays.before(step)) for step in range(len(cost) - 1, 0, -1)]
         self.after = _arrivals(cost[::-1], [0.0, *(paid.T if paid.ndim else float(paid) for paid in turned)])[::-1]
+
+    def search(self) -> None:
+        """Make topologies, with less and less symmetry, until none is in reach of its price or time is up."""
+        options, steps = self.options, len(self.instance.steps)
+        for level in range(self.instance.gpus.bit_length() + 1):
+            done = np.zeros((steps, steps), dtype=bool)
+            while (interval := self.most_promising(done)) is not None and not options.out_of_time():
+                done[interval] = True
+                for links in self.own(interval, level):
+                    self.offer(interval, links)
+                    options.progress.note(self.value, None)
+            if options.out_of_time() or self.deepest <= level:
+                break
 
     def prices(self) -> FloatArray:
         """Seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""

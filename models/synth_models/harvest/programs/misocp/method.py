@@ -3,7 +3,8 @@
 The outer program is theirs: a shortest path over intervals. Instead of solving every interval, each one carries a lower
 bound (valid for all topologies) and the time on the best topology known. The path of the lower bounds is a bound on
 every schedule, the path over the known topologies is a schedule; the intervals on the former are solved, cheapest
-first and only as far as needed, until the two meet. Intervals with the same steps, and those that are another one's
+first and only as far as needed, until the two meet; before the first, the search of ``column_generation`` looks for
+good topologies. Intervals with the same steps, and those that are another one's
 with all pairs turned round, are one problem. An interval takes no less time than its parts do, each on its own
 topology, so bounds of short intervals carry over to long ones. What a reconfiguration before a step costs may differ
 from step to step (overlap), not with what it changes: then the intervals do not come apart, and the method refuses.
@@ -28,10 +29,12 @@ from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
+from synth_models.harvest.programs.column_generation.method import own_topologies
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.solution import FloatArray, IntArray
 
+SEARCH = 0.1  # of the time
 EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
 
 
@@ -101,6 +104,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         state.lower.setdefault(one.blocks, _trivial_bound(instance, one.blocks))
     _relax(state, options)
     termination: Literal["optimal", "time_limit", "finished"]
+    searched = False
     while True:
         cost = state.step_seconds()
         value, chosen = shortest_schedule(cost, delays.before)
@@ -117,6 +121,10 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         if following is None:
             termination = "finished"
             break
+        if not searched and not program.one_port:
+            searched = True
+            state.topologies += own_topologies(instance, _a_share(options))
+            continue
         interval = following
         here = table[interval.first, interval.last]
         target = value * (1 - options.relative_gap / 2)
@@ -134,6 +142,13 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     proof = _proof(program, options.solver or "highs")
     outcome = Outcome(termination, schedule, min(bound, value), proof, None, message, program.build_s, program.solve_s)
     return _certified(outcome, single_steps(instance))
+
+
+def _a_share(options: RunOptions) -> RunOptions:
+    """Of the time that is left, what a search for topologies may take before the programs: a good schedule to begin
+    with tells them what to refute."""
+    left = options.remaining()
+    return replace(options.started_now(), time_limit_s=None if left is None else SEARCH * left)
 
 
 def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
