@@ -12,6 +12,7 @@ import pytest
 
 import synth
 from synth import record as records
+from synth.execution.runs import Request, plan
 from synth.record import Record, gap
 from synth.results import read_all
 
@@ -70,6 +71,11 @@ PAGES += ["synth/exchange/machines/README.md"]
 
 def readme(page: str = "README.md") -> str:
     return (ROOT / page).read_text()
+
+
+def test_the_shipped_instances_are_over_a_thousand_runs():
+    assert "All shipped instances (over a thousand runs;" in readme()
+    assert len(plan([ROOT / "instances"], Request(limits=("20s",)), Path("results"))) > 1000
 
 
 def test_the_table_is_that_of_the_published_records():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
+from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early
 from synth.cli.options import Asked, Jobs, grouped
 from synth.cli.output import console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
@@ -59,6 +59,7 @@ def submit(
         runs = list(prepared.runs)
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
+    demand_folder("--folder", folder)
     if (folder / plan.FILE).exists():
         raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
