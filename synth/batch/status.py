@@ -1,7 +1,7 @@
 """How far a batch is, run by run: from its records first, then from its tasks' own lines, then from Slurm's queue.
 
 So a task that died without a word is found on clusters without accounting too: its runs have no record and its job is
-no longer in the queue.
+no longer in the queue. How it died (:mod:`synth.batch.ends`) is then the kind of its lost runs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from synth.batch import slurm
-from synth.batch.plan import Batch, Submission, Task
+from synth.batch import ends, queue, slurm
+from synth.batch.plan import FILE, Batch, Submission, Task
 from synth.batch.task import Events, lives
 from synth.record import Record
 from synth.results import written_at
@@ -25,13 +25,15 @@ STATES: tuple[State, ...] = ("done", "running", "queued", "failed", "lost")
 
 @dataclass(frozen=True)
 class RunStatus:
-    """One run's state; ``why`` says in words what went wrong (failed, lost)."""
+    """One run's state; ``why`` says in words what went wrong (failed, lost) or what it waits for (queued, where that is
+    not its turn). ``mem_mb`` is what its last job had of memory, where that is known."""
 
     index: int
     state: State
     kind: str
     why: str
     record: Record | None
+    mem_mb: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,11 @@ def of(batch: Batch) -> BatchStatus:
         for task in submission.tasks:
             latest.update(dict.fromkeys(task.runs, (submission, task)))
     jobs = {task.job for s in batch.submissions for task in s.tasks if task.job and s.engine == "slurm"}
-    queue = slurm.states(jobs) if jobs else {}
+    found = queue.states(jobs, queue.owner(batch.folder / FILE)) if jobs else {}
     tasks: dict[str, _TaskView] = {}
     for submission, task in latest.values():
         if task.name not in tasks:
-            tasks[task.name] = _TaskView(batch.folder, submission, task, queue)
+            tasks[task.name] = _TaskView(batch.folder, submission, task, found)
     runs = [_run(batch, index, latest.get(index), tasks) for index in range(len(batch.entries))]
     complete = [
         task
@@ -73,23 +75,30 @@ def of(batch: Batch) -> BatchStatus:
         if all(runs[index].state == "done" for index in task.runs)
         and (task.name not in tasks or tasks[task.name].state == "over")
     ]
-    return BatchStatus(tuple(runs), tuple(complete), queue is not None)
+    return BatchStatus(tuple(runs), tuple(complete), found is not None)
 
 
 class _TaskView:
     """What is known of a task: ``state``, the words for its end, and the runs going on in it."""
 
-    def __init__(self, folder: Path, submission: Submission, task: Task, queue: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, folder: Path, submission: Submission, task: Task, found: Mapping[str, queue.JobState] | None
+    ) -> None:
+        self._folder = folder
         self._log = Events(folder, task.name).read()
         begins = [i for i, line in enumerate(self._log) if line["event"] == "begin"]
         self._attempt: Sequence[Mapping[str, Any]] = self._log[begins[-1] :] if begins else []
         self._finished = next((line for line in reversed(self._attempt) if line["event"] == "finish"), None)
         self.running = self._started_runs()
         self.why = ""
+        self.kind = ends.LOST
+        self.mem_mb = next((line["mem_mb"] for line in reversed(self._log) if line.get("mem_mb")), None)
+        if self.mem_mb is None:
+            self.mem_mb = submission.resources.mem_mb
         if submission.engine == "local":
             self.state = self._local_state(folder, submission)
         else:
-            self.state = self._slurm_state(task, queue)
+            self.state = self._slurm_state(task, found)
 
     def _started_runs(self) -> set[int]:
         going: set[int] = set()
@@ -100,25 +109,32 @@ class _TaskView:
                 going.discard(line["run"])
         return going
 
-    def _slurm_state(self, task: Task, queue: Mapping[str, str] | None) -> TaskState:
+    def _slurm_state(self, task: Task, found: Mapping[str, queue.JobState] | None) -> TaskState:
         if task.job is None:
             self.why = "was never submitted"
             return "over"
-        where = f"job {task.job}"
-        if queue is None:  # no squeue here: what the task itself has written must do
+        if found is None:  # no squeue here: what the task itself has written must do
             if self._finished:
-                self.why = self._ended_words(where)
+                self._judge(task.job, None)
             return "over" if self._finished else "running" if self._attempt else "queued"
-        state = queue.get(task.job)
-        if state in slurm.PENDING:
+        state = found.get(task.job)
+        if state is not None and state.state in queue.PENDING:
+            if state.stuck:
+                self.why = f"job {task.job} does not start by itself: {state.reason}"
             return "queued"
-        if state in slurm.RUNNING:
+        if state is not None and state.state in queue.RUNNING:
             return "running"
-        self.why = self._ended_words(where, state)
+        self._judge(task.job, state)
         return "over"
 
-    def _ended_words(self, where: str, state: str | None = None) -> str:
-        said = f"{where} ended" + (f" as {state}" if state else "")
+    def _judge(self, job: str, state: queue.JobState | None) -> None:
+        last = None if self._finished is None else str(self._finished["ended"])
+        start = self._attempt[0].get("log_bytes", 0) if self._attempt else 0
+        self.kind, evidence = ends.judge(state, last, ends.log_of(self._folder, job, start))
+        self.why = self._ended_words(f"job {job}", state.state if state else None, evidence)
+
+    def _ended_words(self, where: str, state: str | None, evidence: str) -> str:
+        said = f"{where} ended" + (f" as {state}" if state else "") + (f" ({evidence})" if evidence else "")
         if not self._attempt:
             return f"{said} before its supervisor had started"
         if self._finished is None:
@@ -155,10 +171,10 @@ def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: 
     if record is not None and (tried or view.state == "over"):
         kind = record["termination"] if record.ok else "check failed"
         why = record["message"] or "; ".join(record["verified"]["faults"])
-        return RunStatus(index, "failed", kind, why, record)
+        return RunStatus(index, "failed", kind, why, record, view.mem_mb)
     if view.state == "over":
-        return RunStatus(index, "lost", "lost", view.why or "no record", record)
-    return RunStatus(index, "queued", "queued", "", record)
+        return RunStatus(index, "lost", view.kind, view.why or "no record", record, view.mem_mb)
+    return RunStatus(index, "queued", "queued", view.why, record)
 
 
 def prune(batch: Batch, status: BatchStatus) -> None:

@@ -2,7 +2,7 @@
 needs it: munge, MariaDB, slurmdbd, slurmctld and one slurmd, on ports nobody uses.
 
 `SLURM_CONF` leads every command to it, so it stands beside the Slurm of `single_node.sh` or a real one. By hand:
-`python tests/slurm/cluster.py FOLDER`, then `export SLURM_CONF=FOLDER/slurm.conf`; it ends with Ctrl-C.
+`python tests/slurm/cluster.py FOLDER`, then `export SLURM_CONF=FOLDER/slurm.conf`; it ends with Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Cluster:
 
     def stop(self) -> None:
         """End every daemon, the last first, and what is left of the jobs."""
-        with contextlib.suppress(subprocess.SubprocessError, OSError):
-            self.ask("scancel", "--signal=KILL", "--full", "-u", "root")
+        with contextlib.suppress(subprocess.SubprocessError, OSError, KeyError, RuntimeError):
             self.ask("scancel", "-u", "root")
+            self._until("slurmctld", lambda: not self.ask("squeue", "-h"), 10)
         for name in reversed(list(self._daemons)):
             self.end(name)
 
@@ -102,11 +102,27 @@ class Cluster:
     def crash_node(self) -> None:
         """What a power cut does: slurmd, its step managers and every process of the jobs end at once, unasked."""
         self.end("slurmd", signal.SIGKILL)
-        for _ in range(3):
-            for process in _processes_with(f"SLURM_CONF={self.environment['SLURM_CONF']}", f"slurmstepd: [{NODE}"):
+        deadline = time.monotonic() + 10
+        while (left := self._processes()) and time.monotonic() < deadline:
+            for process in left:
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
-            time.sleep(0.1)
+            time.sleep(0.05)
+
+    def _processes(self) -> list[int]:
+        """The step managers of this Slurm, then the processes of its jobs."""
+        managers, others = [], []
+        mark = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (place / "environ").read_bytes().split(b"\0")
+                if mark not in words:
+                    continue
+                if (place / "cmdline").read_bytes().startswith(b"slurmstepd"):
+                    managers.append(int(place.name))
+                elif any(word.startswith(b"SLURM_JOB_ID=") for word in words):
+                    others.append(int(place.name))
+        return managers + others
 
     def ask(self, *command: str) -> str | None:
         """A Slurm command's output; None where it fails."""
@@ -246,18 +262,8 @@ def _free_ports(number: int) -> list[int]:
         return [taken.getsockname()[1] for taken in sockets]
 
 
-def _processes_with(*marks: str) -> list[int]:
-    """Processes, other than this one, with one of these texts in their environment or command line."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            text = (place / "environ").read_bytes() + (place / "cmdline").read_bytes()
-            if any(mark.encode() in text for mark in marks) and int(place.name) != os.getpid():
-                found.append(int(place.name))
-    return found
-
-
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Cluster(Path(sys.argv[1]).resolve()) as cluster:
         print(f"export SLURM_CONF={cluster.environment['SLURM_CONF']}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
