@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,14 +26,17 @@ STATES: tuple[State, ...] = ("done", "running", "queued", "failed", "lost")
 @dataclass(frozen=True)
 class RunStatus:
     """One run's state; ``why`` says in words what went wrong (failed, lost) or what it waits for (queued, where that is
-    not its turn). ``mem_mb`` is what its last job had of memory, where that is known."""
+    not its turn). ``tries`` is how often it was sent; ``mem_mb`` and ``job_s`` are what its last job had of memory and
+    time, where that is known."""
 
     index: int
     state: State
     kind: str
     why: str
     record: Record | None
+    tries: int = 0
     mem_mb: float | None = None
+    job_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,13 @@ class BatchStatus:
         counts = Counter(run.state for run in self.runs)
         return {state: counts[state] for state in STATES}
 
-    def missing(self) -> list[int]:
-        """Indices of the runs to send again: failed or lost."""
-        return [run.index for run in self.runs if run.state in ("failed", "lost")]
+    def missing(self) -> list[RunStatus]:
+        """The runs to send again: failed or lost."""
+        return [run for run in self.runs if run.state in ("failed", "lost")]
+
+    def stuck(self) -> Mapping[str, int]:
+        """What queued runs wait for that will not come by itself, and how many do."""
+        return Counter(run.why for run in self.runs if run.state == "queued" and run.why)
 
 
 def of(batch: Batch) -> BatchStatus:
@@ -67,7 +74,10 @@ def of(batch: Batch) -> BatchStatus:
     for submission, task in latest.values():
         if task.name not in tasks:
             tasks[task.name] = _TaskView(batch.folder, submission, task, found)
-    runs = [_run(batch, index, latest.get(index), tasks) for index in range(len(batch.entries))]
+    tries = Counter(index for submission in batch.submissions for task in submission.tasks for index in task.runs)
+    runs = [
+        replace(_run(batch, index, latest.get(index), tasks), tries=tries[index]) for index in range(len(batch.entries))
+    ]
     complete = [
         task
         for submission in batch.submissions
@@ -92,9 +102,9 @@ class _TaskView:
         self.running = self._started_runs()
         self.why = ""
         self.kind = ends.LOST
-        self.mem_mb = next((line["mem_mb"] for line in reversed(self._log) if line.get("mem_mb")), None)
-        if self.mem_mb is None:
-            self.mem_mb = submission.resources.mem_mb
+        noted = (_number(line.get("mem_mb")) for line in reversed(self._log))
+        self.mem_mb = next((noted_mb for noted_mb in noted if noted_mb), submission.resources.mem_mb)
+        self.job_s = task.time_min * 60.0 or None
         if submission.engine == "local":
             self.state = self._local_state(folder, submission)
         else:
@@ -129,7 +139,7 @@ class _TaskView:
 
     def _judge(self, job: str, state: queue.JobState | None) -> None:
         last = None if self._finished is None else str(self._finished["ended"])
-        start = self._attempt[0].get("log_bytes", 0) if self._attempt else 0
+        start = int(_number(self._attempt[0].get("log_bytes"))) if self._attempt else 0
         self.kind, evidence = ends.judge(state, last, ends.log_of(self._folder, job, start))
         self.why = self._ended_words(f"job {job}", state.state if state else None, evidence)
 
@@ -156,6 +166,11 @@ class _TaskView:
         return "over"
 
 
+def _number(value: Any) -> float:
+    """What a task's line says, if it is a number that can be a size; else 0."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else 0.0
+
+
 def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: Mapping[str, _TaskView]) -> RunStatus:
     run = batch.entries[index].run(batch.folder)
     record = run.stored_record()
@@ -171,9 +186,10 @@ def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: 
     if record is not None and (tried or view.state == "over"):
         kind = record["termination"] if record.ok else "check failed"
         why = record["message"] or "; ".join(record["verified"]["faults"])
-        return RunStatus(index, "failed", kind, why, record, view.mem_mb)
+        return RunStatus(index, "failed", kind, why, record, mem_mb=view.mem_mb, job_s=view.job_s)
     if view.state == "over":
-        return RunStatus(index, "lost", view.kind, view.why or "no record", record, view.mem_mb)
+        why = view.why or "no record"
+        return RunStatus(index, "lost", view.kind, why, record, mem_mb=view.mem_mb, job_s=view.job_s)
     return RunStatus(index, "queued", "queued", view.why, record)
 
 
