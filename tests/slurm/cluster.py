@@ -137,7 +137,7 @@ class Cluster:
             self.ask("scontrol", "update", f"NodeName={NODE}", "State=RESUME")
         return state in ("idle", "mixed", "allocated")
 
-    def _start(self, name: str, *words: str, **environment: str) -> None:
+    def _start(self, name: str, *words: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._daemons[name] = subprocess.Popen(
                 [name, *words],
@@ -145,7 +145,12 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PATH": PATH, **self.environment, "MYSQL_UNIX_PORT": str(self._socket), **environment},
+                env={
+                    **os.environ,
+                    "PATH": PATH,
+                    **self.environment,
+                    "MYSQL_UNIX_PORT": str(self._socket),
+                },
             )
 
     def _until(self, name: str, reached: Callable[[], bool], seconds: float = 30) -> None:
