@@ -23,7 +23,7 @@ from synth.batch.queue import JobState
 from synth.batch.status import RunStatus
 from synth.batch.task import Events
 from synth.execution.runs import Run
-from synth.options import read_factor
+from synth.options import RunOptions, read_factor
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded.json").read_text())
 LOST = {
@@ -81,11 +81,12 @@ def test_ends_as_recorded(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", LOST)
 def test_without_accounting_the_log_knows(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but a cancellation, which is nobody's fault and leaves the word to the queue while it remembers."""
+    """All but a cancellation and a node that went dark: of these only the queue knows, while it remembers."""
     found = replayed(tmp_path / "soon", name, monkeypatch, accounts=False)
     later = replayed(tmp_path / "later", name, monkeypatch, accounts=False, forgotten=True)
     assert {state for state, _, _ in found.values()} == {state for state, _, _ in later.values()} == {"done", "lost"}
-    assert later["b"][1] == (LOST[name] if name != "cancelled" else "lost")
+    nobody_wrote_it = name in ("cancelled", "node-failure")
+    assert later["b"][1] == ("lost" if nobody_wrote_it else LOST[name])
     assert later["b"][2].startswith(f"job {RECORDED[name]['jobs'][0]} ended")
 
 
@@ -294,15 +295,16 @@ def test_a_word_where_there_is_no_more() -> None:
 def test_multiples(tmp_path: Path) -> None:
     """Twice the memory that the job is known to have had (its own task's line), half as much again of the run's limit;
     a batch that never said how much must be told."""
-    write(tmp_path / "in", "a", "empty")
-    words = ("batch", "submit", "in", "--folder", "b", "--time-limit", "10s")
-    synth(*words, cwd=tmp_path, code=1)
-    resubmit = ("batch", "resubmit", "b", "--engine", "slurm", "--dry-run", "--mem", "2x")
-    assert "name the amount" in synth(*resubmit, cwd=tmp_path, code=2).stderr
-    log = Events(tmp_path / "b", "1-0")
-    log.add("begin", job="7", host="far away", pid=1, started=0.0, mem_mb=700.0)
-    log.add("finish", ended="done")
-    more = synth(*resubmit, "--time-limit", "1.5x", cwd=tmp_path)
+    file = write(tmp_path / "in", "a")
+    options = RunOptions(time_limit_s=10.0).as_record()
+    entry = Entry("faulty", "a", str(file), "0", "behave", None, options, "records")
+    sent = Submission("slurm", 0.0, Resources(), (Task("1-0", (0,), 1, 4, "7"),))
+    Batch(tmp_path / "b", str(tmp_path), (entry,), None, (sent,)).write()
+    path = fake_slurm(tmp_path, "true", "echo '7|OUT_OF_MEMORY'")
+    resubmit = ("batch", "resubmit", "b", "--dry-run", "--mem", "2x")
+    assert "name the amount" in synth(*resubmit, cwd=tmp_path, code=2, PATH=path).stderr
+    Events(tmp_path / "b", "1-0").add("begin", job="7", host="far away", pid=1, started=0.0, mem_mb=700.0)
+    more = synth(*resubmit, "--time-limit", "1.5x", cwd=tmp_path, PATH=path)
     assert "ran out" not in more.stderr
     assert "--mem=1400M" in more.stdout
     assert " 15 s " in more.stdout
