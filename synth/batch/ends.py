@@ -25,7 +25,8 @@ LOST = "lost"  # the kind of an end nobody has a word for
 TOO_OFTEN = "timed-out too many times"  # submitit's words
 # what slurmstepd and srun write, the surer first; an aborted job has lines of several kinds
 _LINES = (
-    ("out_of_memory", re.compile(r"exceeded (job )?memory limit|oom[-_ ]kill|out[- ]of[- ]memory", re.IGNORECASE)),
+    ("out_of_memory", re.compile(r"exceeded (job )?memory limit", re.IGNORECASE)),
+    ("out_of_memory", _BY_KERNEL := re.compile(r"oom[-_ ]kill|out[- ]of[- ]memory", re.IGNORECASE)),
     ("preempted", re.compile(r"DUE TO PREEMPTION")),
     ("job_time_limit", re.compile(r"DUE TO TIME LIMIT")),
     ("node_failure", re.compile(r"DUE TO NODE FAILURE|node fail", re.IGNORECASE)),
@@ -36,16 +37,19 @@ READ_MOST = 100_000  # bytes of a log, from its end
 
 def judge(state: JobState | None, finish: str | None, log: str) -> tuple[str, str]:
     """The kind, and the evidence where it is not the job's own state. ``finish`` is what the task wrote last, ``log``
-    the part of the job's log that is the task's."""
+    the part of the job's log that is the task's. A task that had a last word was not killed by the kernel, which then
+    has killed one of its runs, and that has a record."""
     own = state.state if state else ""
     if own in KINDS and KINDS[own] != "cancelled":
         return KINDS[own], ""
-    if state and "OUT_OF_MEMORY" in state.steps:
+    if state and "OUT_OF_MEMORY" in state.steps and finish is None:
         return "out_of_memory", "a step of it as OUT_OF_MEMORY"
     if finish and TOO_OFTEN in finish:
         return "job_time_limit", ""
     said = [line.strip() for line in log.splitlines() if _BY_SLURM.match(line)]
     for kind, pattern in _LINES:
+        if pattern is _BY_KERNEL and finish is not None:
+            continue
         found = next((line for line in said if pattern.search(line)), None)
         if found is not None:
             return kind, _BY_SLURM.sub("", found).removeprefix("error: ").strip("* ")

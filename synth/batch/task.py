@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from synth.batch import ends, plan, queue
@@ -38,7 +39,7 @@ class ChunkTask:
     def __call__(self) -> dict[str, int]:
         """Do the task in its job; how many runs it did and how many of these failed."""
         try:
-            with _ending_on_sigterm():
+            with _ending_early():
                 return run_task(Path(self.folder), self.name)
         except _Terminated as signalled:
             job = job_id()
@@ -181,27 +182,36 @@ def job_memory_mb() -> float | None:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
+def _ending_early() -> Iterator[None]:
     """SIGTERM ends the runs and the task at once: Slurm kills everything half a minute later. (submitit would ignore
-    it. Its own signal, USR2, comes before a time limit and goes to submitit, which has the job queued again.) The
-    SIGTERM that Slurm sends after the first must not meet the cleaning up, and submitit's handler of the SIGCONT it
-    sends with each would only log it."""
+    it.) The SIGTERM that Slurm sends after the first must not meet the cleaning up, and submitit's handler of the
+    SIGCONT it sends with each would only log it. USR2 comes before a time limit and goes to submitit, which has the job
+    queued again, but not for ever; before a preemption it may come in place of SIGTERM."""
 
-    def stop(*_: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _Terminated("ended by SIGTERM")
+    def stop(number: int, *_: Any) -> None:
+        for each in (signal.SIGTERM, signal.SIGUSR2):
+            signal.signal(each, signal.SIG_IGN)
+        raise _Terminated(f"ended by {signal.Signals(number).name}")
+
+    def warned(number: int, frame: FrameType | None) -> None:
+        job = job_id()
+        if job is not None and queue.is_giving_way(job):
+            stop(number)
+        of_submitit = before[signal.SIGUSR2]
+        if callable(of_submitit):
+            of_submitit(number, frame)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
     signal.signal(signal.SIGCONT, signal.SIG_DFL)
-    before = signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, stop)
+    if callable(before[signal.SIGUSR2]):
+        signal.signal(signal.SIGUSR2, warned)
     try:
         yield
-    except _Terminated:
-        raise  # and no second one until this process has ended
-    except BaseException:
-        signal.signal(signal.SIGTERM, before)
-        raise
-    else:
-        signal.signal(signal.SIGTERM, before)
+    finally:
+        if signal.getsignal(signal.SIGTERM) is stop:  # else it has come, and no second one until this process has ended
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -50,10 +50,11 @@ def kernel_limits() -> bool:
 class Cluster:
     """The daemons of one such Slurm. Use as a context manager; raises ``RuntimeError`` with what a daemon said last."""
 
-    def __init__(self, folder: Path, processors: int = 2, kernel: bool | None = None) -> None:
+    def __init__(self, folder: Path, processors: int = 2, kernel: bool | None = None, more: str = "") -> None:
         self.folder = folder
         self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
         self._processors = processors
+        self._more = more  # lines of slurm.conf
         self.kernel = kernel_limits() if kernel is None else kernel  # else Slurm itself looks once a second
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -194,7 +195,7 @@ class Cluster:
             "gather": "" if self.kernel else "JobAcctGatherParams=OverMemoryKill\n",
         }  # fmt: skip
         for name, text in (("slurm", SLURM), ("slurmdbd", SLURMDBD), ("cgroup", CGROUP)):
-            (self.folder / f"{name}.conf").write_text(text.format(**words))
+            (self.folder / f"{name}.conf").write_text(text.format(**words) + (self._more if name == "slurm" else ""))
         (self.folder / "slurmdbd.conf").chmod(0o600)
 
 

@@ -336,3 +336,22 @@ def test_memory_that_slurm_itself_looks_at(polled: Bench) -> None:
     again = polled.synth("batch", "resubmit", "b", "--mem", "4x")
     assert "ran out of memory" not in again.stderr
     polled.over("a", "b", "c")
+
+
+@pytest.fixture
+def warning(tmp_path: Path) -> Iterator[Bench]:
+    (tmp_path / "slurm").mkdir()
+    with Cluster(tmp_path / "slurm", more="PreemptParameters=send_user_signal\n") as one:
+        yield Bench(one, tmp_path)
+
+
+def test_giving_way_five_times(warning: Bench) -> None:
+    """Where a preemption is announced by the signal that also announces a time limit, it is not counted as one."""
+    warning.three("--partition", "low-grace")
+    for i in range(5):
+        warning.within(60, lambda so_far=i: warning.started() == ["a", *"b" * (so_far + 1)])  # type: ignore[misc]
+        warning.preempt(1)
+        warning.until(lambda now: now == {"a": "done", "b": "queued", "c": "queued"})
+    warning.gate.touch()
+    warning.over("a", "b", "c")
+    assert warning.started() == ["a", *"bbbbbb", "c"]

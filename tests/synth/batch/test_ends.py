@@ -111,6 +111,9 @@ def test_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (JobState("FAILED"), None, "", "lost"),
         (JobState("FAILED", steps=("FAILED", "OUT_OF_MEMORY")), None, "", "out_of_memory"),
         (JobState("CANCELLED", steps=("OUT_OF_MEMORY",)), None, "", "out_of_memory"),
+        (JobState("CANCELLED", steps=("OUT_OF_MEMORY",)), "ended by SIGTERM", "srun: error: n: task 0: Out Of Memory\n",
+         "cancelled"),  # the kernel had killed a run before, which has its record
+        (None, "ended by SIGTERM", "slurmstepd: error: Exceeded job memory limit\n", "out_of_memory"),
         (JobState("TIMEOUT", steps=("OUT_OF_MEMORY",)), None, "", "job_time_limit"),
         (JobState("BOOT_FAIL"), None, "", "node_failure"),
         (JobState("FAILED"), "Job not requeued because: timed-out too many times.", "", "job_time_limit"),
@@ -206,9 +209,33 @@ def test_queued_again_in_a_grace_period(
     assert (tmp_path / "asked").read_text().splitlines() == ["show job 3_0", *["requeue 3_0"][:again]]
 
 
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_warned_by_usr2(
+    tmp_path: Path, gives_way: bool, monkeypatch: pytest.MonkeyPatch, signals_as_before: None
+) -> None:
+    """Before a preemption (PreemptParameters=send_user_signal) the job is queued again here, as often as it takes;
+    before a time limit submitit does that, and counts."""
+    shown = GIVING_WAY if gives_way else GIVING_WAY.replace("PreemptTime=2026-11-22T08:51:51", "PreemptTime=None")
+    answer = f'echo "$@" >>{tmp_path}/asked; test "$1" != show || {says(tmp_path, "shown", shown)}'
+    monkeypatch.setenv("PATH", fake_slurm(tmp_path, "exit 1", scontrol=answer))
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    counted = []
+    signal.signal(signal.SIGUSR2, lambda number, frame: counted.append(number))
+    monkeypatch.setattr(tasks, "run_task", lambda folder, name: os.kill(os.getpid(), signal.SIGUSR2) or {})
+    if gives_way:
+        with pytest.raises(tasks.TaskInterruptedError, match="ended by SIGUSR2, to be queued again"):
+            tasks.ChunkTask(str(tmp_path), "1-0")()
+    else:
+        tasks.ChunkTask(str(tmp_path), "1-0")()
+    assert counted == ([] if gives_way else [signal.SIGUSR2])
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert list(dict.fromkeys(asked)) == ["show job 3", *["requeue 3"][:gives_way]]
+
+
 @pytest.fixture
 def signals_as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGCONT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGCONT, signal.SIGUSR2)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
