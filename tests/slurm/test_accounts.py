@@ -139,8 +139,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def bench(started: Cluster, tmp_path: Path) -> Bench:
-    return Bench(started, tmp_path)
+def bench(started: Cluster, tmp_path: Path) -> Iterator[Bench]:
+    yield Bench(started, tmp_path)
+    started.ask("scancel", "-u", "root")  # of a test that failed
 
 
 @pytest.mark.parametrize("partition", ["low", "low-grace", "low-end-grace"])
@@ -211,6 +212,18 @@ def test_queued_again_and_held(bench: Bench) -> None:
     bench.on.ask("scontrol", "release", bench.job())
     bench.over("a", "b", "c")
     assert bench.started() == ["a", "b", "b", "c"]
+
+
+def test_a_suspended_job_goes_on(bench: Bench) -> None:
+    """For longer than its run may take at all (6 s): the pause is not the run's."""
+    bench.three("--time-limit", "4s", "--grace", "2s")
+    bench.on.ask("scontrol", "suspend", bench.job())
+    bench.until(lambda now: now == {"a": "done", "b": "queued", "c": "queued"})
+    time.sleep(8)
+    bench.gate.touch()
+    bench.on.ask("scontrol", "resume", bench.job())
+    bench.over("a", "b", "c")
+    assert bench.started() == ["a", "b", "c"]
 
 
 @pytest.mark.skipif(not cluster.kernel_limits(), reason="no control groups that limit memory can be made here")
