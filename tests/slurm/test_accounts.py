@@ -354,7 +354,7 @@ def test_memory_that_slurm_itself_looks_at(polled: Bench) -> None:
 @pytest.fixture
 def warning(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "slurm").mkdir()
-    with Cluster(tmp_path / "slurm", more="PreemptParameters=send_user_signal\n") as one:
+    with Cluster(tmp_path / "slurm", scheduling="preempt_send_user_signal") as one:
         yield Bench(one, tmp_path)
 
 

@@ -213,7 +213,7 @@ def test_queued_again_in_a_grace_period(
 def test_warned_by_usr2(
     tmp_path: Path, gives_way: bool, monkeypatch: pytest.MonkeyPatch, signals_as_before: None
 ) -> None:
-    """Before a preemption (PreemptParameters=send_user_signal) the job is queued again here, as often as it takes;
+    """Before a preemption (`preempt_send_user_signal`) the job is queued again here, as often as it takes;
     before a time limit submitit does that, and counts."""
     shown = GIVING_WAY if gives_way else GIVING_WAY.replace("PreemptTime=2026-11-22T08:51:51", "PreemptTime=None")
     answer = f'echo "$@" >>{tmp_path}/asked; test "$1" != show || {says(tmp_path, "shown", shown)}'
