@@ -50,11 +50,10 @@ def kernel_limits() -> bool:
 class Cluster:
     """The daemons of one such Slurm. Use as a context manager; raises ``RuntimeError`` with what a daemon said last."""
 
-    def __init__(self, folder: Path, processors: int = 2, kernel: bool | None = None, scheduling: str = "") -> None:
+    def __init__(self, folder: Path, processors: int = 2, kernel: bool | None = None) -> None:
         self.folder = folder
         self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
         self._processors = processors
-        self._scheduling = scheduling  # more of SchedulerParameters
         self.kernel = kernel_limits() if kernel is None else kernel  # else Slurm itself looks once a second
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -192,7 +191,6 @@ class Cluster:
             "folder": self.folder, "host": platform.node().partition(".")[0], "node": NODE, "memory": memory,
             "controller": ports[0], "slurmd": ports[1], "database": ports[2], "processors": self._processors,
             "tracking": "cgroup" if self.kernel else "linuxproc", "tasks": "cgroup" if self.kernel else "none",
-            "scheduling": f",{self._scheduling}" if self._scheduling else "",
             "gather": "" if self.kernel else "JobAcctGatherParams=OverMemoryKill\n",
         }  # fmt: skip
         for name, text in (("slurm", SLURM), ("slurmdbd", SLURMDBD), ("cgroup", CGROUP)):
@@ -225,7 +223,7 @@ AccountingStoragePass={folder}/munge.socket
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 DefMemPerCPU=500
-SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0{scheduling}
+SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
