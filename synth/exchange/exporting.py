@@ -110,7 +110,8 @@ def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[st
         except LimitError:
             continue
         words = str(refused).splitlines()[0]
-        return [f"as the pieces ask, {count(asked)} chunks a part, it is too large: {words}", *notes]
+        slower = "rounded it can take far longer than the schedule; how long: synth import FILE --machine INSTANCE"
+        return [f"as the pieces ask, {count(asked)} chunks a part, it is too large: {words}", *notes, slower]
     raise refused
 
 

@@ -183,6 +183,7 @@ def test_more_pieces_than_an_executor_takes_are_rounded_and_it_is_said(
     assert re.match(rf"as the pieces ask, {pieces:,} chunks a part, it is too large: .*{limit}", notes[0])
     [chunks] = re.findall(r"rounded to (\d+) equal chunks a part", " ".join(notes))
     assert int(chunks) == 512
+    assert "synth import FILE --machine INSTANCE" in notes[-1]
     assert check_file(path, collective="allgather").faults == ()
     path.unlink()
     with pytest.raises(InputError, match=limit) as refused:
