@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import options, ring
 
-from synth_models.optree.bounds.steps import leap_bound, lower_bound
+from synth_models.optree.bounds.steps import lower_bound
+from synth_models.optree.parts.leaps import leap_bound
 from synth_models.optree.check.certificates import _least_cost, check_bound
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.paper.relay_map import Cell, caption, measure, remarks, within_reach

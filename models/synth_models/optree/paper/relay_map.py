@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from synth.options import RunOptions
 from synth.reproduction.collect import Reproduction
-from synth_models.optree.bounds.steps import leap_bound, lower_bound
+from synth_models.optree.bounds.steps import lower_bound
+from synth_models.optree.parts.leaps import leap_bound
 from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance

@@ -1,19 +1,23 @@
 """Method ``relay`` (ours): items leap ahead in both directions while the gaps behind them are filled.
 
-1. For growing horizons, from the least that prices do not refute, a way of one item round the ring is planned, with
-   at most ``w`` hops per step and direction (``references/relay_pattern.py``).
-2. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
+1. Where steps are many, ``2T >= w - 1`` for the leap bound ``T``, a graph gives the way of one item round the ring that
+   takes ``T`` steps, the fewest possible (``references/relay_graph.py``, with the theorem).
+2. Otherwise, for growing horizons, from the least that prices do not refute, a way is planned, with at most ``w`` hops
+   per step and direction (``references/relay_pattern.py``).
+3. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
    wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
    planned anew; at last it gets as few hops as always find wavelengths in blocks.
 
-If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, or if
-time runs out, that one or the ring algorithm in both directions is returned. So ``relay`` never needs more steps than
-``optree`` nor than ``floor(N/2)``; it has no other guarantee, but it meets the
-lower bound on many rings. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time
-O(T * N * reach) per horizon tried plus O(N^2).
+If the graph's way, the ring algorithm in both directions or OpTree's own schedule (``optree``) needs fewer steps, or if
+time runs out, the best of these is returned. So ``relay`` takes ``T`` steps where the theorem holds and never more than
+``optree``, ``floor(N/2)`` or (``w >= 3``, no budget) ``max(T, ceil((w-1)/2))``. Circuits never exceed the instance's
+longest circuit. Memory O(N^2) for the result; time O(N^2) by the graph, otherwise O(T * N * reach) per horizon tried
+plus O(N^2).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +27,11 @@ from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size
 from synth_models.optree.parts.carrying import Prices
+from synth_models.optree.parts.leaps import leap_bound
+from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.references.grid_relay import grid_relay
-from synth_models.optree.references.optree import best_schedule
+from synth_models.optree.references.optree import schedule
+from synth_models.optree.references.relay_graph import graph_pattern
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
@@ -50,11 +57,19 @@ def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
     """The best of our schedule, OpTree's and the ring algorithm in both directions; on a grid see ``grid_relay.py``."""
     if instance.grid is not None:
         return grid_relay(instance, options)
-    other = best_schedule(instance)
-    if other is None or other.steps > instance.nodes // 2:
-        other = expand(*both_ways(instance.nodes))
-    ours = plan_steps(instance, options, other.steps - 1)
-    return other if ours is None else expand(*ours)
+    nodes, wavelengths = instance.nodes, instance.wavelengths
+    pattern = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
+    colours = None if pattern is None else _all_coloured(colour(pattern, wavelengths, options.seed))
+    if pattern is None or colours is None:
+        pattern, colours = both_ways(nodes)
+    if pattern.steps <= leap_bound(nodes, wavelengths):
+        return expand(pattern, colours)
+    radices = best_radices(nodes, wavelengths, instance.max_hops)
+    other = pattern.steps if radices is None else count_steps(nodes, wavelengths, radices)
+    ours = plan_steps(instance, options, min(other, pattern.steps) - 1)
+    if ours is None and radices is not None and other < pattern.steps:
+        return schedule(nodes, wavelengths, radices)
+    return expand(*(ours or (pattern, colours)))
 
 
 def both_ways(nodes: int) -> tuple[Pattern, Colours]:
@@ -80,10 +95,9 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
             if pattern is None:
                 break
             colours = colour(pattern, wavelengths, options.seed)
-            failed = {step for (step, _), found in colours.items() if found is None}
-            if not failed:
-                return pattern, {key: found for key, found in colours.items() if found is not None}
-            for step in failed:
+            if (all_coloured := _all_coloured(colours)) is not None:
+                return pattern, all_coloured
+            for step in {step for (step, _), found in colours.items() if found is None}:
                 fewer = capacities[step - 1] - 1
                 capacities[step - 1] = fewer if attempt < REPLANS else min(fewer, safe)
         horizon += 1
@@ -101,6 +115,11 @@ def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
         else:
             high, growing = horizon, False
     return high
+
+
+def _all_coloured(colours: Mapping[tuple[int, bool], npt.NDArray[np.int32] | None]) -> Colours | None:
+    found = {key: own for key, own in colours.items() if own is not None}
+    return found if len(found) == len(colours) else None
 
 
 def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:

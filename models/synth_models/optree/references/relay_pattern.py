@@ -28,15 +28,23 @@ RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on
 
 @dataclass
 class Pattern:
-    """Receptions of item 0 on its clockwise half and the middle: (step, src, dst, hops, clockwise) with node offsets
-    from the origin. Mirrored, they give the other half; a reception at ``N/2`` has no mirror image."""
+    """Receptions of item 0: (step, src, dst, hops, clockwise) with node offsets from the origin. If ``mirrored``, those
+    on its clockwise half and the middle, whose mirror images give the other half; a reception at ``N/2`` has none."""
 
     nodes: int
     rows: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
+    mirrored: bool = True
+
+    @property
+    def steps(self) -> int:
+        """The last step of a reception."""
+        return max((row[0] for row in self.rows), default=0)
 
     def whole(self) -> list[tuple[int, int, int, int, bool]]:
         """All N-1 receptions of item 0."""
         n = self.nodes
+        if not self.mirrored:
+            return self.rows
         mirrored = [(t, -u % n, -v % n, h, not cw) for t, u, v, h, cw in self.rows if 2 * v != n]
         return self.rows + mirrored
 

@@ -3,10 +3,11 @@
 For one step and direction let circuits of ``a_1 .. a_p`` hops start at every node, ``a = a_1 + .. + a_p`` in sum; all
 ``N`` rotations together load every link with ``a`` circuits.
 
-**In blocks.** Lay the ``p`` circuits end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks
+**In blocks.** Lay the ``p`` circuits that have more than one hop end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks
 of ``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its block wavelength ``y``. Two
 arcs of one wavelength start at least ``floor(N/q) >= a`` links apart, so they never share a link. This takes
-``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``.
+``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``. Circuits of one hop take what is left on
+their links, where there is always enough.
 
 **By strands.** Otherwise fill up with one-hop dummies to ``a = w`` and follow ``w`` strands round the ring: at every
 node ``p`` strands end and ``p`` circuits start, in any pairing. What must come out is that the circuits across node 0
@@ -32,11 +33,15 @@ def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -
 
     None when the load exceeds ``wavelengths`` or no colouring is found.
     """
-    load = sum(hops)
+    load, long = sum(hops), [length for length in hops if length > 1]
     if load > wavelengths:
         return None
-    if load <= nodes and -(-nodes // (nodes // load)) <= wavelengths:
-        return _by_blocks(nodes, hops)
+    if sum(long) <= safe_load(nodes, wavelengths):
+        colours = np.empty((len(hops), nodes), np.int32)
+        lengths = np.array(hops, dtype=np.int64)
+        colours[lengths > 1] = _by_blocks(nodes, long) if long else 0
+        _single_hops(colours, lengths, wavelengths)
+        return colours
     lengths = np.array(hops + [1] * (wavelengths - load), dtype=np.int64)
     for attempt in range(ATTEMPTS):
         colours, done = _by_strands(nodes, lengths, seed + attempt)
@@ -60,6 +65,26 @@ def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
     place = starts - first[np.searchsorted(first, starts, side="right") - 1]
     offsets = np.cumsum([0, *hops[:-1]])
     return np.stack([place[(starts - offset) % nodes] for offset in offsets]).astype(np.int32)
+
+
+@jit
+def _single_hops(colours: Any, lengths: Any, wavelengths: int) -> None:
+    """Give the circuits of one hop the lowest wavelengths that the longer ones leave free on their link, in place."""
+    circuits, nodes = colours.shape
+    free = np.ones((nodes, wavelengths), np.bool_)
+    for i in range(circuits):
+        if lengths[i] > 1:
+            for v in range(nodes):
+                for back in range(lengths[i]):
+                    free[(v + back) % nodes, colours[i, v]] = False
+    for v in range(nodes):
+        wave = 0
+        for i in range(circuits):
+            if lengths[i] == 1:
+                while not free[v, wave]:
+                    wave += 1
+                colours[i, v] = wave
+                wave += 1
 
 
 @jit
