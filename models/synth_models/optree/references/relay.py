@@ -37,7 +37,7 @@ from synth_models.optree.references.relay_wavelengths import colour_rotations, s
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 
 MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
-REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
+REPLANS = 9  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
 SAFE_REPLANS = 3  # further plans, in which such steps get no more hops than always find wavelengths
 Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
 

@@ -51,7 +51,7 @@ class Pattern:
 
 def usable_hops(nodes: int, capacity: int, max_hops: int) -> int:
     """Circuits worth considering: a step whose hops all go into leaps to 1, 2, 3, … reaches sqrt(8 * capacity)."""
-    times = 4 if nodes <= 2048 else 2
+    times = 4 if nodes <= 4096 else 2
     return max(1, min(max_hops, 8 + times * isqrt(8 * capacity), capacity))
 
 
@@ -62,7 +62,7 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
     middle, start = nodes, 0  # the middle gap and the node at its clockwise end
     gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
     prices: FloatArray = np.full(horizon, 1 / horizon)
-    every = max(1, -(-horizon // (RESOLVES if nodes <= 2048 else FEWER_RESOLVES)))
+    every = max(1, -(-horizon // (RESOLVES if nodes <= 4096 else FEWER_RESOLVES)))
     for step in range(1, horizon + 1):
         left = horizon - step
         if options.out_of_time():
@@ -74,7 +74,7 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
             if counts:
                 search = Prices(counts, left + 1, reach)
                 search.best = prices[-left - 1 :] / prices[-left - 1 :].sum()
-                search.settle(40 if nodes <= 2048 else 15, 0.002)
+                search.settle(40 if nodes <= 4096 else 15, 0.002)
                 if search.cost > 2 * max(capacities) + 1e-6:
                     return None  # even a mixture of ways does not fit: this horizon is lost
                 prices = 0.97 * search.best + 0.03 / (left + 1)
