@@ -85,13 +85,19 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
     """A pattern of at most ``most`` steps and the wavelengths of its circuits, or None."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
     capacity = min(wavelengths, MOST_CAPACITY)
-    reach = usable_hops(nodes, capacity, instance.max_hops)
+    reach = usable_hops(capacity, instance.max_hops)
     horizon = _first_horizon(nodes, capacity, reach, most)
     safe = safe_load(nodes, wavelengths)
+
+    def fits(hops: list[int]) -> bool:
+        return colour_rotations(nodes, hops, wavelengths, options.seed) is not None
+
     while horizon <= most and not options.out_of_time():
         capacities = [capacity] * horizon
-        for attempt in range(1, REPLANS + SAFE_REPLANS):
-            pattern = find_pattern(nodes, capacities, instance.max_hops, options)
+        for attempt in range(REPLANS + SAFE_REPLANS):
+            pattern = find_pattern(nodes, capacities, instance.max_hops, options, fits if attempt == 0 else None)
+            if pattern is None and attempt == 0:
+                continue
             if pattern is None:
                 break
             colours = colour(pattern, wavelengths, options.seed)
