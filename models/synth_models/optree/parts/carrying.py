@@ -28,8 +28,8 @@ from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes, Fl
 
 @jit
 def _lower(values: Any, cost: float, others: Any) -> None:
-    """``values[k] = min(values[k], cost + others[k])`` for all ``k``; a plain loop, which the compiler makes vector code
-    of. Most of the time of all searches for prices is spent here."""
+    """``values[k] = min(values[k], cost + others[k])`` for all ``k``: a plain loop, of which the compiler makes vector
+    code. Most of the time of all searches for prices is spent here."""
     for k in range(len(values)):
         least = cost + others[k]
         values[k] = least if least < values[k] else values[k]

@@ -10,8 +10,7 @@
 
 If the graph's way, the ring algorithm in both directions or OpTree's own schedule (``optree``) needs fewer steps, or if
 time runs out, the best of these is returned. So ``relay`` takes ``T`` steps where the theorem holds and never more than
-``optree``, ``floor(N/2)`` or (``w >= 3``, no budget) ``max(T, ceil((w-1)/2))``. Circuits never exceed the instance's
-longest circuit. Memory O(N^2) for the result; time O(N^2) by the graph, otherwise O(T * N * reach) per horizon tried
+``optree`` or ``floor(N/2)``. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time O(N^2) by the graph, otherwise O(T * N * reach) per horizon tried
 plus O(N^2).
 """
 

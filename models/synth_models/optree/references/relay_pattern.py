@@ -89,12 +89,9 @@ def find_pattern(
                 rest, _, _ = price(max(counts), prices, reach)
                 resolved = step
         later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are found anew
-        for capacity in range(capacities[step - 1], max(0, capacities[step - 1] - FEWER_HOPS), -1):
-            chosen = _choose(later, capacity, reach, middle, [length for _, length in gaps])
-            if chosen is None:
-                return None
-            if fits is None or fits([hops for both in chosen for end in both for hops in end]):
-                break
+        chosen = _choose_fitting(later, capacities[step - 1], reach, middle, [length for _, length in gaps], fits)
+        if chosen is None:
+            return None
         new_gaps: list[tuple[int, int]] = []
         for (node, length), (ahead, behind) in zip([*gaps, (start, middle)], chosen, strict=True):
             for hops in ahead:
@@ -111,6 +108,18 @@ def find_pattern(
                 new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
         gaps = new_gaps
     return pattern if not gaps and middle <= 1 else None
+
+
+def _choose_fitting(
+    later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int], fits: Fits | None
+) -> list[tuple[list[int], list[int]]] | None:
+    """:func:`_choose` with the most hops with which the circuits fit; with the fewest tried where none do."""
+    chosen = None
+    for allowed in range(capacity, max(0, capacity - FEWER_HOPS), -1):
+        chosen = _choose(later, allowed, reach, middle, gaps)
+        if chosen is None or fits is None or fits([hops for ends in chosen for end in ends for hops in end]):
+            break
+    return chosen
 
 
 def _choose(

@@ -3,12 +3,12 @@
 For one step and direction let circuits of ``a_1 .. a_p`` hops start at every node, ``a = a_1 + .. + a_p`` in sum; all
 ``N`` rotations together load every link with ``a`` circuits.
 
-**In blocks.** Lay the ``p`` circuits that have more than one hop end to end as one arc of ``a`` hops. Cut the ring into ``q = floor(N/a)`` blocks
-of ``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its block wavelength ``y``. Two
-arcs of one wavelength start at least ``floor(N/q) >= a`` links apart, so they never share a link. This takes
-``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``. A few circuits may also be
-split into groups, each with wavelengths of its own. Circuits of one hop take what is left on their links, where there is
-always enough.
+**In blocks.** Lay the circuits that have more than one hop end to end as one arc of ``a`` hops. Cut the ring into
+``q = floor(N/a)`` blocks of ``floor(N/q)`` or ``ceil(N/q)`` nodes and give the arc that starts at place ``y`` of its
+block wavelength ``y``. Two arcs of one wavelength start at least ``floor(N/q) >= a`` links apart, so they never share a
+link. This takes ``ceil(N/floor(N/a))`` wavelengths, ``a`` exactly when ``a`` divides ``N``. A few circuits may also be
+split into groups, each with wavelengths of its own. Circuits of one hop take what is left on their links, where there
+is always enough.
 
 **By strands.** Otherwise fill up with one-hop dummies to ``a = w`` and follow ``w`` strands round the ring: at every
 node ``p`` strands end and ``p`` circuits start, in any pairing. What must come out is that the circuits across node 0
