@@ -16,6 +16,7 @@ from synth_models.optree.check.replay import check_solution
 from synth_models.optree.parts.leaps import leaps_suffice
 from synth_models.optree.references.relay import relay
 from synth_models.optree.references.relay_graph import fills, graph_pattern
+from synth_models.optree.references.relay_two import odd_ring
 from synth_models.optree.references.relay_wavelengths import blocks_needed, colour_rotations
 
 
@@ -36,7 +37,7 @@ def test_the_theorem_on_every_small_ring(wavelengths: int) -> None:
     """The plain replay's count is ``ceil((N-1)/(w+1))`` wherever the theorem says so; elsewhere no ring is claimed."""
     for nodes in range(3, 61, 1 if wavelengths < 4 else 3):
         steps = -(-(nodes - 1) // (wavelengths + 1))
-        within = 2 * steps >= wavelengths - 1 and (wavelengths != 2 or (nodes % 2 == 0 and nodes > 4))
+        within = 2 * steps >= wavelengths - 1 and (wavelengths != 2 or nodes % 6 != 1)
         assert leaps_suffice(nodes, wavelengths, nodes - 1) == within
         if within:
             instance = ring(nodes, wavelengths)
@@ -44,7 +45,7 @@ def test_the_theorem_on_every_small_ring(wavelengths: int) -> None:
             assert lower_bound(instance, options())[0] == steps
 
 
-@pytest.mark.parametrize(("nodes", "wavelengths"), [(2, 1), (3, 1), (3, 3), (4, 1), (4, 3)])
+@pytest.mark.parametrize(("nodes", "wavelengths"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3)])
 def test_the_theorem_against_exhaustive_search(nodes: int, wavelengths: int) -> None:
     assert leaps_suffice(nodes, wavelengths, nodes - 1)
     assert fewest_steps(nodes, wavelengths, nodes - 1) == relay(ring(nodes, wavelengths), options()).steps
@@ -142,6 +143,15 @@ def test_wavelengths_of_all_rotations(nodes: int, hops: list[int], spare: int) -
             for back in range(length):
                 assert not taken[(v + back) % nodes, colours[i, v]]
                 taken[(v + back) % nodes, colours[i, v]] = True
+
+
+@pytest.mark.parametrize("nodes", [*range(3, 40, 2), 301])
+def test_two_wavelengths_on_odd_rings(nodes: int) -> None:
+    """A third of the nodes, rounded up: the leap bound, or one more where 6 divides ``N - 1`` (7 nodes: 3 for 2)."""
+    steps = replayed(ring(nodes, 2), odd_ring(nodes))
+    assert steps == relay(ring(nodes, 2), options()).steps == -(-nodes // 3)
+    assert steps == -(-(nodes - 1) // 3) + (nodes % 6 == 1)
+    assert relay(limited(nodes, 2, 1), options()).steps == nodes // 2
 
 
 def test_groups_by_hand() -> None:

@@ -46,7 +46,7 @@ def test_every_published_row() -> None:
         assert int(row["excess"]) == steps - bound >= 0
         leaps = -(-(nodes - 1) // (wavelengths + 1))
         assert bound >= leaps
-        if 2 * leaps >= wavelengths - 1 and (wavelengths != 2 or nodes > 4):  # all numbers of nodes here are even
+        if 2 * leaps >= wavelengths - 1:  # all numbers of nodes here are even
             assert (steps, bound) == (leaps, leaps)
 
 

@@ -9,9 +9,10 @@
    planned anew; at last it gets as few hops as always find wavelengths in blocks.
 
 If the graph's way, the ring algorithm in both directions or OpTree's own schedule (``optree``) needs fewer steps, or if
-time runs out, the best of these is returned. So ``relay`` takes ``T`` steps where the theorem holds and never more than
-``optree`` or ``floor(N/2)``. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time O(N^2) by the graph, otherwise O(T * N * reach) per horizon tried
-plus O(N^2).
+time runs out, the best of these is returned; two wavelengths on an odd ring are a case of their own
+(``references/relay_two.py``). So ``relay`` takes ``T`` steps where the theorem holds and never more than ``optree`` or
+``floor(N/2)``. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time O(N^2) by the
+graph, otherwise O(T * N * reach) per horizon tried plus O(N^2).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from synth_models.optree.references.grid_relay import grid_relay
 from synth_models.optree.references.optree import schedule
 from synth_models.optree.references.relay_graph import graph_pattern
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
+from synth_models.optree.references.relay_two import odd_ring
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 
@@ -57,6 +59,8 @@ def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
     if instance.grid is not None:
         return grid_relay(instance, options)
     nodes, wavelengths = instance.nodes, instance.wavelengths
+    if wavelengths == 2 and nodes % 2 and min(nodes - 1, instance.max_hops) >= 2:
+        return odd_ring(nodes)
     pattern = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
     colours = None if pattern is None else _all_coloured(colour(pattern, wavelengths, options.seed))
     if pattern is None or colours is None:
