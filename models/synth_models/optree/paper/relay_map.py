@@ -108,9 +108,10 @@ def remarks(cells: list[Cell]) -> list[str]:
     return [
         "Theorem 1: every schedule on a ring takes at least T = ceil((N-1)/(w+1)) steps (proof in "
         f"`synth_models.optree.bounds.steps`). It is the certified bound in {equal} of the map's {len(cells)} cells.",
-        "Theorem 2: where 2T >= w - 1, T steps are enough and `relay` takes them (w = 2: unless 6 divides N - 1; proof "
-        "in `synth_models.optree.references.relay_graph` and `relay_two`). So there the optimum is known in closed form: "
-        f"{len(closed)} of the map's {len(cells)} cells, and `relay`'s replayed count is T in {kept} of these. "
+        "Theorem 2: where 2T >= w - 1, T steps are enough and `relay` takes them (w = 2: unless 6 divides N - 1; "
+        "proofs in `synth_models.optree.references.relay_graph` and `relay_two`). So there the optimum is known in "
+        f"closed form: {len(closed)} of the map's {len(cells)} cells, and `relay`'s replayed count is T in {kept} of "
+        "these. "
         "Elsewhere, on rings with few steps, T is not the optimum in general: the certified bound is up to "
         f"{more} steps above it, and no closed form is claimed; `relay` meets the bound in "
         f"{sum(not c.excess for c in others)} of these {len(others)} cells.",

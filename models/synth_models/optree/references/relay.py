@@ -3,7 +3,8 @@
 1. Where steps are many, ``2T >= w - 1`` for the leap bound ``T``, a graph gives the way of one item round the ring that
    takes ``T`` steps, the fewest possible (``references/relay_graph.py``, with the theorem).
 2. Otherwise, for growing horizons, from the least that prices do not refute, a way is planned, with at most ``w`` hops
-   per step and direction (``references/relay_pattern.py``).
+   per step and direction (``references/relay_pattern.py``), or where that fails and steps are few, sought by a
+   whole-number program (``references/relay_program.py``).
 3. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
    wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
    planned anew; at last it gets as few hops as always find wavelengths in blocks.
@@ -16,8 +17,6 @@ graph, otherwise O(T * N * reach) per horizon tried plus O(N^2).
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,7 @@ from synth_models.optree.references.grid_relay import grid_relay
 from synth_models.optree.references.optree import schedule
 from synth_models.optree.references.relay_graph import graph_pattern
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
+from synth_models.optree.references.relay_program import program_pattern
 from synth_models.optree.references.relay_two import odd_ring
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
@@ -61,10 +61,9 @@ def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
     nodes, wavelengths = instance.nodes, instance.wavelengths
     if wavelengths == 2 and nodes % 2 and min(nodes - 1, instance.max_hops) >= 2:
         return odd_ring(nodes)
-    pattern = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
-    colours = None if pattern is None else _all_coloured(colour(pattern, wavelengths, options.seed))
-    if pattern is None or colours is None:
-        pattern, colours = both_ways(nodes)
+    by_graph = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
+    coloured = None if by_graph is None else _coloured(by_graph, wavelengths, options.seed)
+    pattern, colours = coloured or both_ways(nodes)
     if pattern.steps <= leap_bound(nodes, wavelengths):
         return expand(pattern, colours)
     radices = best_radices(nodes, wavelengths, instance.max_hops)
@@ -95,6 +94,9 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
     def fits(hops: list[int]) -> bool:
         return colour_rotations(nodes, hops, wavelengths, options.seed) is not None
 
+    def unfit(pattern: Pattern) -> set[tuple[int, bool]]:
+        return {key for key, own in colour(pattern, wavelengths, options.seed).items() if own is None}
+
     while horizon <= most and not options.out_of_time():
         capacities = [capacity] * horizon
         for attempt in range(REPLANS + SAFE_REPLANS):
@@ -103,12 +105,14 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
                 continue
             if pattern is None:
                 break
-            colours = colour(pattern, wavelengths, options.seed)
-            if (all_coloured := _all_coloured(colours)) is not None:
-                return pattern, all_coloured
-            for step in {step for (step, _), found in colours.items() if found is None}:
+            if not (failed := unfit(pattern)):
+                return _coloured(pattern, wavelengths, options.seed)
+            for step in {step for step, _ in failed}:
                 fewer = capacities[step - 1] - 1
                 capacities[step - 1] = fewer if attempt < REPLANS else min(fewer, safe)
+        pattern = program_pattern(nodes, capacity, instance.max_hops, horizon, unfit, options)
+        if pattern is not None:
+            return _coloured(pattern, wavelengths, options.seed)
         horizon += 1
     return None
 
@@ -126,9 +130,11 @@ def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
     return high
 
 
-def _all_coloured(colours: Mapping[tuple[int, bool], npt.NDArray[np.int32] | None]) -> Colours | None:
+def _coloured(pattern: Pattern, wavelengths: int, seed: int) -> tuple[Pattern, Colours] | None:
+    """The pattern with the wavelengths of its circuits, or None where some get none."""
+    colours = colour(pattern, wavelengths, seed)
     found = {key: own for key, own in colours.items() if own is not None}
-    return found if len(found) == len(colours) else None
+    return (pattern, found) if len(found) == len(colours) else None
 
 
 def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:

@@ -5,14 +5,14 @@ room for all but one of them and for two circuits of one hop. So item 0 stays be
 for it later. Clockwise (counterclockwise is the mirror image), with the fronts ``p`` nodes ahead of every origin:
 
 * *Leap*: all items ``v > 0`` go from ``v + p`` to ``v + p + 2``, item 0 from ``p`` to ``p + 1``.
-* *Fill*: all items ``v > 0`` go on to ``v + p + 3`` and, but for item 1, into the gap at ``v + p + 1``; item 0 takes the
-  links of items 0 and 1 there and leaps from ``p + 1`` to ``p + 3``.
+* *Fill*: all items ``v > 0`` go on to ``v + p + 3`` and, but for item 1, into the gap at ``v + p + 1``; item 0 leaps
+  from ``p + 1`` to ``p + 3``, where items 0 and 1 leave room.
 * *Last*: all fronts go on by one node. This takes one wavelength, so there is room for what is missing: item 0 at
   ``p + 2``, from ``p + 1``; item 1 at ``p + 2``, from ``p + 3`` counterclockwise, for every ``p`` from which was leapt.
 
-A leap and its fill cover three nodes each way, a step of one node each the last one and, where fewer nodes are needed,
-others, too. So ``T`` steps are enough for ``N <= 3T`` (``T`` odd) or ``N <= 3T - 1`` (``T`` even), that is ``ceil(N/3)``
-steps for every odd ``N``: the leap bound ``ceil((N-1)/3)``, or one more where ``N - 1`` is a multiple of 6.
+A leap and its fill cover three nodes each way, a step like the last one node; where fewer nodes are needed, there are
+more of these. So ``T`` steps are enough for ``N <= 3T`` (``T`` odd) or ``N <= 3T - 1`` (``T`` even), that is
+``ceil(N/3)`` steps for every odd ``N``: the leap bound ``ceil((N-1)/3)``, or one more where 6 divides ``N - 1``.
 """
 
 from __future__ import annotations
