@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
-from models.optree.cases import limited, options, replayed, ring
+from models.optree.cases import followed, limited, options, replayed, ring
 
 from synth_models.optree.bounds.steps import lower_bound
 from synth_models.optree.check.replay import check_solution
@@ -63,21 +63,11 @@ def test_ways_of_any_size(wavelengths: int, data: st.DataObject) -> None:
     pattern = graph_pattern(nodes, wavelengths, nodes - 1, nodes)
     assert pattern is not None
     rows = pattern.whole()
-    since = {0: 0}
-    for step, src, dst, hops, clockwise in sorted(rows):
-        assert since[src] < step
-        assert dst not in since
-        assert (src + (hops if clockwise else -hops)) % nodes == dst
-        since[dst] = step
-    assert len(since) == nodes
-    assert max(since.values()) == steps == -(-(nodes - 1) // (wavelengths + 1))
-    used: Counter[tuple[int, bool]] = Counter()
+    assert followed(rows, nodes, wavelengths) == steps == -(-(nodes - 1) // (wavelengths + 1))
     long: Counter[tuple[int, bool]] = Counter()
     for step, _, _, hops, clockwise in rows:
-        used[step, clockwise] += hops
         long[step, clockwise] += hops > 1
         assert hops == 1 or blocks_needed(nodes, hops) <= wavelengths
-    assert max(used.values()) <= wavelengths
     assert max(long.values()) <= 1
 
 
@@ -145,7 +135,7 @@ def test_wavelengths_of_all_rotations(nodes: int, hops: list[int], spare: int) -
                 taken[(v + back) % nodes, colours[i, v]] = True
 
 
-@pytest.mark.parametrize("nodes", [*range(3, 40, 2), 301])
+@pytest.mark.parametrize("nodes", [*range(3, 40, 2), 101])
 def test_two_wavelengths_on_odd_rings(nodes: int) -> None:
     """A third of the nodes, rounded up: the leap bound, or one more where 6 divides ``N - 1`` (7 nodes: 3 for 2)."""
     steps = replayed(ring(nodes, 2), odd_ring(nodes))
