@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import followed, limited, options, replayed, ring
@@ -58,8 +58,7 @@ def test_ways_of_any_size(wavelengths: int, data: st.DataObject) -> None:
     and at most one circuit among them that has more than one hop, which fits in blocks: so all get wavelengths."""
     steps = data.draw(st.integers(max(1, wavelengths // 2), wavelengths + 20))
     nodes = (wavelengths + 1) * steps + 1 - data.draw(st.integers(0, wavelengths))
-    if nodes - 1 < 2 * steps:
-        return
+    assume(nodes - 1 >= 2 * steps)
     pattern = graph_pattern(nodes, wavelengths, nodes - 1, nodes)
     assert pattern is not None
     rows = pattern.whole()
@@ -125,8 +124,8 @@ def test_wavelengths_of_all_rotations(nodes: int, hops: list[int], spare: int) -
     hops = [min(length, nodes - 1) for length in hops]
     wavelengths = sum(hops) + spare
     colours = colour_rotations(nodes, hops, wavelengths, 0)
-    if colours is None:
-        return
+    assume(colours is not None)
+    assert colours is not None
     taken = np.zeros((nodes, wavelengths), dtype=bool)
     for i, length in enumerate(hops):
         for v in range(nodes):
