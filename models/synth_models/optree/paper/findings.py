@@ -37,7 +37,7 @@ FINDINGS = (
     Finding(
         "optical-ring-4096", "improves", PAPER, "Table 2 by its formula, N = 4096",
         "On the largest ring of its tables ours takes {ours} where OpTree's formula has {printed}, and no schedule "
-        "takes fewer: with w wavelengths ceil((N-1)/(w+1)) steps are the fewest wherever they are (w-1)/2 or more "
+        "takes fewer: with w >= 3 wavelengths ceil((N-1)/(w+1)) steps are the fewest wherever they are (w-1)/2 or more "
         "(models/optree.md).",
         (_ring(4096, 64, published="formula"),),
         (BELOW, LEAST),
