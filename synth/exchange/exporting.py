@@ -110,7 +110,7 @@ def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[st
         except LimitError:
             continue
         words = str(refused).splitlines()[0]
-        slower = "rounded it can take far longer than the schedule; how long: synth import FILE --machine INSTANCE"
+        slower = "rounded it can take far longer than the schedule"
         return [f"as the pieces ask, {count(asked)} chunks a part, it is too large: {words}", *notes, slower]
     raise refused
 
