@@ -83,6 +83,10 @@ class Cluster:
             self._until("slurmctld", lambda: not self.ask("squeue", "-h"), 10)
         for name in reversed(list(self._daemons)):
             self.end(name)
+        for groups in CGROUPS.glob(f"*/slurm_{NODE}"):  # slurmd leaves them behind, empty
+            for place, _, _ in os.walk(groups, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(place).rmdir()
 
     def end(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
         """End one daemon."""
