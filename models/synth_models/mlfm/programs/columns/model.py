@@ -1,0 +1,168 @@
+"""Program ``columns``: routes between columns, counted and packed, for blocks where nothing but spines has failed.
+
+Failed spines leave all layers alike, so all layers may do the same. A *column route* a → c → b (or a → b, a → c → a)
+stands for one flow in every layer i at once: from leaf (i, a) over spine {a, c}, leaf (i, c) and spine {c, b} to leaf
+(i + s, b), where the shift s of layers (modulo n) is free. It uses the up-links of a to c in all layers and so on: one
+*column link* each, of which there are d times fewer than links. A *group* of m phases is as in ``repair``: one server
+of leaf (i, a) sends to all servers of leaf (i + s, b), one a phase. Each pair of columns needs n m such flows, for all
+shifts and sending servers; which shift and which server is settled afterwards, by König (``naming.py``).
+
+===========  ==================  =============================================  ======
+symbol       code                index set                                      unit
+===========  ==================  =============================================  ======
+w_r          ``counts``          column routes, over all groups                 flows
+D_ab         ``needed``          ordered pairs of columns                       flows
+G            ``groups``          one number                                     groups
+y_r          ``now``             column routes, in one group                    flows
+s_a          ``stay``            columns, in one group: flows inside a leaf     flows
+p, t         ``left``, ``times`` groups left; groups that look alike            groups
+===========  ==================  =============================================  ======
+
+Counting, the fewest two-spine flows with
+
+    (1) demand         sum_{r of ab} w_r = D_ab             n m, (n - 1) m where a = b
+    (2) column links   sum_{r through e} w_r <= G
+
+Packing, one *pattern* after the other, which t groups share, with w, s what is left and load_e its load:
+
+    (3) links now      [load_e > p - t] <= sum_{r through e} y_r <= 1
+    (4) senders        out_a - (p - t) m <= t (sum_{r from a} y_r + s_a),   sum_{r from a} y_r + s_a <= m
+    (5) receivers      the same with the routes to a
+    (6) what is there  y_r <= [w_r >= t],  s_a <= floor(left_a / t)
+
+Maximised are links used, those of routes with much left counting up to twice. t is the largest power of two that has a
+pattern; after it (1), (2) hold for p - t groups again, so few patterns do: a machine of 1535 groups takes 34. As in
+``packing.py`` a packing is a schedule, a failure proves nothing. Builds no schedule, calls no solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array, eye_array, hstack
+
+from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
+from synth_models.mlfm.parts.leaf_problem import working
+
+FloatArray = npt.NDArray[np.float64]
+Rows = tuple[Any, FloatArray, FloatArray]
+"""A matrix, the least and the most that its rows may come to."""
+
+
+@dataclass(frozen=True)
+class ColumnProblem:
+    """Column routes r: from ``source`` to ``target`` over ``between``, which is the target on a direct route; all (R,).
+
+    ``through`` (E, R), ``meets`` (l * l, R), ``leaving`` and ``arriving`` (l, R) are 0-1 matrices: column links, pairs,
+    and ends of the routes. ``needed`` (l * l,) are the flows of every pair, ``block`` the job's.
+    """
+
+    block: Block
+    source: IntArray
+    target: IntArray
+    between: IntArray
+    through: csr_array
+    meets: csr_array
+    leaving: csr_array
+    arriving: csr_array
+    needed: IntArray
+
+    @property
+    def links_used(self) -> IntArray:
+        """Column links of every route, 2 or 4."""
+        return np.asarray(self.through.sum(axis=0)).astype(np.int64)
+
+
+def column_problem(instance: MLFMInstance, block: Block) -> ColumnProblem:
+    """All allowed routes between the block's columns over working spines."""
+    all_columns, columns = instance.columns, block.columns
+    alive = working(instance)[:all_columns]
+    a, b, c = (part.ravel() for part in np.indices((columns, columns, all_columns)))
+    direct = np.where(a == b, a != c, c == b) & alive[a, c]
+    over = (a != b) & (c != a) & (c != b) & alive[a, c] & alive[c, b] & (instance.routes == "detour")
+    chosen = np.flatnonzero(direct | over)
+    a, b, c, over = a[chosen], b[chosen], c[chosen], over[chosen]
+    half, route = all_columns**2, np.arange(len(a))
+    last = np.where(over | (a == b), c, a)  # the column that the last spine joins to the target
+    links = [(route, a * all_columns + c), (route, half + b * all_columns + last)]
+    second = np.flatnonzero(over)
+    links += [(second, half + c[over] * all_columns + a[over]), (second, c[over] * all_columns + b[over])]
+    which, link = (np.concatenate([pair[end] for pair in links]) for end in (0, 1))
+    kept, row = np.unique(link, return_inverse=True)
+    through = coo_array((np.ones(len(row)), (row, which)), shape=(len(kept), len(a))).tocsr()
+    needed = np.full((columns, columns), block.layers * block.servers)
+    np.fill_diagonal(needed, (block.layers - 1) * block.servers)
+    sums = (_by(a * columns + b, columns**2), _by(a, columns), _by(b, columns))
+    return ColumnProblem(block, a, b, c, through, *sums, needed.ravel())
+
+
+def demand(problem: ColumnProblem) -> Rows:
+    """(1): the routes of every pair of columns carry all its flows."""
+    return problem.meets, problem.needed.astype(float), problem.needed.astype(float)
+
+
+def column_links(problem: ColumnProblem, groups: int) -> Rows:
+    """(2): a column link carries one flow a group."""
+    size = problem.through.shape[0]
+    return problem.through, np.zeros(size), np.full(size, float(groups))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left to pack: flows per route (R,), flows inside a leaf of every column (l,), groups."""
+
+    counts: IntArray
+    stay: IntArray
+    groups: int
+
+    @property
+    def nothing(self) -> bool:
+        return not self.counts.any() and not self.stay.any()
+
+    def after(self, times: int, now: IntArray, stay: IntArray) -> Left:
+        """What is left when so many groups have the pattern; more may stay inside a leaf than have to."""
+        return Left(self.counts - times * now, np.maximum(0, self.stay - times * stay), self.groups - times)
+
+
+def links_now(problem: ColumnProblem, left: Left, times: int) -> Rows:
+    """(3): a column link carries one flow a group, and is used if the groups after could not hold the rest."""
+    load = problem.through @ left.counts
+    inside = csr_array((len(load), problem.block.columns))
+    rows = hstack([problem.through, inside], format="csr")
+    return rows, (load > left.groups - times).astype(float), np.ones(len(load))
+
+
+def senders(problem: ColumnProblem, left: Left, times: int) -> Rows:
+    """(4): a leaf starts at most one flow per server, and leaves no more to start than the groups after hold."""
+    return _one_per_server(problem, problem.leaving, left, times)
+
+
+def receivers(problem: ColumnProblem, left: Left, times: int) -> Rows:
+    """(5): a leaf ends at most one flow per server, and leaves no more to end than the groups after hold."""
+    return _one_per_server(problem, problem.arriving, left, times)
+
+
+def _one_per_server(problem: ColumnProblem, ends: csr_array, left: Left, times: int) -> Rows:
+    servers, columns = problem.block.servers, problem.block.columns
+    due = ends @ left.counts + left.stay - (left.groups - times) * servers
+    rows = hstack([ends, eye_array(columns)], format="csr")
+    return rows, np.maximum(0.0, np.ceil(due / times)), np.full(columns, float(servers))
+
+
+def most(left: Left, times: int) -> FloatArray:
+    """(6): upper bounds of the variables, routes first."""
+    return np.concatenate([left.counts >= times, left.stay // times]).astype(float)
+
+
+def gain(problem: ColumnProblem, left: Left) -> FloatArray:
+    """What is maximised: column links used, more where much is left, and flows inside leaves."""
+    weight = problem.links_used * (1 + left.counts / max(1, int(left.counts.max(initial=1))))
+    return np.concatenate([weight, np.full(problem.block.columns, 0.5)])
+
+
+def _by(group: IntArray, groups: int) -> csr_array:
+    """The 0-1 matrix with a one for every route in the row of its group."""
+    return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()
