@@ -13,6 +13,7 @@ from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
 from synth_models.bine.instance import BineInstance
+from synth_models.bine.paper.several_ranks import least_traffic
 from synth_models.bine.references import leaders
 
 FORMS = [
@@ -96,7 +97,9 @@ def random_job(random: np.random.Generator, collective: str, vector: str) -> Bin
     nodes = random.integers(0, random.integers(1, ranks + 1), ranks)
     group_of = random.integers(0, random.integers(1, 7), ranks)
     costs = COSTS[int(random.integers(len(COSTS)))]
-    fields = {"root": int(random.integers(ranks)), "vector": vector} | ({} if costs is None else {"costs": costs})
+    fields = {"root": int(random.integers(ranks)) if random.random() < 0.7 else 0, "vector": vector} | (
+        {} if costs is None else {"costs": costs}
+    )
     return make(group_of[nodes], nodes, collective, **fields)
 
 
@@ -110,6 +113,9 @@ def test_the_receive_count_is_met_with_one_message_a_port(collective: str, vecto
         record = solved(instance)
         assert record.ok, record["verified"]["faults"]
         assert record.value == solved(instance, "bound").bound
+        if instance.costs is None and instance.root == 0:
+            least = least_traffic(instance.allocations[0], collective)
+            assert record.value == pytest.approx(least * instance.bytes)
         rows = record.table()
         for end in ("src", "dst"):
             assert not rows.duplicated(["round", end]).any()
