@@ -67,9 +67,9 @@ FAMILY = Family(
         Method(
             "columns",
             "program",
-            "routes between columns, all layers alike, where only spines have failed (whole machines)",
+            "routes between columns, all layers alike, where only spines have failed (CP-SAT, HiGHS; whole machines)",
             _HERE + "programs.columns.method:solve",
-            ("highs",),
+            ("cpsat",),
         ),
         _program("min_congestion", "smallest worst link load for a fixed number of phases", ("cpsat",), _PHASES),
     ),

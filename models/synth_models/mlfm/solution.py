@@ -33,7 +33,7 @@ Table = npt.NDArray[np.int32]
 NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 MAX_ROWS = 40_000_000  # of the flat table
-_SIZES = ("layers", "columns", "slots", "groups", "stride")
+_SIZES = ("layers", "columns", "slots", "length", "groups", "stride")
 
 
 @dataclass(frozen=True)
@@ -237,15 +237,17 @@ class RepairedPhases:
 class ColumnPhases:
     """Flows of a block whose rank ``(i * columns + j) * slots + k`` is server (i, j, k); all layers i make the same.
 
-    ``slots`` phases in a row are a group. In its first phase server (i, ``source``, ``slot``) sends to (i + ``shift``,
-    ``target``, ``first``), layers and slots cyclically, in the next ones to the next slots, always over ``spine`` and,
-    if it crosses two, leaf (i, ``middle``) and ``second``. Leaves are numbered with ``stride`` columns a layer, those
-    of the machine. All arrays have shape (F,), -1 where there is none.
+    ``length`` phases in a row are a group, and so many slots in a row a run of slots. In a group's first phase server
+    (i, ``source``, ``slot``) sends to (i + ``shift``, ``target``, ``first``), layers cyclically, in the next ones to
+    the next slots of the run, cyclically too, always over ``spine`` and, if it crosses two, leaf (i, ``middle``) and
+    ``second``. Leaves are numbered with ``stride`` columns a layer, those of the machine. All arrays have shape (F,),
+    -1 where there is none.
     """
 
     layers: int
     columns: int
     slots: int
+    length: int
     groups: int
     stride: int
     group: Table
@@ -261,6 +263,8 @@ class ColumnPhases:
     def __post_init__(self) -> None:
         if any(values.shape != self.group.shape or values.ndim != 1 for values in self.arrays().values()):
             raise ValueError("flows are lists of one length")
+        if self.length < 1 or self.slots % self.length:
+            raise ValueError("slots come in runs as long as groups")
         ends = {"group": self.groups, "source": self.columns, "target": self.columns, "shift": self.layers}
         for name, most in (ends | {"slot": self.slots, "first": self.slots}).items():
             values = getattr(self, name)
@@ -276,7 +280,7 @@ class ColumnPhases:
 
     @property
     def phases(self) -> int:
-        return self.groups * self.slots
+        return self.groups * self.length
 
     @property
     def ranks(self) -> int:
@@ -285,19 +289,20 @@ class ColumnPhases:
     def rows(self, block: int = 64) -> Iterator[Rows]:
         order = np.argsort(self.group, kind="stable")
         begins = np.searchsorted(self.group[order], np.arange(self.groups + 1))
-        turn, layer = np.arange(self.slots)[:, None, None], np.arange(self.layers)[None, :, None]
+        turn, layer = np.arange(self.length)[:, None, None], np.arange(self.layers)[None, :, None]
         for group in range(self.groups):
             flows = order[begins[group] : begins[group + 1]]
-            size = (self.slots, self.layers, self.columns, self.slots)
+            size = (self.length, self.layers, self.columns, self.slots)
             dest, spine, middle, second = (np.full(size, NOTHING, np.int32) for _ in range(4))
             at = (slice(None), slice(None), self.source[flows], self.slot[flows])
             leaf = (layer + self.shift[flows]) % self.layers * self.columns + self.target[flows]
-            dest[at] = leaf * self.slots + (self.first[flows] + turn) % self.slots
+            run, place = np.divmod(self.first[flows], self.length)
+            dest[at] = leaf * self.slots + run * self.length + (place + turn) % self.length
             spine[at], second[at] = self.spine[flows], self.second[flows]
             over = self.middle[flows]
             middle[at] = np.where(over < 0, NOTHING, layer * self.stride + over)
-            tables = (part.reshape(self.slots, self.ranks) for part in (dest, spine, middle, second))
-            yield Rows(group * self.slots, *tables)
+            tables = (part.reshape(self.length, self.ranks) for part in (dest, spine, middle, second))
+            yield Rows(group * self.length, *tables)
 
 
 def same_transfers(one: Phases, other: Phases) -> bool:
@@ -354,14 +359,14 @@ def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
 
 
 def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> ColumnPhases:
-    layers, columns, slots, groups, stride = (whole(packed, name, 1, MOST) for name in _SIZES)
+    layers, columns, slots, length, groups, stride = (whole(packed, name, 1, MOST) for name in _SIZES)
     if layers * columns * slots != instance.ranks or stride != instance.columns:
         raise ValueError(f"the phases are for {layers * columns * slots} servers, the job has {instance.ranks}")
-    if groups * slots > MOST:
+    if groups * length > MOST:
         raise ValueError(f"there are more than {MOST} phases")
     names = [field.name for field in fields(ColumnPhases) if field.name not in _SIZES]
     flows = (_table(packed, name, (None,)) for name in names)
-    return ColumnPhases(layers, columns, slots, groups, stride, *flows)
+    return ColumnPhases(layers, columns, slots, length, groups, stride, *flows)
 
 
 def _narrow(values: Table) -> Table:

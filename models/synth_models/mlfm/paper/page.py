@@ -245,8 +245,8 @@ def _damaged(page: Reproduction) -> None:
     page.figure(_draw_damage(table), "damaged", "Phases of the whole machine with failures, and the certified bound.")
     lost = [sum(not problems.all_joined(18, count, seed) for seed in range(problems.DRAWS)) for count in (60, 100)]
     page.note(
-        "The whole machine with failures: `repair` and `columns` work in groups of 18 phases, up to 17 phases of the "
-        "gap are due to that. Draws that leave some pair without a route of two spines are left out: "
+        "The whole machine with failures: `repair` works in groups of 18 phases, up to 17 phases of the gap are due to "
+        "that. Draws that leave some pair without a route of two spines are left out: "
         f"{lost[0]} of {problems.DRAWS} with 60 failed spines, {lost[1]} with 100. Seconds are solving and replay on a "
         "shared machine. The records of these schedules and of the random demands are too large to be kept here; they "
         "were checked, and `synth reproduce mlfm` makes them again."

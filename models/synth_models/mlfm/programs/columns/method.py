@@ -1,7 +1,11 @@
-"""Method ``columns``: the fewest groups of phases for which column routes are counted and packed (``model.py``)."""
+"""Method ``columns``: column routes counted and packed (``model.py``) in as many phases as the bound asks for, or in
+the next multiples of m, whose programs are smaller."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.solvers import cpsat
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
 from synth_models.mlfm.programs.columns.model import (
@@ -20,6 +25,7 @@ from synth_models.mlfm.programs.columns.model import (
     column_links,
     column_problem,
     demand,
+    detours,
     gain,
     links_now,
     most,
@@ -29,8 +35,9 @@ from synth_models.mlfm.programs.columns.model import (
 from synth_models.mlfm.programs.columns.naming import Pattern, named_flows
 
 MAX_RANKS = 20_000  # servers: their pairs are replayed
-COUNT_SECONDS, PATTERN_SECONDS = 8.0, 5.0
-LOOSE = 1.0  # relative gap: any counts will do, few two-spine flows are a wish
+COUNTING, PACKING = 0.4, 0.6  # shares of the time left that may go to one number of phases
+PATTERN_SECONDS, PATTERN_GAP = 5.0, 0.02
+COUNT_GAP = 0.05  # few two-spine flows are a wish
 ATTEMPTS = 12
 
 
@@ -41,24 +48,34 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     if bound is None:
         return Outcome("infeasible", message=reason)
     held: dict[str, Any] = {"bound": float(bound.phases), "bound_proof": bound.words, "certificate": bound.certificate}
-    problem = column_problem(instance, block)
-    least = groups = -(-bound.phases // block.servers)
-    for attempt in range(ATTEMPTS):
-        counts = fewest_detours(problem, groups, options)
-        patterns = None if counts is None else packed(problem, counts, groups, options)
+    for phases in _numbers(bound.phases, block.servers):
+        length = math.gcd(phases, block.servers)
+        problem, groups = column_problem(instance, block, length), phases // length
+        counts = flows_per_route(problem, groups, _share(options, COUNTING))
+        patterns = None if counts is None else packed(problem, counts, groups, _share(options, PACKING))
         if patterns is not None:
-            words = f"{groups} groups of {block.servers} phases in {len(patterns)} patterns, the bound asks for {least}"
-            met = groups * block.servers == bound.phases
-            return Outcome(
-                "optimal" if met else "finished",
-                named_flows(instance, problem, patterns, groups),
-                message=words,
-                **held,
-            )
+            words = f"{groups} groups of {length} phases in {len(patterns)} patterns"
+            ended: Any = "optimal" if phases == bound.phases else "finished"
+            return Outcome(ended, named_flows(instance, problem, patterns, groups), message=words, **held)
         if options.out_of_time():
             break
-        groups += 1 << max(0, attempt - 1)  # 1, 1, 2, 4, … more
     return Outcome("time_limit", message="no packing found in time", **held)
+
+
+def _numbers(least: int, servers: int) -> Iterator[int]:
+    """Numbers of phases to try."""
+    if least % servers:
+        yield least
+    groups = -(-least // servers)
+    for attempt in range(ATTEMPTS):
+        yield groups * servers
+        groups += 1 << max(0, attempt - 1)  # 1, 1, 2, 4, … more
+
+
+def _share(options: RunOptions, part: float) -> RunOptions:
+    """The same options with a part of the time that is left."""
+    left, limit = options.remaining(), options.time_limit_s
+    return options if left is None or limit is None else replace(options, time_limit_s=limit - (1 - part) * left)
 
 
 def _block(instance: MLFMInstance) -> Block:
@@ -73,47 +90,50 @@ def _block(instance: MLFMInstance) -> Block:
     return block
 
 
-def fewest_detours(problem: ColumnProblem, groups: int, options: RunOptions) -> IntArray | None:
+def flows_per_route(problem: ColumnProblem, groups: int, options: RunOptions) -> IntArray | None:
     """Flows of every column route in so many groups, (1) and (2), or None where none are found."""
-    if not len(problem.source):  # a single leaf
-        return np.zeros(0, dtype=np.int64)
-    cost = (problem.links_used > 2).astype(float)
-    rows = [demand(problem), column_links(problem, groups)]
-    return _whole_point(cost, np.full(len(cost), np.inf), rows, COUNT_SECONDS, LOOSE, options)
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    most = problem.needed[problem.source * problem.block.columns + problem.target]
+    counts = [model.new_int_var(0, int(needed), "") for needed in most]
+    cpsat.add_rows(model, demand(problem, counts))
+    cpsat.add_rows(model, column_links(problem, counts, groups))
+    model.minimize(cp_model.LinearExpr.sum([count for _, count in detours(problem, counts)]))
+    result, solver = cpsat.solve(model, replace(options, relative_gap=COUNT_GAP))
+    return np.array([solver.value(count) for count in counts], dtype=np.int64) if result.has_point else None
 
 
 def packed(problem: ColumnProblem, counts: IntArray, groups: int, options: RunOptions) -> list[Pattern] | None:
     """Patterns that together have all flows, or None when packing gets stuck or time runs out."""
-    left = Left(counts, np.full(problem.block.columns, problem.block.servers), groups)
+    left = Left(counts, np.full(problem.block.columns, problem.block.servers * problem.runs), groups)
     patterns: list[Pattern] = []
+    times = groups
     while not left.nothing:
-        found = _next_pattern(problem, left, options)
+        found = _next_pattern(problem, left, times, options)
         if found is None:
             return None
         patterns.append(found)
-        left = left.after(*found)
+        times, left = found[0], left.after(*found)
     return patterns
 
 
-def _next_pattern(problem: ColumnProblem, left: Left, options: RunOptions) -> Pattern | None:
-    """A pattern for as many groups as possible, a power of two; None when there is none for a single one."""
-    largest = min(left.groups, int(max(left.counts.max(initial=0), left.stay.max(initial=0))))
+def _next_pattern(problem: ColumnProblem, left: Left, limit: int, options: RunOptions) -> Pattern | None:
+    """A pattern for as many groups as possible, a power of two up to ``limit``; None when there is none for one."""
+    largest = min(limit, left.groups, int(max(left.counts.max(initial=0), left.stay.max(initial=0))))
     for times in (1 << k for k in reversed(range(largest.bit_length()))):
         rows = [equation(problem, left, times) for equation in (links_now, senders, receivers)]
-        point = _whole_point(-gain(problem, left), most(left, times), rows, PATTERN_SECONDS, 0.02, options)
+        point = _whole_point(-gain(problem, left), most(left, times), rows, options)
         if point is not None:
             now, stay = np.split(point, [len(left.counts)])
             return times, now, stay
     return None
 
 
-def _whole_point(
-    cost: FloatArray, upper: FloatArray, rows: list[Rows], seconds: float, gap: float, options: RunOptions
-) -> IntArray | None:
+def _whole_point(cost: FloatArray, upper: FloatArray, rows: list[Rows], options: RunOptions) -> IntArray | None:
     """A whole point from 0 to ``upper`` by HiGHS, or None: there is none, or none was found in time."""
     left = options.remaining()
-    if left is not None:
-        seconds = min(seconds, left)
+    seconds = PATTERN_SECONDS if left is None else min(PATTERN_SECONDS, left)
     if seconds <= 0:
         return None
     run: Any = milp
@@ -122,6 +142,6 @@ def _whole_point(
         integrality=np.ones(len(cost)),
         bounds=Bounds(0.0, upper),
         constraints=[LinearConstraint(*equation) for equation in rows],
-        options={"time_limit": seconds, "mip_rel_gap": gap},
+        options={"time_limit": seconds, "mip_rel_gap": PATTERN_GAP},
     )
     return None if result.x is None else np.round(result.x).astype(np.int64)

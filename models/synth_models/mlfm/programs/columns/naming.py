@@ -1,9 +1,16 @@
 """From column routes in groups to flows of servers: the shift of layers, the sending server, the receiver's first slot.
 
-All layers do the same, so a flow from column a to column b stands for n flows, one a layer. Of the n m flows of a pair
-any m get the shift 0, any m the shift 1, and so on. For each a join every group to the pairs (b, shift) of its flows:
-degrees are at most m in groups and exactly m in pairs, so by König m colours, the servers of a leaf, suffice, and every
-server meets each pair once. In a group the flows that end at column b, at most m, begin at different slots.
+All layers do the same, so a flow from column a to column b stands for n flows, one a layer. With u phases a group a
+server sends m / u flows to a leaf, one for every *run* of u slots there. Of the flows of a pair of columns any m get
+the first shift and the first copy, any m the first shift and the second copy, and so on for m / u copies and all
+shifts.
+
+* *Who sends.* For each a join every group to the triples (b, shift, copy) of its flows: degrees are at most m in groups
+  and exactly m in triples, so by König m colours, the servers of a leaf, suffice; each meets every triple once.
+* *Who receives.* For each b split every group into u vertices of at most m / u flows that end at b, and join them to
+  the triples (a, shift, server) of their flows, which have m / u each. By König m / u colours suffice, the runs of
+  slots: a server meets each run of a leaf once, and at most u flows of a group go to the same run, where they begin at
+  different slots and go round.
 """
 
 from __future__ import annotations
@@ -24,22 +31,41 @@ def named_flows(instance: MLFMInstance, problem: ColumnProblem, patterns: list[P
     block, number = problem.block, instance.spine_number
     group, source, target, between = _expanded(problem, patterns)
     inside = between < 0
-    shift = _count((source * block.columns + target) * 2 + inside) // block.servers
+    shift, copy = np.divmod(_count((source * block.columns + target) * 2 + inside) // block.servers, problem.runs)
     shift += (source == target) & ~inside
     kept = ~(inside & (shift > 0))
-    group, source, target, between, shift = (part[kept] for part in (group, source, target, between, shift))
-    slot = np.empty(len(group), dtype=np.int64)
-    for column in range(block.columns):
-        mine = np.flatnonzero(source == column)
-        ends = (group[mine], target[mine] * block.layers + shift[mine])
-        slot[mine] = edge_colours(*ends, groups, block.columns * block.layers, block.servers)
-    first = _count(group * block.columns + target)
+    group, source, target, between = (part[kept] for part in (group, source, target, between))
+    shift, copy = shift[kept], copy[kept]
+    slot = _senders(problem, groups, group, source, (target * block.layers + shift) * problem.runs + copy)
+    run = _receivers(problem, groups, group, target, (source * block.layers + shift) * block.servers + slot)
+    first = run * problem.length + _count((group * block.columns + target) * problem.runs + run)
     two = (between >= 0) & (source != target) & (between != target)
     spine = np.where(between < 0, -1, number[source, between])
     middle, second = np.where(two, between, -1), np.where(two, number[between, target], -1)
     columns = (group, source, slot, target, first, shift, spine, middle, second)
-    size = (block.layers, block.columns, block.servers, groups, instance.columns)
+    size = (block.layers, block.columns, block.servers, problem.length, groups, instance.columns)
     return ColumnPhases(*size, *(values.astype(np.int32) for values in columns))
+
+
+def _senders(problem: ColumnProblem, groups: int, group: IntArray, source: IntArray, triple: IntArray) -> IntArray:
+    """The slot of every flow's sender."""
+    block, slot = problem.block, np.empty(len(group), dtype=np.int64)
+    triples = block.columns * block.layers * problem.runs
+    for column in range(block.columns):
+        mine = np.flatnonzero(source == column)
+        slot[mine] = edge_colours(group[mine], triple[mine], groups, triples, block.servers)
+    return slot
+
+
+def _receivers(problem: ColumnProblem, groups: int, group: IntArray, target: IntArray, triple: IntArray) -> IntArray:
+    """The run of slots that every flow goes to."""
+    block, run = problem.block, np.empty(len(group), dtype=np.int64)
+    triples = block.columns * block.layers * block.servers
+    for column in range(block.columns):
+        mine = np.flatnonzero(target == column)
+        vertex = group[mine] * problem.length + _count(group[mine]) // problem.runs
+        run[mine] = edge_colours(vertex, triple[mine], groups * problem.length, triples, problem.runs)
+    return run
 
 
 def _expanded(problem: ColumnProblem, patterns: list[Pattern]) -> tuple[IntArray, ...]:
