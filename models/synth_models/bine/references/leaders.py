@@ -6,7 +6,8 @@ a tree of ranks whose ranks of any group, and of any node, are connected in it:
 
 * **allgather, large broadcast**: from the rank that holds the block to its leader in every other group, from leaders to
   those in the other nodes, from these to the ranks. A large broadcast first cuts the vector among the ranks of the
-  root's group. Leaders are spread evenly: the blocks that a part lacks go to its ranks in equal shares.
+  root's group. Leaders are spread evenly: what a part gets from another goes to its ranks in equal shares. Parts
+  exchange as in Bruck's allgather, in ceil(log2 parts) stages.
 * **reduce-scatter, large reduce**: the same backwards, receivers adding. **Large allreduce**: first that, then this.
 * **small broadcast, reduce, allreduce**: one block, one leader a part; among leaders along binomial trees.
 * **scatter, gather**: the root deals with one rank of every finest part that counts, that one along a binomial tree.
@@ -14,8 +15,8 @@ a tree of ranks whose ranks of any group, and of any node, are connected in it:
 *Why it is least*: a tree whose G parts are connected in it has G - 1 edges between parts, what the receive count asks
 for (``bounds/counting.py``), on every level at once, so for all ``costs``; twice that for an allreduce; a scattered
 block enters every part it has to enter and no other. Rounds are one-port: in a round a rank sends at most one message
-and receives at most one. Messages of one level form a bipartite graph of senders and receivers, which König colours
-with its degree. Large vectors: p^2 in blocks and rows; others O(p).
+and receives at most one. Messages of one stage form a bipartite graph of senders and receivers, which König colours
+with its degree, 1 where parts are equal. Large vectors: p^2 in blocks and rows; others O(p).
 """
 
 from __future__ import annotations
@@ -100,36 +101,61 @@ def _blocks_apart(levels: list[Ints], order: Ints, root: int | None) -> _Message
     if root is not None:
         mine = np.flatnonzero(levels[0] == levels[0][root])
         holder = mine[np.arange(ranks) * len(mine) // ranks][None, :]
-        parts.append(_coloured(*_runs(np.full(ranks, root), holder[0]), levels[0]))
+        _, src, dst, first, count = _runs(np.zeros(ranks, dtype=np.int64), np.full(ranks, root), holder[0])
+        parts.append(_coloured(src, dst, first, count, levels[0]))
     above = np.zeros(ranks, dtype=np.int64)
     for level in levels:
-        first = np.unique(level, return_index=True)[1]
-        found, rows = [], []
-        for part, rank in enumerate(first):
-            members, had = np.flatnonzero(level == part), holder[above[rank]]
-            here = level[had] == part
-            now = np.where(here, had, -1)
-            if root is not None and level[root] == part:
-                now[~here] = root
-            lacking = np.flatnonzero(now < 0)
-            now[lacking] = members[np.arange(len(lacking)) * len(members) // max(1, len(lacking))]
-            source = now.copy()
-            source[lacking] = had[lacking]
-            rows.append(_runs(source, now))
-            found.append(now)
-        src, dst, first_at, count = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        parts.append(_coloured(src, dst, first_at, count, above))
-        holder, above = np.array(found), level
+        members = np.split(np.argsort(level, kind="stable"), np.cumsum(np.bincount(level))[:-1])
+        found, rows = np.empty((len(members), ranks), dtype=np.int64), []
+        parent = above[[some[0] for some in members]]
+        for whole, had in enumerate(holder):
+            rows += _between(np.flatnonzero(parent == whole), members, level, had, root, found)
+        stage, *columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+        for now in range(int(stage.max(initial=-1)) + 1):
+            src, dst, first, count = (column[stage == now] for column in columns)
+            parts.append(_coloured(src, dst, first, count, above))
+        holder, above = found, level
     return _one_after_the_other(parts)
 
 
-def _runs(source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Rows (source, target, first, count) for the positions whose two ranks differ, neighbours together."""
-    begin = np.append(True, (np.diff(source) != 0) | (np.diff(target) != 0))
+def _between(
+    children: Ints, members: list[Ints], level: Ints, had: Ints, root: int | None, found: Ints
+) -> list[tuple[Ints, ...]]:
+    """Rows (stage, source, target, first, count) that take the blocks which ``had`` hold, one for each position, to
+    every part of ``children``. Writes into ``found`` who then holds them there.
+
+    As in Bruck's allgather: the part j takes what began s parts after it in the stage floor(log2 s), from the part
+    2^stage after it, which has taken it before.
+    """
+    size, number = len(children), np.zeros(len(members), dtype=np.int64)
+    number[children] = np.arange(size)
+    origin = number[level[had]]
+    place = np.empty(len(had), dtype=np.int64)  # among the positions of one origin
+    order = np.argsort(origin, kind="stable")
+    counts = np.bincount(origin, minlength=size)
+    place[order] = np.arange(len(had)) - (np.cumsum(counts) - counts)[origin[order]]
+    for part in children:
+        mine = members[part]
+        spread = mine[place * len(mine) // counts[origin]]
+        other = np.full(len(had), root) if root is not None and level[root] == part else spread
+        found[part] = np.where(origin == number[part], had, other)
+    rows: list[tuple[Ints, ...]] = []
+    for j, part in enumerate(children):
+        away = (origin - j) % size
+        stage = np.floor(np.log2(np.maximum(away, 1))).astype(np.int64)
+        source = found[children[(j + (1 << stage)) % size], np.arange(len(had))]
+        holds_all = root is not None and level[root] == part
+        rows.append(_runs(stage, np.where((away == 0) | holds_all, found[part], source), found[part]))
+    return rows
+
+
+def _runs(stage: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Rows (stage, source, target, first, count) for positions whose two ranks differ, neighbours together."""
+    begin = np.append(True, (np.diff(stage) != 0) | (np.diff(source) != 0) | (np.diff(target) != 0))
     at = np.flatnonzero(begin)
     count = np.diff(np.append(at, len(source)))
     moves = source[at] != target[at]
-    return source[at][moves], target[at][moves], at[moves], count[moves]
+    return stage[at][moves], source[at][moves], target[at][moves], at[moves], count[moves]
 
 
 def _coloured(src: Ints, dst: Ints, first: Ints, count: Ints, within: Ints) -> _Messages:
