@@ -32,7 +32,7 @@ OPEN = (
     "moe-8-p2",
     "demand-6-bulk-p2",
 )
-SECONDS_OPEN, SECONDS_64, SECONDS_256, SECONDS_1024 = (40.0, 150.0), (15.0, 20.0), (40.0, 40.0), (60.0, 60.0)
+SECONDS_OPEN, SECONDS_64, SECONDS_256, SECONDS_1024 = (40.0, 120.0), (15.0, 15.0), (30.0, 30.0), (45.0, 45.0)
 LONGER = {"alltoall-64-p1": 300.0}  # by workload, on 1,024 GPUs: a thousand steps, of which all pairs are bounded
 MANY = 256  # GPUs, beyond which LONGER counts
 SMALL_ENOUGH = 40_000  # bytes of a record that is kept

@@ -33,7 +33,7 @@ from synth_models.harvest.solution import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that is free
-RESTARTS = 2  # from random topologies, beside the best known
+RESTARTS, MORE_RESTARTS, WORK = 2, 6, 12_000  # from random topologies, beside the best known: more where they are quick
 GAIN = 1e-7  # relative: smaller ones are not pursued
 REACH = 1.15  # searched intervals this much above their price are searched again with less symmetry
 SLACK = 1.05  # topologies within this of the price, by the search's own loads, are rated by concurrent flows
@@ -125,7 +125,9 @@ class Columns:
         lift, demand = symmetries[level], self.demand(symmetries[level], patterns, first, last)
         random = np.random.default_rng([self.options.seed, first, last, level])
         begins = self._known_targets(lift, demand, interval)[:1]
-        begins += [lift.regular(self.instance.ports, random) for _ in range(RESTARTS)]
+        work = len(lift.sources) * self.instance.gpus * self.instance.ports * len(patterns)
+        restarts = min(MORE_RESTARTS, RESTARTS + WORK // work)
+        begins += [lift.regular(self.instance.ports, random) for _ in range(restarts)]
         tries = TRIES + TRIES_A_LINK * len(lift.sources) * self.instance.ports
         found: list[tuple[float, IntArray]] = []
         for begin in begins:
