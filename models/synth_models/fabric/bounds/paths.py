@@ -89,8 +89,3 @@ def distances(links: Links, length: IntArray, sources: Any, through: BoolArray |
     came, order = np.empty(links.nodes, dtype=np.int64), np.empty(links.nodes, dtype=np.int64)
     anywhere = np.ones(links.nodes, dtype=bool) if through is None else through
     return shortest(*links.out, links.dst, length, first, anywhere, came, order)
-
-
-def between_members(links: Links, length: IntArray) -> IntArray:
-    """Distances from every member to every member, shape (members, members)."""
-    return np.stack([distances(links, length, [u])[links.members] for u in links.members])

@@ -149,10 +149,6 @@ class Routes:
             if group[e] >= 0:
                 self.load[self._links + group[e]] += scale * self._seconds[e]
 
-    def forget(self) -> None:
-        """Nothing has been sent yet."""
-        self.load[:] = 0
-
     def _use(self, e: int) -> float:
         g = self.machine.group[e]
         used = self.load[e] if g < 0 else max(self.load[e], self.load[self._links + g])

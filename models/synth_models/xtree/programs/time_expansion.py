@@ -106,12 +106,6 @@ class TimeExpansion:
             node_maps.append(np.asarray(g))
         return _orbits(chunk_maps, arc_maps, chunks, arcs), _orbits(chunk_maps, node_maps, chunks, nodes)
 
-    def send_variable(self, k: int, a: int, t: int) -> int | None:
-        """Position of ``send[k, a, t]``'s representative, or None where the variable does not exist."""
-        k, a = divmod(int(self.arc_label[k, a]), len(self.tail))
-        first = self.first_send.get((k, a))
-        return self._send_at[k, a] + t if first is not None and first <= t <= self.horizon else None
-
     def held_variable(self, k: int, v: int, t: int) -> int:
         """Position of ``held[k, v, t]``'s representative, which must exist."""
         k, v = divmod(int(self.node_label[k, v]), self.network.nodes)
