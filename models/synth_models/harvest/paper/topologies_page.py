@@ -38,6 +38,12 @@ LONGER = {  # for the bound: rates of twelve steps, hundreds of steps of which a
     "alltoall-p1-256-gpus": 120.0,
     "alltoall-p1-1024-gpus": 300.0,
 }
+OWN_LONGER = {  # for the schedules: hundreds of flows on general topologies, twenty patterns of 1,024 pairs
+    "alltoall-p4-64-gpus": 100.0,
+    "alltoall-p6-64-gpus": 100.0,
+    "swing-p2-1024-gpus": 120.0,
+    "binary-broadcast-p2-1024-gpus": 100.0,
+}
 SHIPPED = {"swing-64-p2": "swing-64-p2", "alltoall-64-p1": "alltoall-direct-64-p1"}  # workloads that are open instances
 SMALL_ENOUGH = 40_000  # bytes of a record that is kept
 GAINS = 1e-6  # relative
@@ -88,7 +94,8 @@ def _solved(
     """The three methods on every instance, at most that many seconds for the schedules and for the bound."""
     found: list[tuple[Instance, Record]] = []
     for instance in instances:
-        found += page.solve([instance], (LISTED, OWN), part=PART, time_limit=seconds[0])
+        limit = OWN_LONGER.get(instance.name, seconds[0])
+        found += page.solve([instance], (LISTED, OWN), part=PART, time_limit=limit)
         limit = LONGER.get(instance.name, seconds[1])
         found += page.solve([instance], (BOUND,), part=PART, time_limit=limit)
     return found
@@ -128,14 +135,21 @@ def _table(page: Reproduction, title: str, found: Iterable[tuple[Instance, Recor
                 "instance": name,
                 "candidates (us)": listed * 1e6,
                 "with topologies of its own (us)": own * 1e6,
-                "gain (%)": 100 * (listed - own) / listed if own < listed * (1 - GAINS) else 0.0,
+                "gain (%)": _gain(records[LISTED], listed, own),
                 "certified bound (us)": bound * 1e6,
-                "gap before (%)": 100 * (1 - bound / listed),
-                "gap (%)": 100 * (1 - bound / own),
+                "gap before (%)": f"{100 * max(0.0, 1 - bound / listed):.2f}",
+                "gap (%)": f"{100 * max(0.0, 1 - bound / own):.2f}",
                 "records kept": ", ".join(method for method, record in records.items() if _keep(page, record)) or "–",
             }
         )
     page.table(title, pd.DataFrame(rows))
+
+
+def _gain(candidates: Record, listed: float, own: float) -> str:
+    """In per cent; none is claimed where time did not suffice for all candidates."""
+    if "left out" in str(candidates["message"]):
+        return "(candidates stopped)"
+    return f"{100 * (listed - own) / listed:.2f}" if own < listed * (1 - GAINS) else "0"
 
 
 def _keep(page: Reproduction, record: Record) -> bool:
