@@ -23,7 +23,7 @@ from synth.errors import InputError
 from synth.exchange import transfers_csv
 from synth.exchange.algorithm import KINDS
 from synth.exchange.checking import check_file
-from synth.exchange.exporting import FORMATS, algorithm_of, format_of, transfers_of, write_model
+from synth.exchange.exporting import FEWER, FORMATS, algorithm_of, format_of, transfers_of, write_model, write_schedule
 from synth.exchange.lowering import Wish
 from synth.exchange.transfers import Transfers
 from synth.family import family_names, get_family
@@ -165,6 +165,31 @@ def test_what_an_executor_cannot_hold_is_refused_with_the_limit(
 ) -> None:
     with pytest.raises(InputError, match=words):
         algorithm_of(schedule, executor, wish)
+
+
+@pytest.mark.parametrize(
+    ("form", "executor", "ranks", "pieces", "limit"),
+    [
+        ("msccl-xml", "msccl", 4, 1100, "at most 4095"),
+        pytest.param("mscclpp", None, 3, 3000, "MAX_OPERATION = 64", marks=pytest.mark.slow),
+    ],
+)
+def test_more_pieces_than_an_executor_takes_are_rounded_and_it_is_said(
+    form: str, executor: str | None, ranks: int, pieces: int, limit: str, tmp_path: Path
+) -> None:
+    """Without a wish the largest power of two that fits; a number that is wished is kept or refused."""
+    large, path = ring_allgather(ranks, pieces, pieces), tmp_path / f"a{FORMATS[form].suffix}"
+    notes = write_schedule(large, FORMATS[form], path, executor)
+    assert re.match(rf"as the pieces ask, {pieces:,} chunks a part, it is too large: .*{limit}", notes[0])
+    [chunks] = re.findall(r"rounded to (\d+) equal chunks a part", " ".join(notes))
+    assert int(chunks) == 512
+    assert "synth import FILE --machine INSTANCE" in notes[-1]
+    assert check_file(path, collective="allgather").faults == ()
+    path.unlink()
+    with pytest.raises(InputError, match=limit) as refused:
+        write_schedule(large, FORMATS[form], path, executor, Wish(chunks=pieces))
+    assert refused.value.hint == FEWER
+    assert not list(tmp_path.iterdir())
 
 
 def test_thread_blocks_are_split_at_the_executor_s_steps() -> None:
