@@ -1,11 +1,11 @@
-"""Every topology with two ports for shifts on one topology throughout, up to 8 GPUs: an oracle with no program and no
-bound of the family.
+"""Every topology with two ports for shifts on one topology throughout, up to 8 GPUs: an oracle with no program's
+answer and no bound of the family.
 
 GPU u sends to two GPUs (or to itself: an idle port). Adding links never hurts, so at most one GPU has idle ports. The
 steps being shifts, a topology may be turned until no GPU's pair of offsets comes before GPU 0's. What is below
 ``below`` by two counts comes back: routes take at least the distances, and where a pair has one link of its own of
 load u < 1, what is left of it makes two hops; and at any prices of links the pairs pay for cheapest routes, however
-many hops these take, at most the load times all prices (the prices grow with the load of such routes).
+many hops these take, at most the load times all prices.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
+from synth_models.harvest.programs.column_generation.congestion import _cheapest_routes, _power_sum, _split_evenly
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -36,42 +37,32 @@ def _distances(to: IntArray, apart: IntArray) -> None:
 
 @jit
 def _least_load(to: IntArray, shift: int, rounds: int) -> float:
-    """Below the load of every routing of a shift, by prices that grow with the load of cheapest routes."""
+    """Below the load of every routing of a shift, by the prices of a routing that is balanced step by step (with the
+    kernels of `column_generation`; that cheapest routes pay no more than the load is true at any prices)."""
     gpus = len(to)
-    price, load = np.ones((gpus, 2)), np.zeros((gpus, 2))
-    cost, by = np.empty((gpus, gpus)), np.empty((gpus, gpus), np.int64)
+    everyone, starts, volume = np.arange(gpus), np.arange(gpus + 1), np.ones(gpus)
+    ends = (everyone + shift) % gpus
+    load, price, towards = np.zeros((gpus, 2)), np.empty((gpus, 2)), np.empty((gpus, 2))
     best = 0.0
-    for turn in range(rounds):
-        cost[:] = 1e9
-        total = 0.0
-        for u in range(gpus):
-            cost[u, u] = 0.0
-            for port in range(2):
-                v = to[u, port]
-                if v != u:
-                    total += price[u, port]
-                    if price[u, port] < cost[u, v]:
-                        cost[u, v], by[u, v] = price[u, port], port
-        for middle in range(gpus):
-            for u in range(gpus):
-                for v in range(gpus):
-                    along = cost[u, middle] + cost[middle, v]
-                    if along < cost[u, v]:
-                        cost[u, v], by[u, v] = along, by[u, middle]
-        paid = 0.0
-        for u in range(gpus):
-            paid += cost[u, (u + shift) % gpus]
-            at = u
-            while at != (u + shift) % gpus:
-                port = by[at, (u + shift) % gpus]
-                load[at, port] += 1.0
-                at = to[at, port]
-        best = max(best, paid / total)
+    _split_evenly(to, everyone, everyone, starts, ends, volume, load)
+    for _ in range(rounds):
+        unit = load.max()
         for u in range(gpus):
             for port in range(2):
-                price[u, port] = np.exp(
-                    4.0 * (load[u, port] / (turn + 1) - load.max() / (turn + 1)) * (turn + 2) ** 0.5
-                )
+                price[u, port] = 0.0 if to[u, port] == u else (load[u, port] / unit) ** 7 + 1e-6
+        towards[:] = 0.0
+        _cheapest_routes(to, everyone, everyone, starts, ends, volume, price, gpus - 1, towards)
+        best = max(best, (towards * price).sum() / price.sum())
+        low, high = 0.0, 1.0
+        for _ in range(8):
+            third = (high - low) / 3
+            if _power_sum(load, towards, low + third, unit) <= _power_sum(load, towards, high - third, unit):
+                high -= third
+            else:
+                low += third
+        if low + high < 2e-4:
+            break
+        load += (low + high) / 2 * (towards - load)
     return best
 
 
@@ -93,7 +84,7 @@ def _seconds(
         links = 2.0 * gpus
         least[k] = max(0.5, hops / links, min(1.0, (hops + single) / (links + single)))
         total += unit[k] * least[k] + hop_delay * farthest
-    for rounds in (4, 100):
+    for rounds in (3, 60):
         for k in range(len(shifts)):
             if total >= below:
                 return total

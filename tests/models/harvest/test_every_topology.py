@@ -44,7 +44,8 @@ def test_what_is_left_holds_the_optimum_of_four_gpus(sizes):
 @pytest.mark.slow
 def test_no_static_topology_beats_41_2_us_for_bruck_on_two_ports():
     """`misocp` and `column_generation` take 41.20016 us; 30,610,242 topologies, up to turning them, take no less (a
-    change takes 1 ms). What the counts leave is rated by concurrent flows."""
+    change takes 1 ms). What the counts leave is rated by concurrent flows. Up to a quarter of an
+    hour."""
     instance = synth.read(ROOT / "instances" / "harvest" / "bruck-allgather-8-static-p2.json")
     best, unit = 41.20016e-6, (instance.bytes_per_pair / instance.port_bandwidth).tolist()
     count, left = below(8, [1, 2, 4], unit, instance.hop_delay, best * (1 - 1e-6) - 3 * instance.alpha)
