@@ -344,6 +344,28 @@ def test_numbers_of_the_harvest_paragraph():
     )
 
 
+def test_numbers_of_topologies_of_their_own():
+    text = prose("harvest")
+    page = (PUBLISHED / "harvest-topologies.md").read_text().splitlines()
+    rows = {cells[1]: cells for line in page if len(cells := [cell.strip() for cell in line.split("|")]) > 8}
+    gained = {name: cells[4] for name, cells in rows.items() if re.fullmatch(r"[\d.]+", cells[4]) and cells[4] != "0"}
+    gaps = {name: cells[7] for name, cells in rows.items()}
+    for name in ("bruck-allgather-r4-p4-64-gpus", "bruck-alltoall-r4-p4-64-gpus", "swing-64-p2"):
+        assert f"{gained[name]} %" in text
+    assert f"{gained['bruck-allgather-r2-p2-64-gpus']} % on Bruck's allgather with radix 2" in text
+    assert f"{gained['swing-p2-256-gpus']} and {gained['bruck-allgather-r2-p2-256-gpus']} % on the last two" in text
+    assert f"on 1,024 GPUs {gained['bruck-allgather-r2-p2-1024-gpus']} % on the last" in text
+    assert f"bruck-alltoall-16-4-p4 to {gaps['bruck-alltoall-16-4-p4']} %" in text
+    assert f"moe-8-p2 to {gaps['moe-8-p2']} %" in text
+    assert f"swing-64-p2 to {float(rows['swing-64-p2'][3]):.2f} us ({gaps['swing-64-p2']} %)" in text
+    assert f"{gaps['alltoall-p1-1024-gpus']} % for the direct all-to-all" in text
+    assert f"{gaps['binomial-broadcast-p2-1024-gpus']} % for the binomial tree" in text
+    assert gaps["recursive-doubling-p1-1024-gpus"] == gaps["binary-broadcast-p2-1024-gpus"] == "0.00"
+    assert (
+        sum(name.endswith("-1024-gpus") and 24 < float(gap) < 49 for name, gap in gaps.items() if "%" not in gap) == 4
+    )
+
+
 def test_numbers_of_delays_per_circuit_and_overlap():
     text, page = prose("harvest"), (PUBLISHED / "harvest-delays.md").read_text()
     rows = {

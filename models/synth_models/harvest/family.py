@@ -41,6 +41,12 @@ FAMILY = Family(
             "Harvest, sections 3.1 and 6 (last paragraph), which name both and evaluate neither",
             _HERE + "paper.delays_page:reproduce",
         ),
+        Page(
+            "harvest-topologies",
+            "Harvest with topologies of its own, and on 256 and 1,024 GPUs",
+            "Harvest, section 4.4 (candidate topologies) and the eight collectives of its figures",
+            _HERE + "paper.topologies_page:reproduce",
+        ),
     ),
     published=("dp_k",),
     default_methods=(
@@ -86,6 +92,13 @@ FAMILY = Family(
             "program",
             "concurrent flows on candidate topologies, then a shortest path",
             _HERE + "programs.candidates:solve",
+            ("highs",),
+        ),
+        Method(
+            "column_generation",
+            "program",
+            "candidates, and topologies made for the intervals where they pay (ours)",
+            _HERE + "programs.column_generation.method:solve",
             ("highs",),
         ),
         Method(

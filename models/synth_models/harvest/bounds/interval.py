@@ -24,11 +24,11 @@ from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import minimise
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, volumes
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
-ROUNDS = 80
-QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
+ROUNDS, MORE_ROUNDS = 80, 600
+QUICK, TREES, RATES, MORE = range(4)  # effort: trees of one hop only, all trees and cycles, rate rows too, many rounds
 FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
 
@@ -55,7 +55,9 @@ class Patterns:
         at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
         self.roots = np.unique(at, return_index=True)[1].tolist()
         self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
+        self.routed = [routed_load(pairs, self.ports, self.gpus) for pairs in self.pairs]
         self.places = make.moore_places(self.ports, self.gpus)
+        self.float_places = np.array(self.places, dtype=np.float64)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
 
     def weights(self, first: int, last: int) -> tuple[dict[int, int], dict[int, Fraction]]:
@@ -72,9 +74,6 @@ class Patterns:
         """Whether all of the steps first..last with this pattern have the same bytes."""
         steps = [step for step in range(first, last + 1) if self.of_step[step] == pattern]
         return len({float(self.instance.bytes_per_pair[step]) for step in steps}) == 1
-
-    def degree(self, pattern: int) -> int:
-        return pattern_degree(self.pairs[pattern])
 
     def hops(self, pattern: int) -> int:
         return fewest_hops(self.pairs[pattern], self.ports)
@@ -108,7 +107,7 @@ class Relaxation:
         self.least: dict[Variable, Fraction] = {}
         for k in self.patterns:
             self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(shared.hops(k))
-            self.cost[("u", k)], self.least[("u", k)] = seconds[k], Fraction(shared.degree(k), shared.ports)
+            self.cost[("u", k)], self.least[("u", k)] = seconds[k], shared.routed[k]
         for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
         largest = {k: int(volumes(shared.pairs[k]).max()) for k in self.patterns}
@@ -119,7 +118,7 @@ class Relaxation:
         for k in self.patterns:
             self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
             self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
-            load, least = shared.direct[k], Fraction(shared.degree(k), shared.ports)
+            load, least = shared.direct[k], shared.routed[k]
             if load is not None and load > least and delay > 0 and shared.alike(k, first, last):
                 self.rows.append(make.direct(k, load, least))
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
@@ -151,13 +150,13 @@ class Relaxation:
             self.rows += self._stars()
         seen = {_row_key(row) for row in self.rows}
         multipliers, finished = np.zeros(len(self.rows)), False
-        for _ in range(ROUNDS):
+        for _ in range(MORE_ROUNDS if effort == MORE else ROUNDS):
             point, multipliers = self._optimise()
             if deadline_passed() or effort == QUICK:
                 finished = effort == QUICK
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
-            if not new and effort == RATES:
+            if not new and effort >= RATES:
                 new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
             if not new:
                 finished = True
@@ -203,16 +202,17 @@ class Relaxation:
 
     def _trees(self, root: int, far: FloatArray, parent: IntArray, inwards: bool) -> list[Row]:
         """The two prefixes of the nearest GPUs that break the Moore sum most, by ratio and by difference."""
-        order = [int(v) for v in np.argsort(far, kind="stable") if np.isfinite(far[v]) and v != root]
-        if not order:
+        order = np.argsort(far, kind="stable")
+        order = order[np.isfinite(far[order]) & (order != root)]
+        if not len(order):
             return []
         sums = np.cumsum(far[order])
-        needed = np.array(self.shared.places[1 : len(order) + 1], dtype=float)
+        needed = self.shared.float_places[1 : len(order) + 1]
         found = []
         for prefix in {int(np.argmax(needed / sums)), int(np.argmax(needed - sums))}:
             if needed[prefix] <= sums[prefix] * (1 + self.close):
                 continue
-            nodes = [root, *order[: prefix + 1]]
+            nodes = [root, *order[: prefix + 1].tolist()]
             place = {v: number for number, v in enumerate(nodes)}
             parents = [-1] + [place[int(parent[v])] for v in nodes[1:]]
             weight = np.ones(len(nodes), dtype=np.int64)

@@ -19,12 +19,13 @@ with it (n GPUs, d ports, ``|o|`` the volume of all pairs of o in k). Rows, all 
   pattern's largest volume V[k]: ``rho[k]*V[k]``, in units of ``1/RATE_SCALE``.
 
 * **direct**: with one hop a step's pairs have links of their own, so its load is at least U[k], the least volume a link
-  with which whole links fit into the ports; with two hops or more at least ``d0 = degree of k / d``. Both satisfy
+  with which whole links fit into the ports; with two hops or more at least ``d0``, see below. Both satisfy
   ``(U[k] - d0)*L[k] + u[k] >= 2*U[k] - d0``. For patterns whose steps all have the same bytes, as these may take one
   and the same routes.
 
-Beside them stand the lower bounds ``a >= 1``, ``u[k] >= degree of k / d`` (the largest volume at one GPU) and, for
-L[k], the fewest hops h within which every GPU of k reaches its partners: no more than d + d^2 + … + d^h.
+Beside them stand the lower bounds ``a >= 1``, ``u[k] >= d0``, the least load that whole links allow
+(:func:`synth_models.harvest.parts.demands.routed_load`; the largest volume at one GPU / d, or more) and, for L[k], the
+fewest hops h within which every GPU of k reaches its partners: no more than d + d^2 + … + d^h.
 """
 
 from __future__ import annotations

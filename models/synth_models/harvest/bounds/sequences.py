@@ -12,14 +12,17 @@ port_bandwidth), or what whole links leave of that, or a hop more; where a GPU h
 hops that reach them, and the relaxation too). An
 interval costs at least what its parts do, so an interval that was not examined inherits the best sum over disjoint
 parts.
-Intervals are examined on demand: those on the currently cheapest partition, until all of these are examined or most of
-the time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
+Intervals are examined on demand: where there are many patterns first all of two and three steps, which are quickly
+bounded and say most; then those on the currently cheapest partition, until all of these are examined or most of the
+time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and in the end with
+as many rounds as they take. Sums are whole
 multiples of a small unit, rounded down.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -27,16 +30,17 @@ import numpy.typing as npt
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
+from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
-from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, pattern_degree
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, routed_load
 from synth_models.harvest.solution import IntArray
 
-PAIRS_UP_TO = 600_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
-STEPS_UP_TO = 400
+PAIRS_UP_TO = 1_200_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
+STEPS_UP_TO = 1100
 USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
+SHORT = 3  # all intervals of up to so many steps are examined first where there are many patterns
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
 FINEST = 992  # no unit is smaller than 2^-FINEST
@@ -56,26 +60,37 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     shared = Patterns(instance)
     ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
     complete = True
-    effort = (QUICK, TREES, RATES) if use_rates and instance.ports > 1 else (QUICK, TREES)
-    for level in effort if len(shared.pairs) > FEW else effort[1:]:
-        done: set[tuple[int, int]] = set()
-        while todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]:
-            for first, last in sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]:
-                complete = complete and not (known and out_of_time())
-                if not complete:
-                    break
-                found = Relaxation(shared, first, last).solve(out_of_time, level)
-                done.add((first, last))
-                if (first, last) not in known or found.seconds > known[(first, last)].seconds:
-                    known[(first, last)] = found
-                    ladder.examine(found)
-            if not complete:
-                break
+    effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
+    several = len(shared.pairs) > FEW
+
+    def examine(todo: Sequence[tuple[int, int]], level: int) -> bool:
+        """Take in the bounds of intervals; False once time is up."""
+        for first, last in todo:
+            if known and out_of_time():
+                return False
+            found = Relaxation(shared, first, last).solve(out_of_time, level)
+            if (first, last) not in known or found.seconds > known[(first, last)].seconds:
+                known[(first, last)] = found
+                ladder.examine(found, close=last - first >= SHORT or not several)
+        return True
+
+    short = [(a, a + more) for more in range(1, SHORT) for a in range(len(instance.steps) - more)] if several else []
+    complete = examine(short, TREES)
+    ladder.close()
+    for level in effort if several else effort[1:]:
+        done = set(short) if level <= TREES else set[tuple[int, int]]()
+        done.update(ends for ends, found in known.items() if level == MORE and found.finished)
+        while complete and (
+            todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]
+        ):
+            now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
+            complete = examine(now, level)
+            done.update(now)
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
     if not complete or not all(one.finished for one in known.values()):
         message += "; stopped by the limit, more time may prove more"
-    ladder.drop_idle(known)
+    ladder.drop_idle(known, lambda: time.monotonic() - options.started > limit * (1 + SHARE) / 2)
     return _outcome(instance, ladder, known, shared, message)
 
 
@@ -91,9 +106,9 @@ def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rate
 
 def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fraction:
     """Hops and bytes of a step alone (``seconds`` a volume on one port): the fewest hops to all partners of a GPU, and
-    the ports of the busiest one; where that is one hop, the ports as whole links share them, or a hop more."""
+    the load of whole links; where that is one hop, the ports as whole links share them, or a hop more."""
     delay, hops = Fraction(instance.hop_delay), fewest_hops(pairs, instance.ports)
-    shared = seconds * pattern_degree(pairs) / instance.ports
+    shared = seconds * routed_load(pairs, instance.ports, instance.gpus)
     load = direct_load(pairs, instance.ports)
     return delay * hops + shared if load is None else min(delay + seconds * load, delay * 2 + shared)
 
@@ -121,13 +136,14 @@ class _Ladder:
         """Whether the relaxation can say more about steps first..last than their single bounds do."""
         return first < last or self.crowded[first]
 
-    def examine(self, one: IntervalBound) -> None:
-        """Take the bound of an interval in."""
+    def examine(self, one: IntervalBound, close: bool = True) -> None:
+        """Take the bound of an interval in; others take it over when ``close``, or in :meth:`close`."""
         units = min(int(one.seconds // self.unit), UNITS)
         self.proven[one.first, one.last] = max(self.proven[one.first, one.last], units)
-        self._close()
+        if close:
+            self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """lower[a, b] = best sum over disjoint parts of a..b; the last part begins at some c."""
         before = np.full((self.steps, self.steps + 1), -UNITS, dtype=np.int64)  # [a, c]: steps a..c-1
         np.fill_diagonal(before, 0)
@@ -152,18 +168,27 @@ class _Ladder:
             end = begin[end]
         return found[::-1]
 
-    def drop_idle(self, known: dict[tuple[int, int], IntervalBound]) -> None:
-        """Remove the intervals without which the total stays the same, the shortest first."""
+    def drop_idle(self, known: dict[tuple[int, int], IntervalBound], deadline_passed: Callable[[], bool]) -> None:
+        """Remove intervals without which the total stays the same, the shortest first, half of them at once where
+        that goes, until there are no more or time is up."""
         total = self.total()
-        for first, last in sorted(known, key=lambda ends: ends[1] - ends[0]):
-            before = self.proven[first, last]
-            self.proven[first, last] = self.alone[first] if first == last else 0
-            self._close()
+        groups = [sorted(known, key=lambda ends: ends[1] - ends[0])]
+        while groups and not deadline_passed():
+            group = groups.pop()
+            before = [self.proven[ends] for ends in group]
+            for first, last in group:
+                self.proven[first, last] = self.alone[first] if first == last else 0
+            self.close()
             if self.total() == total:
-                del known[(first, last)]
-            else:
-                self.proven[first, last] = before
-        self._close()
+                for ends in group:
+                    del known[ends]
+                continue
+            for ends, units in zip(group, before, strict=True):
+                self.proven[ends] = units
+            if len(group) > 1:
+                half = len(group) // 2
+                groups += [group[half:], group[:half]]
+        self.close()
 
     def total(self) -> Fraction:
         return self._sweep()[0][-1] * self.unit

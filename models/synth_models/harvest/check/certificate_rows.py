@@ -24,13 +24,14 @@ RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
 LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
+HALVINGS = 48  # of a range of loads, more than methods make of the same range
 KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct")
 
 
 class Facts:
     """Patterns (a volume by pair, numbered by first appearance), the orbits of their pairs under the stated
-    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` and
-    ``degree`` are the most pairs, and the most volume, that leave or enter one GPU."""
+    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` are
+    the most pairs that leave or enter one GPU, ``least_load`` is that of whole links."""
 
     def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
         self.gpus, self.ports = instance.gpus, instance.ports
@@ -43,8 +44,9 @@ class Facts:
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
         self.sizes = [_sums((self.orbit[pair], volume) for pair, volume in one.items()) for one in self.patterns]
         ends = [[[(pair[side], volume) for pair, volume in one.items()] for side in (0, 1)] for one in self.patterns]
-        self.degree = [max(max(_sums(side).values()) for side in sides) for sides in ends]
         self.partners = [max(max(Counter(gpu for gpu, _ in side).values()) for side in sides) for sides in ends]
+        listed = [[(u, v, volume) for (u, v), volume in one.items()] for one in self.patterns]
+        self.least_load = [whole_routes_load(rows, self.ports, self.gpus) for rows in listed]
         if certificate["bundles"] and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
@@ -181,7 +183,7 @@ class RowReader:
         if facts.partners[pattern] > facts.ports:
             raise ValueError(f"pattern {pattern} has more partners than ports")
         load = whole_links_load([(u, v, w) for (u, v), w in facts.patterns[pattern].items()], facts.ports)
-        least = Fraction(facts.degree[pattern], facts.ports)
+        least = facts.least_load[pattern]
         return {("L", pattern): load - least, ("u", pattern): 1}, 2 * load - least
 
     def _arc(self, pair: tuple[int, int]) -> int:
@@ -222,6 +224,47 @@ def whole_links_load(rows: Sequence[Sequence[int]], ports: int) -> Fraction:
                 low = middle + 1
         worst = max(worst, loads[high])
     return worst
+
+
+def whole_routes_load(rows: Sequence[Sequence[int]], ports: int, gpus: int) -> Fraction:
+    """A load u that no routes are below. It is at least what the busiest GPU has a port. Of what a GPU sends, its links
+    carry at most u each directly to one other GPU, and all the rest makes two hops at least, so that twice the volume
+    of all, less what goes directly, must fit on ports * gpus links of u; likewise for what GPUs receive."""
+    sent: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+    for row in rows:
+        for side in (0, 1):
+            sent[side].setdefault(row[side], []).append(row[2])
+    alike = [Counter(tuple(sorted(one)) for one in side.values()) for side in sent]
+    twice = 2 * sum(row[2] for row in rows)
+
+    def refuted(load: Fraction) -> bool:
+        return any(
+            twice - sum(times * _directly(one, ports, load) for one, times in side.items()) > ports * gpus * load
+            for side in alike
+        )
+
+    least = Fraction(max(sum(one) for side in alike for one in side), ports)
+    if not refuted(least):
+        return least
+    above, step = least, least / 2
+    for _ in range(HALVINGS):  # all loads up to `above` are refuted, as the two sides move apart
+        if refuted(above + step):
+            above += step
+        step /= 2
+    return above
+
+
+def _directly(sent: Sequence[int], ports: int, load: Fraction) -> Fraction:
+    """The most that ``ports`` links of one GPU carry to the GPUs that it sends these volumes to."""
+    best: list[Fraction] = []
+    for volume in sent:
+        left = Fraction(volume)
+        for _ in range(ports):
+            if left <= 0:
+                break
+            best.append(min(left, load))
+            left -= load
+    return sum(sorted(best)[-ports:], Fraction(0))
 
 
 def _sums(amounts: Iterable[tuple[int, int]]) -> Counter[int]:

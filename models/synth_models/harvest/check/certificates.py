@@ -14,13 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from synth import untrusted
-from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load
+from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
 from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
+LARGEST_WORD = 1 << 62  # the sum of two such fits into a machine word
 
 
 def check_bound(instance: HarvestInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
@@ -52,26 +54,38 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
         first = untrusted.whole(entry, "first", 0, steps - 1)
         last = untrusted.whole(entry, "last", first, steps - 1)
         least[first, last] = max(least[first, last], _interval(instance, facts, first, last, entry["rows"]) // unit)
+    least = _with_parts(least)
+    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
+    best = [0]
+    for end in range(steps):
+        best.append(min(best[a] + change[a] + int(least[a, end]) for a in range(end + 1)))
+    return Fraction(int(best[-1])) * unit
+
+
+def _with_parts(least: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """At [a, b] the best sum over disjoint parts of a..b: whole numbers without limit, as machine words where all of
+    them are small enough to be added."""
+    steps = len(least)
+    if all(abs(units) < LARGEST_WORD for units in least.flat):
+        least = least.astype(np.int64)
     for size in range(1, steps):
         for a in range(steps - size):
             b = a + size
             least[a, b] = max(least[a, b], (least[a, a:b] + least[a + 1 : b + 1, b]).max())
-    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
-    best = [0]
-    for end in range(steps):
-        best.append(min(best[a] + change[a] + least[a, end] for a in range(end + 1)))
-    return Fraction(int(best[-1])) * unit
+        if least.dtype != object and least.diagonal(size).max() >= LARGEST_WORD:
+            least = least.astype(object)
+    return least
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:
-    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the busiest one's ports shared
-    by its volumes; where that is one hop, the ports shared in whole links, or a hop more."""
+    """A step on the best topology for it: the fewest hops to all partners of a GPU, and the least load of whole links;
+    where that is one hop, the ports shared in whole links, or a hop more."""
     rows = instance.demands[step]
     partners = max(int(np.bincount(rows[:, side]).max()) for side in (0, 1))
-    degree = int(max(np.bincount(rows[:, side], rows[:, 2]).max() for side in (0, 1)))
     hops = _fewest_hops(partners, instance.ports)
     seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
-    alpha, delay, shared = Fraction(instance.alpha), Fraction(instance.hop_delay), seconds * degree / instance.ports
+    alpha, delay = Fraction(instance.alpha), Fraction(instance.hop_delay)
+    shared = seconds * whole_routes_load(rows.tolist(), instance.ports, instance.gpus)
     if partners > instance.ports:
         return alpha + delay * hops + shared
     return alpha + min(delay + seconds * whole_links_load(rows.tolist(), instance.ports), delay * 2 + shared)
@@ -96,7 +110,7 @@ def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, ro
         left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
         left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
         least[("L", k)] = Fraction(_fewest_hops(facts.partners[k], facts.ports))
-        least[("u", k)] = Fraction(facts.degree[k], facts.ports)
+        least[("u", k)] = facts.least_load[k]
         for orbit in facts.sizes[k]:
             left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
     proven = (last - first + 1) * Fraction(instance.alpha)

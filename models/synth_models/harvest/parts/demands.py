@@ -5,11 +5,15 @@ Rows without a third column are pairs of volume 1. A step of m bytes moves m tim
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from synth_models.harvest.solution import FloatArray, IntArray
+
+LOAD_HALVINGS = 40  # of a range of loads
 
 
 def volumes(pairs: IntArray) -> IntArray:
@@ -45,12 +49,20 @@ def direct_load(pairs: IntArray, ports: int) -> Fraction | None:
     None where a GPU has more partners than ports. Where pairs have one hop only, no topology has a smaller load."""
     if most_partners(pairs) > ports:
         return None
-    volume, groups = volumes(pairs), set[tuple[int, ...]]()
-    for side in (0, 1):
-        order = np.lexsort((volume, pairs[:, side]))
-        starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
-        groups.update(tuple(group.tolist()) for group in np.split(volume[order], starts))
-    return max(_shared_load(group, ports) for group in groups)
+    return max(_shared_load(group, ports) for side in (0, 1) for group in _by_gpu(pairs, side))
+
+
+def _by_gpu(pairs: IntArray, side: int) -> Counter[tuple[int, ...]]:
+    """The volumes that single GPUs send (side 0) or receive (1), ascending, with how many GPUs have the same."""
+    volume = volumes(pairs)
+    order = np.lexsort((volume, pairs[:, side]))
+    starts = np.flatnonzero(np.diff(pairs[order, side])) + 1
+    sorted_volume = volume[order]
+    if len(starts) + 1 == len(pairs):  # one pair each
+        values, counts = np.unique(volume, return_counts=True)
+        return Counter(dict(zip([(value,) for value in values.tolist()], counts.tolist(), strict=True)))
+    cuts = [0, *starts.tolist(), len(pairs)]
+    return Counter(tuple(sorted_volume[a:b].tolist()) for a, b in pairwise(cuts))
 
 
 def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
@@ -60,6 +72,40 @@ def _shared_load(sent: tuple[int, ...], ports: int) -> Fraction:
         heaviest = max(range(len(sent)), key=lambda i: Fraction(sent[i], count[i]))
         count[heaviest] += 1
     return max(Fraction(volume, links) for volume, links in zip(sent, count, strict=True))
+
+
+def routed_load(pairs: IntArray, ports: int, gpus: int) -> Fraction:
+    """A load that no routes on whole links are below, to 2^-40 of itself: a pair's volume takes one hop as far as it
+    fits on the pair's own links and two at least beyond, and all links together carry the sum of the hops.
+
+    With links of load u that is ``ports * gpus * u >= sum over GPUs of (2 * volume sent - most that goes directly)``,
+    and likewise for what GPUs receive; what goes directly from a GPU is what its ports' best links carry, the next link
+    of a pair carrying u or what is left of its volume.
+    """
+    volume, low = volumes(pairs), Fraction(pattern_degree(pairs), ports)
+    sides = [_by_gpu(pairs, side) for side in (0, 1)]
+    total = 2 * sum(volume.tolist())
+
+    def fits(load: Fraction) -> bool:
+        room = total - ports * gpus * load
+        return all(sum(n * _direct_volume(group, ports, load) for group, n in one.items()) >= room for one in sides)
+
+    if fits(low):
+        return low
+    high = 2 * low  # where all take two hops
+    for _ in range(LOAD_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return low
+
+
+def _direct_volume(sent: tuple[int, ...], ports: int, load: Fraction) -> Fraction:
+    """The most that one GPU's links carry of these volumes directly, ``load`` each."""
+    carried: list[Fraction] = []
+    for volume, pairs in Counter(sent).items():
+        full, rest = divmod(Fraction(volume), load)
+        carried += [load] * min(int(full) * pairs, ports) + [rest] * min(pairs, ports)
+    return sum(sorted(carried, reverse=True)[:ports], Fraction(0))
 
 
 def fewest_hops(pairs: IntArray, ports: int) -> int:

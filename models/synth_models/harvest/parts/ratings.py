@@ -15,7 +15,9 @@ import numpy as np
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.forced import one_way_profile, pattern_shift, shift_counts
 from synth_models.harvest.parts.flows.profiles import profile, quick_profile, step_time
+from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.topologies import Topology
@@ -36,15 +38,28 @@ class Ratings:
         numbers = {key: number for number, key in enumerate(patterns)}
         self.patterns = list(patterns.values())
         self.pattern_of = np.array([numbers[pairs.tobytes()] for pairs in instance.demands])
-        quick = [[quick_profile(pairs, t.links, instance.gpus) for t in self.topologies] for pairs in self.patterns]
-        self.profiles = [[found for found, _ in row] for row in quick]
-        self.settled = np.array([[exact for _, exact in row] for row in quick])
+        self.shifts = [pattern_shift(pairs, instance.gpus) for pairs in self.patterns]
+        quick = [self._quick(topology) for topology in self.topologies]
+        self.profiles = [[column[k][0] for column in quick] for k in range(len(self.patterns))]
+        self.settled = np.array([[column[k][1] for column in quick] for k in range(len(self.patterns))])
         self.left_out = 0
         self.cost: FloatArray = np.array([[self._time(i, t) for t in range(len(self.topologies))] for i in self._steps])
 
     @property
     def _steps(self) -> range:
         return range(len(self.instance.steps))
+
+    def _quick(self, topology: Topology) -> list[tuple[Profile, bool]]:
+        """:func:`quick_profile` of every pattern; shifts on one-way rings, of which there may be a million, at once."""
+        gpus = self.instance.gpus
+        counts = shift_counts(topology.links, gpus)
+        found = []
+        for pairs, shift in zip(self.patterns, self.shifts, strict=True):
+            known = None
+            if shift is not None and counts is not None and pairs[0, 2] == 1:
+                known = one_way_profile(shift, counts, gpus)
+            found.append((known, True) if known is not None else quick_profile(pairs, topology.links, gpus))
+        return found
 
     def _time(self, step: int, topology: int) -> float:
         return step_time(self.instance, step, self.profiles[self.pattern_of[step]][topology])[0]
@@ -72,6 +87,25 @@ class Ratings:
                 self.settled[pattern, topology] = True
                 for step in np.flatnonzero(self.pattern_of == pattern):
                     self.cost[step, topology] = self._time(int(step), topology)
+
+    def add(self, topology: Topology, steps: tuple[int, int], price: float) -> bool:
+        """Put one more topology on the list if it takes less than ``price`` seconds for the steps from ``steps[0]`` to
+        ``steps[1]``; whether it does. Their patterns are rated one by one as long as it may."""
+        quick = self._quick(topology)
+        found, exact = [one for one, _ in quick], [settled for _, settled in quick]
+        wanted = range(steps[0], steps[1] + 1)
+        for k in [-1, *sorted({int(self.pattern_of[step]) for step in wanted})]:
+            if k >= 0 and not exact[k]:
+                found[k], exact[k] = profile(self.patterns[k], topology.links, self.instance.gpus), True
+            if sum(step_time(self.instance, step, found[self.pattern_of[step]])[0] for step in wanted) >= price:
+                return False
+        self.topologies.append(topology)
+        for row, one in zip(self.profiles, found, strict=True):
+            row.append(one)
+        self.settled = np.concatenate([self.settled, np.array(exact)[:, None]], axis=1)
+        last = len(self.topologies) - 1
+        self.cost = np.concatenate([self.cost, [[self._time(i, last)] for i in self._steps]], axis=1)
+        return True
 
     def _needed(self, pattern: int, topology: int) -> bool:
         """Whether the pattern can run on nothing else that is settled."""

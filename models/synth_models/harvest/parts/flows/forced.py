@@ -112,6 +112,20 @@ def _ways(shift: int, ring: int, gpus: int) -> tuple[int, int] | None:
     return forward, length - forward
 
 
+def one_way_profile(shift: int, counts: dict[int, int], gpus: int) -> Profile | None:
+    """The single point of a shift of volume 1 on a one-way shifted ring (one entry in ``counts``), None elsewhere: as
+    many hops as the ring needs to get there, and each link carries so many pairs."""
+    if len(counts) != 1:
+        return None
+    ((ring, links),) = counts.items()
+    common = gcd(ring, gpus)
+    if shift % common:
+        return UNREACHABLE
+    length = gpus // common
+    hops = (shift // common) * pow(ring // common, -1, length) % length
+    return Profile(np.array([hops]), np.array([hops / links]))
+
+
 def two_way_profile(shift: int, ring: int, counts: dict[int, int], gpus: int) -> Profile:
     """At most two points: the shorter way alone, and the split that loads both ways alike."""
     ways = _ways(shift, ring, gpus)

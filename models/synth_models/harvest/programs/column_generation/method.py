@@ -1,0 +1,248 @@
+"""Method ``column_generation``: the program over candidates, with topologies made for the intervals where they pay.
+
+The program over intervals (the paper's Lemma 1) over a list of topologies says what a topology for steps a to b may
+take at most to be worth its change: its value less the cheapest ways to step a and from step b + 1 on, each with the
+changes paid. Intervals whose steps alone take less than that are priced: a search over topologies with whole links
+(:mod:`.search`), first over those that all renumberings of the interval's patterns keep, then over less and less
+symmetric ones, down to all of them. What is found joins the list if the concurrent flows say that it lowers the value,
+and the program is solved again; until no interval is left or time is up.
+
+The pricing is a search, so nothing is proven; the value is never above that of ``candidates``, from whose list it
+begins. With delays that depend on what changes, an interval's price counts the least of them, the value what is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.harvest.bounds.automorphisms import generators
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.delays import Delays, least_paid
+from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern_degree, routed_load
+from synth_models.harvest.parts.ratings import Ratings
+from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
+from synth_models.harvest.parts.topologies import Topology
+from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
+from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
+from synth_models.harvest.solution import FloatArray, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that is free
+RESTARTS, MORE_RESTARTS, WORK = 2, 6, 12_000  # from random topologies, beside the best known: more where they are quick
+GAIN = 1e-7  # relative: smaller ones are not pursued
+REACH = 1.15  # searched intervals this much above their price are searched again with less symmetry
+SLACK = 1.05  # topologies within this of the price, by the search's own loads, are rated by concurrent flows
+
+
+def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
+    """The best schedule over candidates and topologies of its own; the seed decides where searches begin."""
+    columns = Columns(instance, options)
+    began = columns.value
+    for level in range(instance.gpus.bit_length() + 1):
+        done = np.zeros((len(instance.steps), len(instance.steps)), dtype=bool)
+        while (interval := columns.most_promising(done)) is not None and not options.out_of_time():
+            done[interval] = True
+            for links in columns.own(interval, level):
+                columns.offer(interval, links)
+                options.progress.note(columns.value, None)
+        if options.out_of_time() or columns.deepest <= level:
+            break
+    used = {columns.ratings.topologies[number].name for number in columns.chosen.tolist()}
+    message = f"{columns.ratings.tried()}, {columns.made} of them made here, {len(used & columns.names)} in use; "
+    message += f"{columns.priced} searches; candidates alone {began:.6g} s"
+    return Outcome("finished", columns.ratings.schedule(columns.chosen), message=message)
+
+
+class Columns:
+    """The list of topologies with the best schedule over it, and what the searches have in common."""
+
+    def __init__(self, instance: HarvestInstance, options: RunOptions) -> None:
+        self.instance, self.options = instance, options
+        self.ratings = Ratings(instance, options)
+        self.paid = [float(seconds) for seconds in least_paid(instance)]
+        self.made, self.priced, self.deepest = 0, 0, 0
+        self.names: set[str] = set()
+        self.keys = {topology.key() for topology in self.ratings.topologies}
+        self.alone = _alone(instance)
+        self.groups: dict[tuple[int, ...], list[Lift]] = {}
+        self.nearest: dict[tuple[int, int], tuple[float, IntArray]] = {}
+        self.folded: dict[tuple[Lift, int], IntArray | None] = {}
+        self._settle()
+
+    def _settle(self) -> None:
+        delays = Delays(self.instance, self.ratings.topologies)
+
+        def search(cost: FloatArray) -> tuple[tuple[float, IntArray], Iterable[tuple[int, int]]]:
+            found = shortest_schedule(cost, delays.before)
+            return found, enumerate(found[1].tolist())
+
+        self.value, self.chosen = self.ratings.settle(search)
+        settled = self.ratings.settled[self.ratings.pattern_of]
+        cost = np.where(settled, self.ratings.cost, np.inf)
+        self.before = _arrivals(cost, [delays.before(step) for step in range(len(cost))])
+        # backwards a change from one topology to another is paid before the later step
+        turned = [np.asarray(delays.before(step)) for step in range(len(cost) - 1, 0, -1)]
+        self.after = _arrivals(cost[::-1], [0.0, *(paid.T if paid.ndim else float(paid) for paid in turned)])[::-1]
+
+    def prices(self) -> FloatArray:
+        """Seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
+        paid, steps = np.array(self.paid), len(self.alone)
+        before = np.r_[0.0, self.before[:-1] + paid[1:]]
+        after = np.r_[self.after[1:] + paid[1:], 0.0]
+        found: FloatArray = self.value - before[:, None] - after[None, :]
+        return np.where(np.triu(np.ones((steps, steps), dtype=bool)), found, -np.inf)
+
+    def price(self, first: int, last: int) -> float:
+        """The same of one interval."""
+        return float(self.prices()[first, last])
+
+    def most_promising(self, done: BoolArray) -> tuple[int, int] | None:
+        """The interval not ``done`` (steps, steps) to search next, None if no topology can be worth it: of those that
+        have been searched the one whose best topology comes closest to its price, if it is within reach; of the others
+        the one whose price is farthest above what its steps take alone."""
+        prices, sums = self.prices(), np.cumsum([0.0, *self.alone])
+        worth = prices - (sums[None, 1:] - sums[:-1, None])
+        worth[done | (worth <= GAIN * self.value)] = 0.0
+        for ends, (seconds_of, _) in self.nearest.items():
+            if worth[ends] > 0:
+                worth[ends] = max(0.0, prices[ends] / seconds_of - 1 / REACH)
+        first, last = np.unravel_index(int(worth.argmax()), worth.shape)
+        return (int(first), int(last)) if worth[first, last] > 0 else None
+
+    def own(self, interval: tuple[int, int], level: int) -> list[IntArray]:
+        """Topologies for an interval from searches of one symmetry, the best first, each within reach of its price."""
+        first, last = interval
+        patterns = self.heaviest_first(first, last)
+        symmetries = self.lifts_of(patterns)
+        self.deepest = max(self.deepest, len(symmetries) - 1)
+        if level >= len(symmetries):
+            return []
+        lift, demand = symmetries[level], self.demand(symmetries[level], patterns, first, last)
+        random = np.random.default_rng([self.options.seed, first, last, level])
+        begins = self._best_known(lift, demand, interval)
+        work = len(lift.sources) * self.instance.gpus * self.instance.ports * len(patterns)
+        restarts = min(MORE_RESTARTS, RESTARTS + WORK // work)
+        begins += [lift.regular(self.instance.ports, random) for _ in range(restarts)]
+        tries = TRIES + TRIES_A_LINK * len(lift.sources) * self.instance.ports
+        found: list[tuple[float, IntArray]] = []
+        for begin in begins:
+            if self.options.out_of_time():
+                break
+            seed = int(random.integers(1 << 31))
+            targets, took = anneal(lift, demand, begin, self.instance.hop_delay, tries, seed, self.options.out_of_time)
+            self.priced += 1
+            found.append((took, lift.links(targets)))
+        found.sort(key=lambda one: one[0])
+        alpha = (last - first + 1) * self.instance.alpha
+        if found and (interval not in self.nearest or found[0][0] + alpha < self.nearest[interval][0]):
+            self.nearest[interval] = found[0][0] + alpha, found[0][1]
+        return [links for took, links in found if took + alpha < SLACK * self.price(first, last)]
+
+    def offer(self, interval: tuple[int, int], links: IntArray) -> bool:
+        """Add a topology to the list if it lowers the value; whether it does."""
+        first, last = interval
+        name = f"own {self.made} for steps {first}-{last}"
+        if links.tobytes() in self.keys or self.options.out_of_time():
+            return False
+        self.keys.add(links.tobytes())
+        if not self.ratings.add(Topology(name, links), (first, last), self.price(first, last) * (1 - GAIN)):
+            return False
+        self.names.add(name)
+        self.made += 1
+        self._settle()
+        return True
+
+    def lifts_of(self, patterns: Sequence[int]) -> list[Lift]:
+        """Symmetries that keep these patterns, the largest group first; those of all patterns where they lead from
+        every GPU to every other."""
+        every = tuple(range(len(self.ratings.patterns)))
+        key = every if len(patterns) == len(every) or self._one_orbit(every) else tuple(sorted(patterns))
+        if key not in self.groups:
+            rows = [self.ratings.patterns[k] for k in key]
+            self.groups[key] = lifts(generators(rows, self.instance.gpus), self.instance.gpus)
+        return self.groups[key]
+
+    def _one_orbit(self, every: tuple[int, ...]) -> bool:
+        return len(self.lifts_of(every)[0].sources) == 1
+
+    def heaviest_first(self, first: int, last: int) -> list[int]:
+        """The interval's patterns; those whose loads take longest come first, so that poor topologies show soon."""
+        weight: dict[int, float] = {}
+        for step in range(first, last + 1):
+            k = int(self.ratings.pattern_of[step])
+            size = float(self.instance.bytes_per_pair[step]) * pattern_degree(self.ratings.patterns[k])
+            weight[k] = weight.get(k, 0.0) + size
+        return sorted(weight, key=lambda k: (-weight[k], k))
+
+    def demand(self, lift: Lift, patterns: Sequence[int], first: int, last: int) -> Demand:
+        """Steps ``first`` to ``last`` for the first GPUs of the lift's orbits; ``patterns`` are the interval's."""
+        instance, starts, rows = self.instance, [], list[IntArray]()
+        for k in patterns:
+            mine = self.ratings.patterns[k]
+            mine = mine[np.isin(mine[:, 0], lift.sources)]
+            rows.append(mine[np.argsort(lift.orbit[mine[:, 0]], kind="stable")])
+        offset = 0
+        for mine in rows:
+            cuts = np.searchsorted(lift.orbit[mine[:, 0]], np.arange(len(lift.sources) + 1))
+            starts.append(offset + cuts)
+            offset += len(mine)
+        pairs = np.concatenate(rows)
+        steps: dict[tuple[int, float], int] = {}
+        for step in range(first, last + 1):
+            key = (patterns.index(int(self.ratings.pattern_of[step])), float(instance.bytes_per_pair[step]))
+            steps[key] = steps.get(key, 0) + 1
+        table = [(k, size / instance.port_bandwidth, count) for (k, size), count in sorted(steps.items())]
+        return Demand(
+            np.array(starts, dtype=np.int64),
+            np.ascontiguousarray(pairs[:, 1]),
+            lift.orbit[pairs[:, 0]],
+            pairs[:, 2].astype(np.float64),
+            np.array([float(routed_load(self.ratings.patterns[k], instance.ports, instance.gpus)) for k in patterns]),
+            np.array(table, dtype=np.float64),
+        )
+
+    def _best_known(self, lift: Lift, demand: Demand, interval: tuple[int, int]) -> list[IntArray]:
+        """The best of the listed topologies that the lift's renumberings keep and of the best one found for the
+        interval before, with idle ports filled; none where no such topology reaches all pairs."""
+        ports = self.instance.ports
+        cost = self.ratings.cost[interval[0] : interval[1] + 1].sum(axis=0)
+        for number, topology in enumerate(self.ratings.topologies):
+            if (lift, number) not in self.folded:
+                self.folded[lift, number] = lift.folded(topology.links, ports)
+        found = [self.folded[lift, number] for number in np.argsort(cost, kind="stable").tolist()]
+        if interval in self.nearest:
+            found.insert(0, lift.folded(self.nearest[interval][1], ports))
+        best, least = list[IntArray](), LONG
+        for targets in found:
+            if targets is not None and (took := seconds(lift, demand, targets, self.instance.hop_delay, least)) < least:
+                best, least = [targets], took
+        return best
+
+
+def _arrivals(cost: FloatArray, paid: list[float | FloatArray]) -> FloatArray:
+    """Least seconds of the steps up to every step, shape (steps,); ``paid[i]`` before step i."""
+    total = cost[0].copy()
+    found = [total.min()]
+    for row, change in zip(cost[1:], paid[1:], strict=True):
+        total = cheapest_change(total, change)[1] + row
+        found.append(total.min())
+    return np.array(found)
+
+
+def _alone(instance: HarvestInstance) -> list[float]:
+    """Seconds of every step below which no topology brings it: fewest hops and the busiest GPU's ports."""
+    found = []
+    for rows, size in zip(instance.demands, instance.bytes_per_pair, strict=True):
+        unit = float(size) / instance.port_bandwidth
+        hops = fewest_hops(rows, instance.ports)
+        shared = instance.hop_delay * hops + unit * float(routed_load(rows, instance.ports, instance.gpus))
+        load = direct_load(rows, instance.ports)
+        if load is not None:
+            shared = min(instance.hop_delay + unit * float(load), shared + instance.hop_delay)
+        found.append(instance.alpha + shared)
+    return found
