@@ -11,6 +11,7 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.textfile import read_text
 
+MOST_FAULTS = 1000  # that are listed: a file of another kind has one in every line
 _WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: "not a number"}
 
 
@@ -20,18 +21,20 @@ def typed_rows(
     needed: Sequence[str],
     what: str,
     wrong: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = lambda values: (),
+    line_key: str | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of a CSV file with a header, a mapping each; what is left empty in a column that is not ``needed`` is
     left out.
 
     ``columns`` are the readers of all columns there may be, ``what`` the name of a row; ``wrong`` says of the values
-    of a row that could be read what they must not be, as (column or "" for the whole row, message). Raises
-    :class:`InputError` naming the file and every faulty line.
+    of a row that could be read what they must not be, as (column or "" for the whole row, message). A row holds the
+    number of its line under ``line_key``. Raises :class:`InputError` naming the file and every faulty line, up to
+    ``MOST_FAULTS``; a reader's ``ValueError`` is in its own words.
     """
     faults: list[Fault] = []
     rows: list[dict[str, Any]] = []
     try:
-        reader = csv.DictReader(io.StringIO(read_text(path)))
+        reader = csv.DictReader(io.StringIO(read_text(path)), skipinitialspace=True)
         header = set(reader.fieldnames or ())
         lines = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -40,7 +43,10 @@ def typed_rows(
         line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
         raise InputError(f"needs a header line {line} and at least one {what}", str(path))
     for number, row in lines:
-        values: dict[str, Any] = {}
+        if len(faults) >= MOST_FAULTS:
+            faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: what follows line {number - 1} was not read"))
+            break
+        values: dict[str, Any] = {} if line_key is None else {line_key: number}
         if None in row:
             faults.append(Fault(f"line {number}", f"has more than the header's {len(header)} columns"))
         for key, convert in columns.items():
@@ -50,8 +56,9 @@ def typed_rows(
                 continue
             try:
                 values[key] = convert(row[key])
-            except ValueError:
-                faults.append(Fault(f"line {number}, {key}", _WORDS.get(convert, "cannot be read"), row[key], True))
+            except ValueError as error:
+                words = _WORDS.get(convert) or str(error) or "cannot be read"
+                faults.append(Fault(f"line {number}, {key}", words, row[key], True))
         for key, message in wrong(values):
             if key:
                 faults.append(Fault(f"line {number}, {key}", message, row[key], True))

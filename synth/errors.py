@@ -66,6 +66,10 @@ class InputError(SynthError):
                 yield str(fault) if fault.path else fault.message
 
 
+class LimitError(InputError):
+    """A schedule is more than an executor takes; one that is cut into fewer pieces may not be."""
+
+
 class UnsupportedError(SynthError):
     """The method does not apply to this instance (for example no translation symmetry). The message says why."""
 

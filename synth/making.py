@@ -44,7 +44,8 @@ def _joined(separator: str) -> Any:
     return BeforeValidator(join)
 
 
-def _size(value: Any) -> Any:
+def read_size(value: Any) -> Any:
+    """A text as bytes, with a unit where one is written; other values as they are. Raises ``ValueError`` in words."""
     if not isinstance(value, str):
         return value
     try:
@@ -68,7 +69,7 @@ Listed = Annotated[str, _joined(",")]
 Sides = Annotated[str, _joined("x")]
 """Sides such as ``8x8x4``; from Python also a list."""
 Count = Annotated[int, Field(ge=1)]
-Size = Annotated[int, BeforeValidator(_size), Field(ge=1)]
+Size = Annotated[int, BeforeValidator(read_size), Field(ge=1)]
 """Bytes, with a unit where one is written: ``1GiB`` = 2^30, ``64KB`` = 64000, ``4096``."""
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]

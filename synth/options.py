@@ -150,6 +150,16 @@ def read_limit(limit: str | float | None) -> float | None:
     return limit
 
 
+def read_factor(text: str) -> float | None:
+    """The factor of texts like ``2x`` and ``1.5x``; None for others. Raises ``ValueError`` when it is 0."""
+    match = re.fullmatch(r"\s*([0-9]{0,6}\.?[0-9]{1,6})\s*x\s*", text.lower())
+    if match is None:
+        return None
+    if float(match[1]) <= 0:
+        raise ValueError("must be a factor > 0 such as 2x")
+    return float(match[1])
+
+
 def read_megabytes(text: str) -> float:
     """Megabytes (10^6 bytes) from texts like ``500M``, ``4G``, ``1.5GB``; a bare number is megabytes; must be > 0."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(k|m|g|t)?i?b?\s*", text.lower())

@@ -1,23 +1,21 @@
-"""Slurm: submission through submitit, and what its queue says.
+"""Slurm: submission through submitit (what its queue says: :mod:`synth.batch.queue`).
 
 Traps handled here: arrays longer than ``MaxArraySize`` are rejected, so they are split; limits are whole minutes;
-``srun`` does not take over ``--cpus-per-task`` from Slurm 22.05 on, so it is told; ids of jobs that ended long ago make
-``squeue`` fail, so it is asked for everything of the user; ``sacct`` may be there without accounting; submitit's four
-files for each task go into one folder and are deleted once the task's runs are done.
+``srun`` does not take over ``--cpus-per-task`` from Slurm 22.05 on, so it is told; submitit's four files for each task
+go into one folder and are deleted once the task's runs are done.
 """
 
 from __future__ import annotations
 
 import contextlib
-import getpass
 import io
 import re
 import shutil
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from synth.batch.plan import Batch, Resources, Task
+from synth.batch.queue import output
 from synth.batch.task import ChunkTask
 from synth.errors import InputError
 
@@ -27,13 +25,11 @@ if TYPE_CHECKING:
 SIGNAL_S = 30  # before a job's time limit, when submitit has it queued again
 REQUEUES = 3  # how often a job that met its time limit is queued again
 DEFAULT_MAX_ARRAY = 1001  # Slurm's own
-PENDING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SUSPENDED", "RESV_DEL_HOLD", "STOPPED")
-RUNNING = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING")
 
 
 def max_array_size() -> int:
     """The most tasks an array may have on this cluster (Slurm's default where it cannot be asked)."""
-    text = _output("scontrol", "show", "config")
+    text = output("scontrol", "show", "config")
     found = re.search(r"^MaxArraySize\s*=\s*(\d+)", text or "", re.MULTILINE)
     return max(1, int(found[1])) if found else DEFAULT_MAX_ARRAY
 
@@ -94,29 +90,6 @@ def script(batch: Batch, tasks: Sequence[Task], resources: Resources) -> str:
     return executor._make_submission_file_text(executor._submitit_command_str, "dry-run")
 
 
-def states(jobs: Iterable[str]) -> dict[str, str] | None:
-    """Slurm's state of each of these jobs that it still knows, from squeue and, where there is accounting, sacct.
-
-    None when there is no squeue or it does not answer.
-    """
-    wanted = set(jobs)
-    text = _output("squeue", "-h", "-r", "-t", "all", "-u", getpass.getuser(), "-o", "%i|%T")
-    if text is None:
-        return None
-    found = _pairs(text, wanted)
-    missing = wanted - set(found)
-    if missing:
-        mains = sorted({job.partition("_")[0] for job in missing})
-        text = _output("sacct", "-n", "-P", "-X", "-j", ",".join(mains), "-o", "JobID,State")
-        found = {**_pairs(text or "", missing), **found}
-    return found
-
-
-def _pairs(text: str, wanted: set[str]) -> dict[str, str]:
-    pairs = (line.strip().partition("|") for line in text.splitlines())
-    return {job: state.split()[0] for job, _, state in pairs if job in wanted and state}
-
-
 def prune(batch: Batch, task: Task) -> None:
     """Delete submitit's files of a task whose runs are all done."""
     if task.job is not None:
@@ -129,12 +102,3 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if line.startswith("sbatch: error")]
     return (found or lines or [""])[-1]
-
-
-def _output(*command: str) -> str | None:
-    """A command's output; None when it is not there, fails or does not answer."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

@@ -1,19 +1,19 @@
 """How far a batch is, run by run: from its records first, then from its tasks' own lines, then from Slurm's queue.
 
 So a task that died without a word is found on clusters without accounting too: its runs have no record and its job is
-no longer in the queue.
+no longer in the queue. How it died (:mod:`synth.batch.ends`) is then the kind of its lost runs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from synth.batch import slurm
-from synth.batch.plan import Batch, Submission, Task
+from synth.batch import ends, queue, slurm
+from synth.batch.plan import FILE, Batch, Submission, Task
 from synth.batch.task import Events, lives
 from synth.record import Record
 from synth.results import written_at
@@ -25,13 +25,18 @@ STATES: tuple[State, ...] = ("done", "running", "queued", "failed", "lost")
 
 @dataclass(frozen=True)
 class RunStatus:
-    """One run's state; ``why`` says in words what went wrong (failed, lost)."""
+    """One run's state; ``why`` says in words what went wrong (failed, lost) or what it waits for (queued, where that is
+    not its turn). ``tries`` is how often it was sent; ``mem_mb`` and ``job_s`` are what its last job had of memory and
+    time, where that is known."""
 
     index: int
     state: State
     kind: str
     why: str
     record: Record | None
+    tries: int = 0
+    mem_mb: float | None = None
+    job_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,13 @@ class BatchStatus:
         counts = Counter(run.state for run in self.runs)
         return {state: counts[state] for state in STATES}
 
-    def missing(self) -> list[int]:
-        """Indices of the runs to send again: failed or lost."""
-        return [run.index for run in self.runs if run.state in ("failed", "lost")]
+    def missing(self) -> list[RunStatus]:
+        """The runs to send again: failed or lost."""
+        return [run for run in self.runs if run.state in ("failed", "lost")]
+
+    def stuck(self) -> Mapping[str, int]:
+        """What queued runs wait for that will not come by itself, and how many do."""
+        return Counter(run.why for run in self.runs if run.state == "queued" and run.why)
 
 
 def of(batch: Batch) -> BatchStatus:
@@ -60,12 +69,15 @@ def of(batch: Batch) -> BatchStatus:
         for task in submission.tasks:
             latest.update(dict.fromkeys(task.runs, (submission, task)))
     jobs = {task.job for s in batch.submissions for task in s.tasks if task.job and s.engine == "slurm"}
-    queue = slurm.states(jobs) if jobs else {}
+    found = queue.states(jobs, queue.owner(batch.folder / FILE)) if jobs else {}
     tasks: dict[str, _TaskView] = {}
     for submission, task in latest.values():
         if task.name not in tasks:
-            tasks[task.name] = _TaskView(batch.folder, submission, task, queue)
-    runs = [_run(batch, index, latest.get(index), tasks) for index in range(len(batch.entries))]
+            tasks[task.name] = _TaskView(batch.folder, submission, task, found)
+    tries = Counter(index for submission in batch.submissions for task in submission.tasks for index in task.runs)
+    runs = [
+        replace(_run(batch, index, latest.get(index), tasks), tries=tries[index]) for index in range(len(batch.entries))
+    ]
     complete = [
         task
         for submission in batch.submissions
@@ -73,23 +85,30 @@ def of(batch: Batch) -> BatchStatus:
         if all(runs[index].state == "done" for index in task.runs)
         and (task.name not in tasks or tasks[task.name].state == "over")
     ]
-    return BatchStatus(tuple(runs), tuple(complete), queue is not None)
+    return BatchStatus(tuple(runs), tuple(complete), found is not None)
 
 
 class _TaskView:
     """What is known of a task: ``state``, the words for its end, and the runs going on in it."""
 
-    def __init__(self, folder: Path, submission: Submission, task: Task, queue: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, folder: Path, submission: Submission, task: Task, found: Mapping[str, queue.JobState] | None
+    ) -> None:
+        self._folder = folder
         self._log = Events(folder, task.name).read()
         begins = [i for i, line in enumerate(self._log) if line["event"] == "begin"]
         self._attempt: Sequence[Mapping[str, Any]] = self._log[begins[-1] :] if begins else []
         self._finished = next((line for line in reversed(self._attempt) if line["event"] == "finish"), None)
         self.running = self._started_runs()
         self.why = ""
+        self.kind = ends.LOST
+        noted = (_number(line.get("mem_mb")) for line in reversed(self._log))
+        self.mem_mb = next((noted_mb for noted_mb in noted if noted_mb), submission.resources.mem_mb)
+        self.job_s = task.time_min * 60.0 or None
         if submission.engine == "local":
             self.state = self._local_state(folder, submission)
         else:
-            self.state = self._slurm_state(task, queue)
+            self.state = self._slurm_state(task, found)
 
     def _started_runs(self) -> set[int]:
         going: set[int] = set()
@@ -100,25 +119,32 @@ class _TaskView:
                 going.discard(line["run"])
         return going
 
-    def _slurm_state(self, task: Task, queue: Mapping[str, str] | None) -> TaskState:
+    def _slurm_state(self, task: Task, found: Mapping[str, queue.JobState] | None) -> TaskState:
         if task.job is None:
             self.why = "was never submitted"
             return "over"
-        where = f"job {task.job}"
-        if queue is None:  # no squeue here: what the task itself has written must do
+        if found is None:  # no squeue here: what the task itself has written must do
             if self._finished:
-                self.why = self._ended_words(where)
+                self._judge(task.job, None)
             return "over" if self._finished else "running" if self._attempt else "queued"
-        state = queue.get(task.job)
-        if state in slurm.PENDING:
+        state = found.get(task.job)
+        if state is not None and state.state in queue.PENDING:
+            if state.stuck:
+                self.why = f"job {task.job} does not start by itself: {state.reason}"
             return "queued"
-        if state in slurm.RUNNING:
+        if state is not None and state.state in queue.RUNNING:
             return "running"
-        self.why = self._ended_words(where, state)
+        self._judge(task.job, state)
         return "over"
 
-    def _ended_words(self, where: str, state: str | None = None) -> str:
-        said = f"{where} ended" + (f" as {state}" if state else "")
+    def _judge(self, job: str, state: queue.JobState | None) -> None:
+        last = None if self._finished is None else str(self._finished["ended"])
+        start = int(_number(self._attempt[0].get("log_bytes"))) if self._attempt else 0
+        self.kind, evidence = ends.judge(state, last, ends.log_of(self._folder, job, start))
+        self.why = self._ended_words(f"job {job}", state.state if state else None, evidence)
+
+    def _ended_words(self, where: str, state: str | None, evidence: str) -> str:
+        said = f"{where} ended" + (f" as {state}" if state else "") + (f" ({evidence})" if evidence else "")
         if not self._attempt:
             return f"{said} before its supervisor had started"
         if self._finished is None:
@@ -140,6 +166,11 @@ class _TaskView:
         return "over"
 
 
+def _number(value: Any) -> float:
+    """What a task's line says, if it is a number that can be a size; else 0."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else 0.0
+
+
 def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: Mapping[str, _TaskView]) -> RunStatus:
     run = batch.entries[index].run(batch.folder)
     record = run.stored_record()
@@ -155,10 +186,11 @@ def _run(batch: Batch, index: int, sent: tuple[Submission, Task] | None, tasks: 
     if record is not None and (tried or view.state == "over"):
         kind = record["termination"] if record.ok else "check failed"
         why = record["message"] or "; ".join(record["verified"]["faults"])
-        return RunStatus(index, "failed", kind, why, record)
+        return RunStatus(index, "failed", kind, why, record, mem_mb=view.mem_mb, job_s=view.job_s)
     if view.state == "over":
-        return RunStatus(index, "lost", "lost", view.why or "no record", record)
-    return RunStatus(index, "queued", "queued", "", record)
+        why = view.why or "no record"
+        return RunStatus(index, "lost", view.kind, why, record, mem_mb=view.mem_mb, job_s=view.job_s)
+    return RunStatus(index, "queued", "queued", view.why, record)
 
 
 def prune(batch: Batch, status: BatchStatus) -> None:

@@ -10,9 +10,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from synth.batch import plan
+from synth.batch import ends, plan, queue
 from synth.execution.pool import run_all
 from synth.execution.runs import Run
 from synth.record import Record
@@ -21,6 +22,11 @@ from synth.results import written_at
 
 class TaskInterruptedError(Exception):
     """The batch system asked the task to end (preemption, cancellation). Finished records stay."""
+
+
+class _Terminated(BaseException):
+    """SIGTERM, on its way out of whatever was going on: like an interruption from the keyboard it is no exception that
+    anything on the way (a logger, for one) may swallow."""
 
 
 class ChunkTask:
@@ -32,8 +38,14 @@ class ChunkTask:
 
     def __call__(self) -> dict[str, int]:
         """Do the task in its job; how many runs it did and how many of these failed."""
-        with _ending_on_sigterm():
-            return run_task(Path(self.folder), self.name)
+        try:
+            with _ending_early():
+                return run_task(Path(self.folder), self.name)
+        except _Terminated as signalled:
+            job = job_id()
+            # who ends in the grace period of a preemption has ended for Slurm, which then does not queue it again
+            again = job is not None and queue.is_giving_way(job) and queue.requeue(job)
+            raise TaskInterruptedError(f"{signalled}{', to be queued again' if again else ''}") from None
 
     def checkpoint(self) -> Any:
         """For submitit, at a time limit or a preemption: the same again, which skips what is done."""
@@ -55,7 +67,9 @@ def run_task(
     submission, task = batch.task(name)
     os.chdir(batch.directory)
     log = Events(folder, name)
-    log.add("begin", job=job_id(), **identity())
+    job = job_id()
+    given = {} if job is None else {"log_bytes": ends.log_size(folder, job), "mem_mb": job_memory_mb()}
+    log.add("begin", job=job, **identity(), **given)
     runs = [(index, batch.entries[index].run(folder)) for index in task.runs]
     todo = {id(run): (index, run) for index, run in runs if not tried(run, submission.created)}
     counts = {"runs": 0, "failed": 0}
@@ -82,7 +96,7 @@ def run_task(
                 if on_end:
                     on_end(run, record)
         ended = "done"
-    except Exception as error:
+    except (Exception, _Terminated) as error:
         ended = str(error) or type(error).__name__
         raise
     finally:
@@ -158,19 +172,46 @@ def job_id() -> str | None:
     return f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID')}" if array else os.environ.get("SLURM_JOB_ID")
 
 
-@contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the runs and the task at once: Slurm kills everything half a minute later. (submitit would ignore
-    it. Its own signal, USR2, comes before a time limit and goes to submitit, which has the job queued again.)"""
+def job_memory_mb() -> float | None:
+    """The memory of the Slurm job this process is in, in Slurm's megabytes; None where it does not say."""
+    for name, times in (("SLURM_MEM_PER_NODE", "1"), ("SLURM_MEM_PER_CPU", os.environ.get("SLURM_CPUS_ON_NODE", "1"))):
+        value = os.environ.get(name, "")
+        if value.isdigit() and times.isdigit() and int(value) > 0:  # 0: all of the node's
+            return float(int(value) * int(times))
+    return None
 
-    def stop(*_: Any) -> None:
-        raise TaskInterruptedError("ended by SIGTERM")
+
+@contextmanager
+def _ending_early() -> Iterator[None]:
+    """SIGTERM ends the runs and the task at once: Slurm kills everything half a minute later. (submitit would ignore
+    it.) The SIGTERM that Slurm sends after the first must not meet the cleaning up, and submitit's handler of the
+    SIGCONT it sends with each would only log it. USR2 comes before a time limit and goes to submitit, which has the job
+    queued again, but not for ever; before a preemption it may come in place of SIGTERM."""
+
+    def stop(number: int, *_: Any) -> None:
+        for each in (signal.SIGTERM, signal.SIGUSR2):
+            signal.signal(each, signal.SIG_IGN)
+        raise _Terminated(f"ended by {signal.Signals(number).name}")
+
+    def warned(number: int, frame: FrameType | None) -> None:
+        job = job_id()
+        if job is not None and queue.is_giving_way(job):
+            stop(number)
+        of_submitit = before[signal.SIGUSR2]
+        if callable(of_submitit):
+            of_submitit(number, frame)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGCONT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, stop)
+    if callable(before[signal.SIGUSR2]):
+        signal.signal(signal.SIGUSR2, warned)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is stop:  # else it has come, and no second one until this process has ended
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early
+from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early
 from synth.cli.options import Asked, Jobs, grouped
 from synth.cli.output import console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
     from synth.batch.plan import Batch, Engine, Resources, Submission
+    from synth.batch.repeat import Had
     from synth.batch.status import BatchStatus
     from synth.execution.runs import Run
     from synth.record import Record
@@ -59,6 +60,7 @@ def submit(
         runs = list(prepared.runs)
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
+    demand_folder("--folder", folder)
     if (folder / plan.FILE).exists():
         raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
     entries = tuple(plan.Entry.of(run, folder) for run in runs)
@@ -72,32 +74,39 @@ def submit(
 def resubmit(
     folder: Path = FOLDER,
     engine: str = typer.Option(None, "--engine", help="slurm or local. Default: as before."),
-    time_limit: str = typer.Option(None, "--time-limit", help="A new time limit for the runs that are sent again."),
+    time_limit: str = typer.Option(
+        None, "--time-limit", help="A new time limit for the runs that are sent again: 5m, or 2x their own."
+    ),
     wanted: Jobs = Jobs(),
 ) -> None:
-    """Send what is missing again: runs that failed or were lost. What is not named stays as it was."""
+    """Send what is missing again: runs that failed or were lost. What is not named stays as it was; --mem, --time and
+    --time-limit also take a multiple of what these runs had: 2x."""
     from dataclasses import replace
 
-    from synth.batch import plan, status
+    from synth.batch import plan, repeat, status
     from synth.options import read_duration
 
     batch = plan.read(folder)
     last = batch.submissions[-1] if batch.submissions else None
     chosen = _engine(engine or (last.engine if last else "local"))
-    resources = _resources(last.resources if last else plan.Resources(), wanted)
     found = status.of(batch)
     _warn_of_queue(found)
     missing = found.missing()
     if not missing:
         console.print(_counted(found) + "; nothing to send again")
         return
+    resources = _resources(last.resources if last else plan.Resources(), wanted, repeat.had(missing))
+    before = batch
     if time_limit is not None:
-        limit = checked("--time-limit", read_duration, time_limit)
         entries = list(batch.entries)
-        for index in missing:
+        for index in (run.index for run in missing):
+            limit = _amount("--time-limit", read_duration, time_limit, entries[index].limit_s)
             entries[index] = replace(entries[index], options={**entries[index].options, "time_limit_s": limit})
         batch = replace(batch, entries=tuple(entries))
-    _send(batch, plan.submission(batch, chosen, missing, resources), wanted.jobs, wanted.dry_run)
+    submission = plan.submission(batch, chosen, [run.index for run in missing], resources)
+    for text in repeat.the_same_again(before, batch, missing, submission):
+        errors.print(text, markup=False)
+    _send(batch, submission, wanted.jobs, wanted.dry_run)
 
 
 @app.command("status")
@@ -120,7 +129,10 @@ def show_status(
         return
     _warn_of_queue(found)
     console.print(_counted(found))
-    bad = [run for run in found.runs if run.state in ("failed", "lost")]
+    for why, number in found.stuck().items():
+        text = f"{number} of the queued: {why}; `scontrol release` or `scancel` the job"
+        console.print(text, markup=False, soft_wrap=True)
+    bad = found.missing()
     if bad:
         rows = [(str(batch.entries[run.index]), run.state, run.kind, run.why) for run in bad[:LISTED]]
         console.print(table("run", "", "kind", "why", rows=rows))
@@ -185,8 +197,8 @@ def _engine(name: str) -> Engine:
     raise bad_option("--engine", "must be slurm or local", name)
 
 
-def _resources(before: Resources, wanted: Jobs) -> Resources:
-    """Options over what held before. Raises :class:`InputError` in words."""
+def _resources(before: Resources, wanted: Jobs, had: Had | None = None) -> Resources:
+    """Options over what held before; ``had`` is what multiples are of. Raises :class:`InputError` in words."""
     from dataclasses import replace
 
     from synth.options import read_duration, read_megabytes
@@ -194,14 +206,30 @@ def _resources(before: Resources, wanted: Jobs) -> Resources:
     words: dict[str, Any] = {
         "partition": wanted.partition,
         "account": wanted.account,
-        "time_s": None if wanted.time is None else checked("--time", read_duration, wanted.time),
-        "mem_mb": None if wanted.mem is None else checked("--mem", read_megabytes, wanted.mem),
+        "time_s": None
+        if wanted.time is None
+        else _amount("--time", read_duration, wanted.time, had.job_s if had else None),
+        "mem_mb": None
+        if wanted.mem is None
+        else _amount("--mem", read_megabytes, wanted.mem, had.mem_mb if had else None),
         "cpus": wanted.cpus,
         "array_parallelism": wanted.array_parallelism,
         "chunk": wanted.chunk,
         "grace_s": None if wanted.grace is None else checked("--grace", read_duration, wanted.grace),
     }
     return replace(before, **{key: value for key, value in words.items() if value is not None})
+
+
+def _amount(name: str, read: Callable[[str], float], text: str, had: float | None) -> float:
+    """An amount as read, or a multiple of what there was."""
+    from synth.options import read_factor
+
+    factor = checked(name, read_factor, text)
+    if factor is None:
+        return checked(name, read, text)
+    if had is None:
+        raise bad_option(name, "is a multiple of what nobody knows here; name the amount", text)
+    return factor * had
 
 
 def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool) -> None:

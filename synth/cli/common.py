@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
@@ -30,6 +32,15 @@ def checked(name: str, read: Callable[[str], T], text: str) -> T:
         return read(text)
     except ValueError as error:
         raise bad_option(name, str(error), text) from None
+
+
+def demand_folder(option: str, folder: Path) -> None:
+    """Before anything runs: raises :class:`InputError` where the folder, or one above it, is a file or read-only."""
+    there = next(place for place in (folder, *folder.parents, Path()) if os.path.lexists(place))
+    if not there.is_dir():
+        raise bad_option(option, f"{there} is no folder", str(folder))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise bad_option(option, f"no permission to write in {there}", str(folder))
 
 
 def retries_failed(retry: str | None, resume: bool) -> bool:

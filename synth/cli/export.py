@@ -100,3 +100,8 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
         errors.print(note, markup=False, soft_wrap=True)
+    if how.check and chosen.of in ("algorithm", "plan"):
+        from synth.exchange.arriving import compared
+
+        if words := compared(out, record):
+            errors.print(words, markup=False, soft_wrap=True)

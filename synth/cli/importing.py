@@ -77,6 +77,8 @@ def import_(
         import_algorithm(file, machine_name, split_pairs(parameters or [], "synth import"), output, results)
         return
     if machine_name is not None or results is not None:
+        if file != STDOUT and not file.is_file():
+            raise InputError("no such file", str(file))
         raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
     from synth.exchange.machines import completing
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from synth.cli.common import demand_folder
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def reproduce(
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
+    demand_folder("--results", folder := out or (Path("results/quick") if quick else PUBLISHED))
     known = reproduced()
     if paper not in (EVERY, FINDINGS, *known):
         raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
-    folder = out or (Path("results/quick") if quick else PUBLISHED)
     for name in known if paper == EVERY else [paper] if paper in known else []:
         started = time.monotonic()
 

@@ -54,6 +54,8 @@ def solve(
     retry_failed = common.retries_failed(retry, resume)
     if as_csv and json_lines:
         raise common.bad_option("--csv", "goes without --json", "on")
+    if not resume:  # with it, there may be nothing to write
+        common.demand_folder("--results", results)
     runs = plan(paths, asked.request(), results)
     _announce(runs, slots(jobs, asked.threads))
     ended: dict[int, Record] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, ending_early, retries_failed
+from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early, retries_failed
 from synth.cli.output import console, errors, number, percent, table
 from synth.quantities import shown
 
@@ -51,6 +51,7 @@ def study(
     if time_limit is not None:
         checked("--time-limit", read_limit, time_limit)
     retry_failed = retries_failed(retry, resume)
+    demand_folder("--results", results)
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from synth.cli.common import EXIT_FAILED
+from synth.cli.common import EXIT_FAILED, demand_folder
 from synth.cli.output import console
 from synth.cli.run_table import print_contradictions, print_tables
 from synth.errors import InputError
@@ -16,16 +16,18 @@ from synth.errors import InputError
 def tour(
     results: Path = typer.Option(Path("results/tour"), "--results", help="Folder for records, figures and the page."),
     jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors."),
+    resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
 ) -> None:
     """Solve two small instances of every paper (under two minutes on two cores); ends with a table and a page."""
     from synth.cli.study import run_study
     from synth.study import load
     from synth.study.collect import collect
 
+    demand_folder("--results", results)
     own = results / "instances"  # a copy, so that the records name files beside them
     shutil.copytree(folder(), own, dirs_exist_ok=True)
     study = load(own / "tour.toml").prepare(results)
-    done = run_study(study, jobs)
+    done = run_study(study, jobs, resume)
     contradictions = print_contradictions(done)
     print_tables(done, None)
     collect(study, "synth tour")

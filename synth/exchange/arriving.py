@@ -18,6 +18,7 @@ from synth.family import defaults_for, family_names, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
 from synth.making import make
+from synth.quantities import shown
 from synth.record import Record
 
 METHOD = "imported"
@@ -35,6 +36,21 @@ def run(path: Path, instance: Instance) -> Record:
             str(path),
         )
     return record
+
+
+def compared(path: Path, record: Record) -> str:
+    """In words, what a schedule takes as it was exported, beside what it takes as the record has it: chunks of one size
+    and connections that do one thing after another can cost time. Empty for families that take no algorithms."""
+    if METHOD not in get_family(record["family"]).methods or record.value is None:
+        return ""
+    instance, unit = record.find_instance(), record["objective"]["unit"]
+    try:
+        found = run(path, instance).value
+    except InputError as error:
+        return f"how long it takes as exported is not known: {error}"
+    if found is None:
+        return "how long it takes as exported is not known"
+    return f"as exported it takes {shown(found, unit)} on {instance.name}, as scheduled {shown(record.value, unit)}"
 
 
 def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance:

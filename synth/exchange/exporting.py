@@ -7,12 +7,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from synth.api import method_options
-from synth.errors import Fault, InputError, SizeLimitError, UnsupportedError
+from synth.errors import Fault, InputError, LimitError, SizeLimitError, UnsupportedError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.checking import HELD
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
+from synth.exchange.lowering.chunking import MOST_TRIED
 from synth.exchange.transfers import Transfers
 from synth.family import get_family, load
 from synth.options import RunOptions, as_text
@@ -79,13 +80,11 @@ def write_schedule(
         match form.of:
             case "algorithm":
                 assert name is not None
-                algorithm, notes = algorithm_of(transfers, name, wish, checks)
-                write(algorithm, path, name)
-                return notes
+                return _fitting(
+                    transfers, wish, lambda asked: _write_algorithm(transfers, path, write, name, asked, checks)
+                )
             case "plan":
-                whole, notes = in_chunks(transfers, wish.chunks)
-                write(whole, path, in_place=wish.in_place, instances=wish.instances)
-                return notes
+                return _fitting(transfers, wish, lambda asked: _write_plan(transfers, path, write, asked))
             case "traces":
                 return _write_traces(transfers, path, write, checks)
         write(transfers, path)
@@ -94,21 +93,53 @@ def write_schedule(
     return []
 
 
+def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[str]]) -> list[str]:
+    """What an attempt at writing returns. Where the pieces ask for more chunks than the executor takes and no number is
+    wished, they are rounded to the largest power of two that it takes, and that is said. Raises :class:`InputError`."""
+    try:
+        return attempt(wish)
+    except LimitError as error:
+        error.hint = FEWER
+        if wish.chunks is not None:
+            raise
+        refused = error
+    asked = in_chunks(transfers, None)[0].part_bytes
+    for chunks in (1 << power for power in reversed(range(min(asked - 1, MOST_TRIED).bit_length()))):
+        try:
+            notes = attempt(replace(wish, chunks=chunks))
+        except LimitError:
+            continue
+        words = str(refused).splitlines()[0]
+        slower = "rounded it can take far longer than the schedule"
+        return [f"as the pieces ask, {count(asked)} chunks a part, it is too large: {words}", *notes, slower]
+    raise refused
+
+
+def _write_algorithm(
+    transfers: Transfers, path: Path, write: Callable[..., None], executor: str, wish: Wish, checks: bool
+) -> list[str]:
+    algorithm, notes = algorithm_of(transfers, executor, wish, checks)
+    write(algorithm, path, executor)
+    return notes
+
+
+def _write_plan(transfers: Transfers, path: Path, write: Callable[..., None], wish: Wish) -> list[str]:
+    whole, notes = in_chunks(transfers, wish.chunks)
+    write(whole, path, in_place=wish.in_place, instances=wish.instances)
+    return notes
+
+
 def algorithm_of(
     transfers: Transfers, executor: str, wish: Wish = PLAIN, checks: bool = True
 ) -> tuple[Algorithm, list[str]]:
     """The algorithm that makes these moves on an executor, and what is worth knowing, in words. It has passed the check
     that other people's algorithms have to pass, and holds the executor's limits, unless ``checks`` is off.
 
-    Raises :class:`InputError` where a limit cannot be kept.
+    Raises :class:`LimitError` where a limit cannot be kept.
     """
     if wish.protocol not in msccl_xml.PROTOCOLS:
         raise InputError([Fault("--protocol", f"must be one of {', '.join(msccl_xml.PROTOCOLS)}", wish.protocol, True)])
-    try:
-        algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
-    except InputError as error:
-        error.hint = FEWER
-        raise
+    algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
     if checks:
         held = _demand_valid(algorithm, executor)
         if held > HELD and wish.fuse:
@@ -124,10 +155,9 @@ def algorithm_of(
 
 def _demand_valid(algorithm: Algorithm, executor: str) -> int:
     """How many sends a connection must hold. Raises :class:`InputError` with every fault."""
-    refused = InputError(executors.faults(executor, algorithm))
-    if refused.faults:
-        refused.hint = FEWER
-        raise refused
+    beyond = executors.faults(executor, algorithm)
+    if beyond:
+        raise LimitError(beyond)
     try:
         verdict = validity.check(algorithm)
     except InputError as error:

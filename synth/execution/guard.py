@@ -37,6 +37,7 @@ from synth.execution.messages import Cause, Ending, Started, Task
 
 LOOK_S = 0.1  # how often memory is looked at; a run shorter than this is not looked at
 CHILDREN_EVERY = 10  # looks between two searches for processes the run has started itself
+PAUSE_S = 2.0  # a wait that is longer by more than this was no wait
 LOW_MEMORY = 0.04  # share of the machine's memory left at which runs above their fair share are stopped
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -77,7 +78,9 @@ class Guard:
             with _end_of(pid) as ends:
                 while not _has_ended(pid):
                     watched = ends if gone else [*ends, self._control.fileno()]
-                    ready, _, _ = select.select(watched, [], [], watch.wait_s())
+                    asked, before = watch.wait_s(), time.monotonic()
+                    ready, _, _ = select.select(watched, [], [], asked)
+                    watch.allow_for_pause(time.monotonic() - before - asked)
                     gone = gone or self._control.fileno() in ready  # nothing is sent while a run is going: it is closed
                     if gone or watch.must_stop():
                         _kill_group(pid)
@@ -193,6 +196,12 @@ class _Watch:
         if self._ends is None or self.cause is not None:
             return LOOK_S
         return max(0.0, min(LOOK_S, self._ends - time.monotonic()))
+
+    def allow_for_pause(self, seconds: float) -> None:
+        """A wait took this much longer than asked: if that is long, all processes were stopped (a batch system suspends
+        jobs), and the run may go on for as long."""
+        if seconds > PAUSE_S and self._ends is not None:
+            self._ends += seconds
 
     def must_stop(self) -> bool:
         """Whether a limit has passed; ``cause`` then says which (``time``, ``memory``, ``low_memory``)."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 
 from synth.execution.child import tail
-from synth.execution.guard import THREAD_VARIABLES
+from synth.execution.guard import PAUSE_S, THREAD_VARIABLES
 from synth.execution.messages import Ending, Task
 
 STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
@@ -66,7 +66,10 @@ class Supervisor:
         """Wait for at least one running task to end and yield ``(key, task, ending)`` of each that has."""
         found = False
         while self.running and not found:
+            before = time.monotonic()
             ready = [entry.data for entry, _ in self._selector.select(1.0)]
+            for guard in self._guards:
+                guard.allow_for_pause(time.monotonic() - before - 1.0)
             ready += [k for k in self._guards if k.is_stuck() and k not in ready]
             for guard in ready:
                 if guard.task is None:  # an idle guard has nothing to say: it died
@@ -118,6 +121,11 @@ class _Guarding:
         limit = task.options.time_limit_s
         self._latest = None if limit is None else time.monotonic() + limit + task.grace_s + STUCK_S
         return True
+
+    def allow_for_pause(self, seconds: float) -> None:
+        """As the guard does itself: what was stopped is not stuck."""
+        if seconds > PAUSE_S and self._latest is not None:
+            self._latest += seconds
 
     def is_stuck(self) -> bool:
         """Whether the run should long have ended."""

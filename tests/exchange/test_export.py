@@ -20,13 +20,14 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.exchange import transfers_csv
+from synth.exchange import arriving, transfers_csv
 from synth.exchange.algorithm import KINDS
 from synth.exchange.checking import check_file
-from synth.exchange.exporting import FORMATS, algorithm_of, format_of, transfers_of, write_model
+from synth.exchange.exporting import FEWER, FORMATS, algorithm_of, format_of, transfers_of, write_model, write_schedule
 from synth.exchange.lowering import Wish
 from synth.exchange.transfers import Transfers
 from synth.family import family_names, get_family
+from synth.quantities import shown
 from synth.record import Record
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -92,6 +93,28 @@ def test_an_algorithm_for_each_executor(solved: Path, tmp_path: Path) -> None:
     assert "allgather in place, 4 gpus" in checked.summary
     _, err = export(solved / "pull.json", "-o", tmp_path / "c.xml", "--no-check")
     assert "; not checked" in err
+
+
+@pytest.mark.parametrize("suffix", [".xml", ".json"])
+def test_an_export_says_how_long_it_takes_beside_the_schedule(suffix: str, tmp_path: Path) -> None:
+    """As ``synth import`` finds it: pieces as they are keep the time but for little, all in one chunk a part do not."""
+    machine = synth.make("fabric", network="torus", rows=3, cols=3, collective="allgather", bytes="9MiB")
+    (tmp_path / "torus.json").write_text(machine.to_json())
+    instance = synth.read(tmp_path / "torus.json")
+    path = synth.solve(instance, "forest", results=tmp_path / "results").path
+    taken = []
+    for words in ((), ("--chunks", 1)):
+        out = tmp_path / f"a{suffix}"
+        [(exported, scheduled)] = re.findall(
+            r"as exported it takes (.+?) on \S+, as scheduled (\S+ \S+)", export(path, "-o", out, *words)[1]
+        )
+        again = arriving.run(out, instance).value
+        assert again is not None
+        assert exported == shown(again, "s")
+        taken.append((exported, scheduled))
+    (asked, scheduled), (rounded, same) = [[float(words.split()[0]) for words in row] for row in taken]
+    assert scheduled == same
+    assert scheduled <= asked < 1.02 * scheduled < rounded
 
 
 def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
@@ -167,6 +190,31 @@ def test_what_an_executor_cannot_hold_is_refused_with_the_limit(
         algorithm_of(schedule, executor, wish)
 
 
+@pytest.mark.parametrize(
+    ("form", "executor", "ranks", "pieces", "limit"),
+    [
+        ("msccl-xml", "msccl", 4, 1100, "at most 4095"),
+        pytest.param("mscclpp", None, 3, 3000, "MAX_OPERATION = 64", marks=pytest.mark.slow),
+    ],
+)
+def test_more_pieces_than_an_executor_takes_are_rounded_and_it_is_said(
+    form: str, executor: str | None, ranks: int, pieces: int, limit: str, tmp_path: Path
+) -> None:
+    """Without a wish the largest power of two that fits; a number that is wished is kept or refused."""
+    large, path = ring_allgather(ranks, pieces, pieces), tmp_path / f"a{FORMATS[form].suffix}"
+    notes = write_schedule(large, FORMATS[form], path, executor)
+    assert re.match(rf"as the pieces ask, {pieces:,} chunks a part, it is too large: .*{limit}", notes[0])
+    [chunks] = re.findall(r"rounded to (\d+) equal chunks a part", " ".join(notes))
+    assert int(chunks) == 512
+    assert notes[-1] == "rounded it can take far longer than the schedule"
+    assert check_file(path, collective="allgather").faults == ()
+    path.unlink()
+    with pytest.raises(InputError, match=limit) as refused:
+        write_schedule(large, FORMATS[form], path, executor, Wish(chunks=pieces))
+    assert refused.value.hint == FEWER
+    assert not list(tmp_path.iterdir())
+
+
 def test_thread_blocks_are_split_at_the_executor_s_steps() -> None:
     for executor, steps in (("azure", 64), ("msccl", 256)):
         algorithm, _ = algorithm_of(ring_allgather(4, 100, 100), executor, Wish(in_place=True, join=True))
@@ -226,7 +274,7 @@ PROGRAMS = [
     ("xtree/mesh-2x3-c1-allreduce", "ilp", "highs", {"counting": "off", "warm_start": "off"}),
     ("xtree/ring-8-c1", "cpsat", "cpsat", {"counting": "off", "warm_start": "off", "relaxation": "off"}),
     ("optree/ring-4-w1", "rwa", "highs", {}), ("optree/ring-8-w2", "stages", "highs", {"by": "program"}),
-    ("optree/ring-10-w2", "time_expanded", "cpsat", {}), ("harvest/recursive-doubling-4-p1", "misocp", "highs", {}),
+    ("optree/mesh-3x3-w1", "time_expanded", "cpsat", {}), ("harvest/recursive-doubling-4-p1", "misocp", "highs", {}),
     ("bine/groups-13-root5-broadcast", "tree_ilp", "highs", {}), ("fabric/star-6-scatter-6KiB", "flow", "highs", {}),
     ("bine/groups-3-3-2-allgather-butterfly", "placement", "cpsat", {}), ("mlfm/d3-n2l3m2", "ilp", "highs", {}),
     ("mlfm/d3-n2l3m2", "cpsat", "cpsat", {}), ("mlfm/d3-n2l3m2", "min_congestion", "cpsat", {}),

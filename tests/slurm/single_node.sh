@@ -23,6 +23,12 @@ if ! dpkg -s $packages >/dev/null 2>&1; then
     cannot "apt-get: $(tail -1 /tmp/slurm-apt.log)"
 fi
 
+# for the tests that start a Slurm with accounting of their own (cluster.py)
+accounting="slurmdbd mariadb-server-core"
+dpkg -s $accounting >/dev/null 2>&1 ||
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $accounting >>/tmp/slurm-apt.log 2>&1 ||
+  echo "no accounting: $(tail -1 /tmp/slurm-apt.log)"
+
 # munge runs as its own user and is strict about who owns what
 install -d -o munge -g munge -m 0700 /etc/munge /var/lib/munge /var/log/munge
 install -d -o munge -g munge -m 0755 /run/munge

@@ -48,7 +48,7 @@ FAMILY = Family(
     published=("bine",),
     default_methods=(
         *("bound", "binomial_halving", "binomial_doubling", "recursive", "ring", "bruck", "sparbit", "bucket"),
-        *("bine", "bine_torus", "hierarchical", "placement_greedy", "placement", "tree_ilp"),
+        *("bine", "bine_torus", "hierarchical", "leaders", "placement_greedy", "placement", "tree_ilp"),
     ),
     methods=by_name(
         Method(
@@ -73,6 +73,12 @@ FAMILY = Family(
             "reduce-scatter inside nodes, Bine among equal local numbers, allgather inside (the paper's 6.2)",
             _HERE + "references.hierarchical:solve",
             parameters=(_BETWEEN,),
+        ),
+        Method(
+            "leaders",
+            "reference",
+            "every group and node takes a block in once: meets the receive count, one-port rounds (ours)",
+            _HERE + "references.leaders:solve",
         ),
         Method(
             "placement_greedy",

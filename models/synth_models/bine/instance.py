@@ -367,6 +367,7 @@ def suited(instance: BineInstance, method: str) -> bool:
         "sparbit": free and instance.collective == "allgather",
         "bucket": torus is not None and halves,
         "hierarchical": free and halves and any(job.nodes is not None for job in instance.jobs),
+        "leaders": free and torus is None and not alltoall,
         "bine_torus": torus is not None and halves and all(s & (s - 1) == 0 for s in torus),
         "placement_greedy": butterfly,
         "placement": butterfly,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,7 +17,7 @@ from synth.exchange.machines.completing import missing
 from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
 from synth.exchange.machines.machine import Machine as ReadMachine
 from synth.instance import Part
-from synth.making import Count, Flag, Listed, Positive, Size
+from synth.making import Count, Flag, Listed, Positive, Size, read_size
 from synth.network.keys import NetworkKeys, links_of
 from synth.textfile import read_text
 from synth_models.fabric.instance import FabricInstance
@@ -45,7 +46,8 @@ class FabricKeys(NetworkKeys):
     """The machine, the collective and its size.
 
     A ``failed`` file holds lines ``link A B`` (all links from A to B), ``node A``; nodes by number or by name
-    (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``.
+    (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``; nodes
+    likewise, bytes also with a unit (``64KB``).
     """
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
@@ -97,7 +99,9 @@ class FabricKeys(NetworkKeys):
     root: int | None = Field(None, ge=0, description="of broadcast, reduce, gather, scatter (default: the first rank)")
     ranks: Listed | None = Field(None, description="process group, node numbers such as 0,1,4-7 (default: all ranks)")
     relay: Flag = Field(False, description="whether ranks outside the group forward data")
-    demand: Path | None = Field(None, description="CSV file with the header src,dst,bytes")
+    demand: Path | None = Field(
+        None, description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB)"
+    )
     failed: Path | None = Field(None, description="file with failed links and nodes")
     switching: Literal["cut_through", "store_and_forward"] | None = Field(
         None, description="how switches forward (default: as the machine's file says, else cut_through)"
@@ -164,8 +168,13 @@ def make(keys: FabricKeys) -> FabricInstance:
     """An instance of these keys. Raises :class:`InputError` listing every fault."""
     network = keys.raw_network()
     raw: dict[str, Any] = {"network": network, "collective": keys.collective}
+    lines: list[int] = []
     if keys.demand is not None:
-        raw["demand"] = _demand(keys.demand)
+        machine, file = _built(network), keys.demand
+        unknown = _guarded(lambda: _demand(file, machine))
+        if unknown:
+            raise InputError(unknown)
+        raw["demand"], lines = _demand(file, machine)
         raw["bytes"] = sum(row[2] for row in raw["demand"])
     if keys.bytes is not None:
         raw["bytes"] = keys.bytes
@@ -181,7 +190,12 @@ def make(keys: FabricKeys) -> FabricInstance:
     if _is_imported(keys.machine):
         own = [word for word in keys.command.split() if not word.startswith("machine=")]
         raw["source"] = f"{provenance(_imported(keys.machine))}. {' '.join(own)}"
-    return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), **raw)
+    try:
+        return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), **raw)
+    except InputError as error:
+        if keys.demand is None:
+            raise
+        raise InputError([_by_line(fault, keys.demand, lines) for fault in error.faults], error.source) from None
 
 
 def _is_imported(machine: Any) -> bool:
@@ -270,15 +284,37 @@ def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
-    yield from ((key, "must be >= 0") for key in ("src", "dst") if row.get(key, 0) < 0)
-    if "src" in row and row["src"] == row.get("dst"):
+    ends = [row.get("src"), row.get("dst")]
+    yield from (
+        (key, "must be >= 0") for key, end in zip(("src", "dst"), ends, strict=True) if isinstance(end, int) and end < 0
+    )
+    if None not in ends and ends[0] == ends[1]:
         yield "", f"goes from a {what} to itself"
 
 
-def _demand(path: Path) -> list[list[int]]:
-    columns = dict.fromkeys(("src", "dst", "bytes"), int)
-    rows = typed_rows(path, columns, tuple(columns), "row", _wrong_demand)
-    return [[row["src"], row["dst"], row["bytes"]] for row in rows]
+def _demand(path: Path, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
+    """Rows (src, dst, bytes) and the line of each; nodes by number or, where the machine is known, by name."""
+
+    def end(word: str) -> int | str:
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word):
+            return int(word)
+        found = word if machine is None else _node(word.strip(), machine)
+        if found is None:
+            raise ValueError("no such node")
+        return found
+
+    columns = {"src": end, "dst": end, "bytes": read_size}
+    rows = typed_rows(path, columns, tuple(columns), "row", _wrong_demand, line_key="line")
+    return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
+
+
+def _by_line(fault: Fault, file: Path, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's demand as one of the file it comes from."""
+    found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
+    if found is None:
+        return fault
+    column = found[2] or ("src", "dst", "bytes")[int(found[3])] if found[2] or found[3] else None
+    return replace(fault, path=f"{file}, line {lines[int(found[1])]}" + (f", {column}" if column else ""))
 
 
 def _failed_lines(path: Path) -> list[tuple[int, list[str]]]:

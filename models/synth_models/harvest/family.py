@@ -44,7 +44,7 @@ FAMILY = Family(
         Page(
             "harvest-topologies",
             "Harvest with topologies of its own, and on 256 and 1,024 GPUs",
-            "Harvest, section 4.3 (candidate topologies) and the eight collectives of its figures",
+            "Harvest, section 4.4 (candidate topologies) and the eight collectives of its figures",
             _HERE + "paper.topologies_page:reproduce",
         ),
     ),

@@ -39,7 +39,7 @@ FAMILY = Family(
         findings="paper.findings:FINDINGS",
     ),
     published=("closed_form",),
-    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "cpsat"),
+    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "cpsat"),
     methods=by_name(
         Method(
             "bound",
@@ -64,6 +64,13 @@ FAMILY = Family(
             _HORIZON,
         ),
         _program("ilp", "the same through Pyomo", ("highs", "gurobi", "scip"), _DECOMPOSE, _HORIZON),
+        Method(
+            "columns",
+            "program",
+            "routes between columns, all layers alike, where only spines have failed (CP-SAT, HiGHS; whole machines)",
+            _HERE + "programs.columns.method:solve",
+            ("cpsat",),
+        ),
         _program("min_congestion", "smallest worst link load for a fixed number of phases", ("cpsat",), _PHASES),
     ),
 )

@@ -360,7 +360,9 @@ def suited(instance: MLFMInstance, method: str) -> bool:
         return instance.block is not None and not instance.any_link_failed and not instance.failed.servers
     if method == "greedy":
         return instance.demand is not None
-    if method == "repair":
+    if method in ("repair", "columns"):
         whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
-        return whole and instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
+        alike = not (instance.failed.links or instance.failed.leaves or instance.failed.servers)
+        large = whole and instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
+        return large and (method == "repair") != alike
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS

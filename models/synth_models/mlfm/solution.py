@@ -1,9 +1,10 @@
 """The solution type: phases of transfers between ranks, each transfer with its route.
 
-Two stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
+The stored forms share one way to be read, block by block, so that 37.9 million transfers never lie in memory at once:
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
 * :class:`RepairedPhases`: such phases with some transfers moved to other routes and phases, because of failures.
+* :class:`ColumnPhases`: for a block, flows between columns that all layers make alike, in groups of phases.
 * :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
   own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
   three per phase (31 thousand instead of 76 million for d = 18).
@@ -32,6 +33,7 @@ Table = npt.NDArray[np.int32]
 NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 MAX_ROWS = 40_000_000  # of the flat table
+_SIZES = ("layers", "columns", "slots", "length", "groups", "stride")
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,78 @@ class RepairedPhases:
         return Rows(group * self.slots, dest, spine, middle, second)
 
 
+@dataclass(frozen=True)
+class ColumnPhases:
+    """Flows of a block whose rank ``(i * columns + j) * slots + k`` is server (i, j, k); all layers i make the same.
+
+    ``length`` phases in a row are a group, and so many slots in a row a run of slots. In a group's first phase server
+    (i, ``source``, ``slot``) sends to (i + ``shift``, ``target``, ``first``), layers cyclically, in the next ones to
+    the next slots of the run, cyclically too, always over ``spine`` and, if it crosses two, leaf (i, ``middle``) and
+    ``second``. Leaves are numbered with ``stride`` columns a layer, those of the machine. All arrays have shape (F,),
+    -1 where there is none.
+    """
+
+    layers: int
+    columns: int
+    slots: int
+    length: int
+    groups: int
+    stride: int
+    group: Table
+    source: Table
+    slot: Table
+    target: Table
+    first: Table
+    shift: Table
+    spine: Table
+    middle: Table
+    second: Table
+
+    def __post_init__(self) -> None:
+        if any(values.shape != self.group.shape or values.ndim != 1 for values in self.arrays().values()):
+            raise ValueError("flows are lists of one length")
+        if self.length < 1 or self.slots % self.length:
+            raise ValueError("slots come in runs as long as groups")
+        ends = {"group": self.groups, "source": self.columns, "target": self.columns, "shift": self.layers}
+        for name, most in (ends | {"slot": self.slots, "first": self.slots}).items():
+            values = getattr(self, name)
+            if values.size and not 0 <= values.min() <= values.max() < most:
+                raise ValueError(f"a flow's {name} does not exist")
+        key = (self.group.astype(np.int64) * self.columns + self.source) * self.slots + self.slot
+        if len(np.unique(key)) < key.size:
+            raise ValueError("a server sends two flows in one group")
+
+    def arrays(self) -> dict[str, Table]:
+        """The columns of the flows by name."""
+        return {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
+
+    @property
+    def phases(self) -> int:
+        return self.groups * self.length
+
+    @property
+    def ranks(self) -> int:
+        return self.layers * self.columns * self.slots
+
+    def rows(self, block: int = 64) -> Iterator[Rows]:
+        order = np.argsort(self.group, kind="stable")
+        begins = np.searchsorted(self.group[order], np.arange(self.groups + 1))
+        turn, layer = np.arange(self.length)[:, None, None], np.arange(self.layers)[None, :, None]
+        for group in range(self.groups):
+            flows = order[begins[group] : begins[group + 1]]
+            size = (self.length, self.layers, self.columns, self.slots)
+            dest, spine, middle, second = (np.full(size, NOTHING, np.int32) for _ in range(4))
+            at = (slice(None), slice(None), self.source[flows], self.slot[flows])
+            leaf = (layer + self.shift[flows]) % self.layers * self.columns + self.target[flows]
+            run, place = np.divmod(self.first[flows], self.length)
+            dest[at] = leaf * self.slots + run * self.length + (place + turn) % self.length
+            spine[at], second[at] = self.spine[flows], self.second[flows]
+            over = self.middle[flows]
+            middle[at] = np.where(over < 0, NOTHING, layer * self.stride + over)
+            tables = (part.reshape(self.length, self.ranks) for part in (dest, spine, middle, second))
+            yield Rows(group * self.length, *tables)
+
+
 def same_transfers(one: Phases, other: Phases) -> bool:
     """Whether two solutions are the same, phase by phase."""
     if (one.phases, one.ranks) != (other.phases, other.ranks):
@@ -247,6 +321,9 @@ def pack(solution: Phases) -> dict[str, Any]:
         moved = {f"moved_{key}": _narrow(values) for key, values in vars(solution.moved).items()}
         counts = {"form": "repaired", "slots": solution.slots, "groups": solution.groups}
         return counts | _packed_product(solution.rule) | moved
+    if isinstance(solution, ColumnPhases):
+        sizes = {name: getattr(solution, name) for name in _SIZES}
+        return {"form": "columns"} | sizes | {name: _narrow(values) for name, values in solution.arrays().items()}
     if isinstance(solution, ProductPhases):
         return {"form": "product"} | _packed_product(solution)
     assert isinstance(solution, PhaseTable)
@@ -263,10 +340,12 @@ def _packed_product(solution: ProductPhases) -> dict[str, Any]:
 
 def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
     """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
-    form = choice(packed, "form", "product", "table", "repaired")
+    form = choice(packed, "form", "product", "table", "repaired", "columns")
     if form == "table":
         names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
         return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
+    if form == "columns":
+        return _unpacked_columns(instance, packed)
     shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
     tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
     rule = ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
@@ -277,6 +356,17 @@ def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
     if rule.ranks != instance.ranks:  # before anything of its square is made
         raise ValueError(f"the phases are for {rule.ranks} servers, the job has {instance.ranks}")
     return RepairedPhases(rule, *counts, Flows(*moved))
+
+
+def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> ColumnPhases:
+    layers, columns, slots, length, groups, stride = (whole(packed, name, 1, MOST) for name in _SIZES)
+    if layers * columns * slots != instance.ranks or stride != instance.columns:
+        raise ValueError(f"the phases are for {layers * columns * slots} servers, the job has {instance.ranks}")
+    if groups * length > MOST:
+        raise ValueError(f"there are more than {MOST} phases")
+    names = [field.name for field in fields(ColumnPhases) if field.name not in _SIZES]
+    flows = (_table(packed, name, (None,)) for name in names)
+    return ColumnPhases(layers, columns, slots, length, groups, stride, *flows)
 
 
 def _narrow(values: Table) -> Table:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth.errors import InputError
+from synth.errors import LimitError
 from synth.exchange.lowering.limits import Limits
 from synth.exchange.lowering.moving import LOCAL, RECEIVE, SEND, Acts
 from synth.exchange.transfers import IntArray, Transfers
@@ -54,7 +54,7 @@ def connections(t: Transfers, lane: IntArray, budget: IntArray, pair: IntArray) 
 
 
 def channels_of(t: Transfers, connection: IntArray, limits: Limits) -> IntArray:
-    """The channel of every move. Raises :class:`InputError` naming the limit where there are too few channels."""
+    """The channel of every move. Raises :class:`LimitError` naming the limit where there are too few channels."""
     _, first = np.unique(connection, return_index=True)
     src, dst = t.src[first], t.dst[first]
     order = np.argsort(first, kind="stable")
@@ -62,7 +62,7 @@ def channels_of(t: Transfers, connection: IntArray, limits: Limits) -> IntArray:
     most = limits.channels if limits.channels is not None else len(first)
     peers = limits.peers if limits.peers is not None else t.ranks
     if not _first_free(src, dst, order, t.ranks, most, peers, found):
-        raise InputError(
+        raise LimitError(
             f"{limits.executor} takes {most} channels with {peers} peers in each direction; this needs more "
             f"(fewer moves: fewer pieces or chunks, fewer --instances)"
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth.errors import InputError
+from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS, Algorithm, IntArray
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
@@ -44,7 +44,7 @@ class Wish:
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
     """The algorithm that makes these moves, and what was changed on the way, in words.
 
-    Raises :class:`InputError` naming the limit where the executor cannot run it, whatever is split.
+    Raises :class:`LimitError` naming the limit where the executor cannot run it, whatever is split.
     """
     most_count = limits.count or MOST_COUNT
     transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable"))
@@ -97,7 +97,7 @@ def _within_limits(
         if (np.minimum(budget, held)[hit] <= 1).any():
             break
         budget[hit] = np.maximum(1, (np.minimum(budget, held)[hit] * share[hit]).astype(np.int64) - 1)
-    raise InputError(
+    raise LimitError(
         f"{limits.executor} takes {most} steps a thread block; with what this schedule has to wait for some have more, "
         f"however they are split (fewer pieces or chunks{', no --fuse' if fuse else ''})"
     )
@@ -106,7 +106,7 @@ def _within_limits(
 def _demand_blocks(made: Blocks, ranks: int, limits: Limits) -> None:
     count = np.bincount(made.rank, minlength=ranks)
     if limits.blocks is not None and count.max(initial=0) > limits.blocks:
-        raise InputError(
+        raise LimitError(
             f"{limits.executor} takes {limits.blocks} thread blocks a rank; rank {int(count.argmax())} needs "
             f"{int(count.max())} (fewer pieces or chunks, fewer --instances or --channels)"
         )

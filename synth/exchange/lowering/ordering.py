@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.errors import InputError
+from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.channels import Blocks
 from synth.exchange.lowering.moving import Acts
@@ -47,7 +47,7 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
     first = np.searchsorted(blocks.rank, np.arange(ranks + 1))
     clocks = int((np.diff(start) * np.diff(first)).max(initial=0))
     if clocks > MOST_CLOCKS:
-        raise InputError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
+        raise LimitError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
     rows = done.taken(by_rank)
     columns = rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)

@@ -62,6 +62,7 @@ _NOT_MACHINES = {
 _OURS = {
     '"synth-machine/1"': "a machine file already: synth make fabric machine=FILE …",
     '"synth-instance/1"': "an instance already: synth solve FILE",
+    '"synth-record/1"': "a record: synth show FILE, synth export FILE",
 }
 _HEAD = 1000
 
@@ -97,6 +98,10 @@ def text_in(stream: IO[bytes], source: str) -> str:
         raise InputError(f"is no text: {error.reason} at byte {error.start}", source) from None
 
 
+def _csv_header(file_name: str) -> str:
+    return "; csv begins with the line src,dst,bandwidth[,latency]" if file_name.lower().endswith(".csv") else ""
+
+
 def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HINTS) -> Machine:
     """The machine in a file of any of the formats, told by its content unless named.
 
@@ -119,7 +124,8 @@ def read_text(
     if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
         raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
     if chosen is None and format_name is None:
-        raise InputError(f"is of no topology format that is known; --format names one of {known}", source)
+        words = "is empty" if not text.strip() else "is of no topology format that is known"
+        raise InputError(f"{words}; --format names one of {known}{_csv_header(file_name)}", source)
     if chosen is None:
         raise InputError([Fault("--format", f"unknown; one of {known}", format_name, True)])
     if len(text) > chosen.most_bytes:

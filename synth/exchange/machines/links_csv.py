@@ -11,6 +11,7 @@ import csv
 import io
 import re
 
+from synth.csvfile import MOST_FAULTS
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Hints, Machine
 from synth.exchange.machines.rows import Row, machine_of
@@ -41,6 +42,8 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     faults: list[Fault] = []
     rows: list[Row] = []
     for number, cells in lines[1:]:
+        if len(faults) >= MOST_FAULTS:
+            raise InputError([*faults, Fault("", f"{MOST_FAULTS:,} faults and more: the rest was not read")])
         where = f"line {number}"
         if len(cells) != len(header):
             faults.append(Fault(where, f"has {len(cells)} cells, the header {len(header)}"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from synth.csvfile import MOST_FAULTS
 from synth.errors import Fault, InputError
 from synth.exchange.machines import units
 from synth.exchange.machines.machine import Builder, Hints, Machine, listed, too_large
@@ -49,6 +50,8 @@ def machine_of(
     built = Builder()
     number = {node: built.switch(node) if node in switches else built.rank(node) for node in nodes}
     for row in rows:
+        if len(faults) >= MOST_FAULTS:
+            raise InputError([*faults, Fault("", f"{MOST_FAULTS:,} faults and more: the rest was not read")])
         if row.src == row.dst:
             faults.append(Fault(row.where, "goes from a node to itself", row.src, True))
             continue

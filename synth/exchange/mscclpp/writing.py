@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.goals import COLLECTIVES, SUMS
 from synth.exchange.mscclpp.layout import Layout, Place
@@ -63,7 +63,7 @@ def plan(
             return _checked(cut, groups, in_place, ranks_per_node)
         except _Limit as limit:
             if groups >= min(pieces, most_blocks):
-                raise InputError(
+                raise LimitError(
                     f"{limit} (with {groups} groups of the {pieces:,} pieces, at most {most_blocks})"
                 ) from None
             groups = min(2 * groups, pieces, most_blocks)
@@ -138,7 +138,7 @@ class _Writer:
         t = self.t
         chunks = self.at.sizes()
         if max(chunks) > MOST_CHUNKS:
-            raise InputError(f"{max(chunks):,} chunks, more than {MOST_CHUNKS:,}: the pieces fit no coarser grid")
+            raise LimitError(f"{max(chunks):,} chunks, more than {MOST_CHUNKS:,}: the pieces fit no coarser grid")
         blocks = self.dealt()
         self.numbered(blocks)
         self.landing = [self.place_of(k) for k in range(len(t.piece))]
@@ -372,7 +372,7 @@ class _Writer:
 
     def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
         if self.at.scratch[rank] > MOST_CHUNKS:
-            raise InputError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
+            raise LimitError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
         made = []
         for number, block in enumerate(blocks):
             ops = block.ops or [{"name": "nop"}]

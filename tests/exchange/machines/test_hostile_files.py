@@ -66,7 +66,11 @@ def test_one_format_knows_a_sample(name: str) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     for name, data, message in [
         ("a.csv", b"\xff\xff\xff", "is no text"),
-        ("b.csv", b"", "is of no topology format that is known; --format names one of nvidia-smi, nccl,"),
+        ("b.csv", b"", "is empty; --format names one of nvidia-smi, nccl,"),
+        ("b2.csv", b"a,b,1e9\n", "graphml, csv; csv begins with the line src,dst,bandwidth"),
+        ("c2.json", b'{"format": "synth-record/1"}', "is a record: synth show FILE, synth export FILE"),
+        ("b3.csv", b"src,dst,bandwidth\n" + b"a,b,x\n" * 20000, "1,000 faults and more: the rest was not read"),
+        ("b4.csv", b"src,dst,bandwidth\n" + b"a,b\n" * 20000, "1,000 faults and more: the rest was not read"),
         ("c.json", b'{"format": "lstopo"}', "is of no topology format that is known"),
     ]:
         (tmp_path / name).write_bytes(data)

@@ -195,6 +195,33 @@ def test_demand_failures_and_a_group(tmp_path: Path) -> None:
     )
 
 
+def test_a_demand_by_names_and_with_units(tmp_path: Path) -> None:
+    demand = tmp_path / "demand.csv"
+    demand.write_text("src, dst, bytes\n0/gpu0, 1/gpu1, 64KB\n\n1/gpu1, 0, 1.5KiB\n")
+    instance = made(machine="dgx-a100", boxes=2, collective="demand", demand=demand)
+    number = instance.machine.names.index("1/gpu1")
+    assert instance.demand == ((0, number, 64000), (number, 0, 1536))
+    demand.write_text("src,dst,bytes\n0/gpu0,2/gpu9,5\n0,0/nvswitch,5\n\n0,1,99999999GiB\n")
+    text = "\n".join(faults(machine="dgx-a100", boxes=2, collective="demand", demand=demand))
+    assert "d.csv, line 2, dst = '2/gpu9': no such node" in text
+    demand.write_text(demand.read_text().replace("2/gpu9", "1"))
+    text = "\n".join(faults(machine="dgx-a100", boxes=2, collective="demand", demand=demand))
+    for words in ("line 3, dst = 16: is a switch (0/nvswitch)", "line 5, bytes = 107374181"):
+        assert f"{demand}, {words}" in text
+    for word in ("1e400", "9" * 5000, "nan", "-inf", "1.5", "5 apples"):
+        demand.write_text(f"src,dst,bytes\n0,1,{word}\n")
+        assert "line 2, bytes = " in "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand))
+
+
+def test_a_file_of_another_kind_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """A fault in every line of a large file: the first thousand are told, in a moment."""
+    demand = tmp_path / "demand.csv"
+    demand.write_text("src,dst,bytes\n" + "0,1,x\n" * 50_000)
+    text = "\n".join(faults(machine="dgx1", collective="demand", demand=demand))
+    assert "1,000 faults and more: what follows line 1001 was not read" in text
+    assert "line 2, bytes = 'x': must be a size in bytes" in text
+
+
 def test_the_same_instance_from_its_file(tmp_path: Path) -> None:
     instance = made(machine="mi250", boxes=2, bytes="1GiB", collective="broadcast", root=3)
     file = tmp_path / "one.json"
@@ -254,11 +281,11 @@ def test_bad_files(tmp_path: Path) -> None:
         assert word in text
     demand.write_text("src,dst,bytes\n0,99,5\n8,0,5\n")
     text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand))
-    for word in ("demand[0].dst = 99: no such node", "demand[1].src = 8: is a switch"):
+    for word in ("d.csv, line 2, dst = 99: no such node", "d.csv, line 3, src = 8: is a switch"):
         assert word in text
     demand.write_text("src,dst,bytes\n0,5,5\n")
     text = "\n".join(faults(machine="dgx-a100", collective="demand", demand=demand, ranks="0,1"))
-    assert "demand[0].dst = 5: is no member of ranks" in text
+    assert "d.csv, line 2, dst = 5: is no member of ranks" in text
     broken.write_text("link 0\nlunk 3 4\nnode nowhere\n")
     text = "\n".join(faults(machine="dgx-a100", bytes=8, failed=broken))
     assert "line 1 = 'link 0'" in text

@@ -11,7 +11,7 @@ from synth.instance import parse
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, leaf_problem
-from synth_models.mlfm.programs.colouring import balanced_phases, edge_colours, name_servers
+from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
 from synth_models.mlfm.programs.cpsat import count_flows
 from synth_models.mlfm.programs.packing import pack_phases
 from synth_models.mlfm.references.closed_form import printed_rule
@@ -39,21 +39,6 @@ def counted(problem: LeafProblem) -> Any:
     while (found := count_flows(problem, phases, RunOptions())).flows is None:
         phases += 1
     return found.flows, phases
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_edge_colours_are_proper_and_as_few_as_the_degree(seed: int) -> None:
-    """Random bipartite multigraphs: no vertex meets a colour twice, with as many colours as the largest degree."""
-    random = np.random.default_rng(seed)
-    left, right = random.integers(0, 12, 150), random.integers(0, 9, 150)
-    degree = int(max(np.bincount(left).max(), np.bincount(right).max()))
-    colour = edge_colours(left, right, 12, 9, degree)
-    assert colour.min() >= 0
-    assert colour.max() < degree
-    for side in (left, right):
-        assert len({(v, c) for v, c in zip(side.tolist(), colour.tolist(), strict=True)}) == len(side)
-    with pytest.raises(ValueError, match="more edges than there are colours"):
-        edge_colours(left, right, 12, 9, degree - 1)
 
 
 @pytest.mark.parametrize("seed", range(8))

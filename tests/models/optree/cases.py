@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def grid(sides: tuple[int, ...], rings: tuple[bool, ...], wavelengths: int, hops
     if hops is not None:
         made = made.model_copy(update={"power": {"laser_dbm": hops + 1.0, "pass_loss_db": 1.0}})
     return made
+
+
+def followed(rows: list[tuple[int, int, int, int, bool]], nodes: int, wavelengths: int) -> int:
+    """The steps of one item's way round a ring (step, source, destination, hops, clockwise): from holders only, to
+    every node once, at most ``wavelengths`` hops a step and direction."""
+    since, used = {0: 0}, Counter[tuple[int, bool]]()
+    for step, src, dst, hops, clockwise in sorted(rows):
+        assert since[src] < step
+        assert dst not in since
+        assert 0 < hops < nodes
+        assert (src + (hops if clockwise else -hops)) % nodes == dst
+        since[dst] = step
+        used[step, clockwise] += hops
+    assert len(since) == nodes
+    assert max(used.values(), default=0) <= wavelengths
+    return max(since.values())
 
 
 def rows_of(circuits: Circuits) -> list[tuple[int, ...]]:

@@ -207,12 +207,12 @@ def test_one_step_less_is_infeasible(nodes: int, wavelengths: int, hops: int, ho
 
 
 def test_every_horizon_below_the_bound_is_infeasible_by_its_certificate() -> None:
-    """16 nodes, 2 wavelengths: 5 steps are proven by prices; 1 to 4 are refused without the program."""
+    """16 nodes, 2 wavelengths: 5 steps are the leap bound, ceil(15/3); 1 to 4 are refused without the program."""
     for horizon in range(1, 5):
         found = solve(ring(16, 2), options(solver="cpsat", method={"horizon": horizon}))
         assert (found.termination, found.solution, found.bound) == ("infeasible", None, 5)
         assert check_bound(ring(16, 2), 5, found.certificate) == []
-        assert f"{horizon} steps are fewer than the proven bound 5: reach" in str(found.message)
+        assert f"{horizon} steps are fewer than the proven bound 5: leaps" in str(found.message)
 
 
 def test_a_binding_bound_keeps_its_certificate() -> None:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import options, ring
 
-from synth_models.optree.bounds.steps import leap_bound, lower_bound
+from synth_models.optree.bounds.steps import lower_bound
 from synth_models.optree.check.certificates import _least_cost, check_bound
 from synth_models.optree.check.replay import check_solution
-from synth_models.optree.paper.relay_map import Cell, caption, measure, remarks, within_reach
+from synth_models.optree.paper.relay_map import NODES, WAVELENGTHS, Cell, caption, measure, remarks
+from synth_models.optree.parts.leaps import leap_bound
 from synth_models.optree.references.relay import relay
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 
@@ -36,26 +37,33 @@ def test_published_cells(nodes: int, wavelengths: int) -> None:
 
 
 def test_every_published_row() -> None:
-    """Consistent rows, none twice, all cells within the stated rule, none below the closed bound."""
-    assert len({(row["N"], row["w"]) for row in ROWS}) == len(ROWS)
+    """All cells, none twice, consistent, none below the closed bound; where the theorem holds, at it."""
+    cells = {(int(row["N"]), int(row["w"])) for row in ROWS}
+    assert len(cells) == len(ROWS)
+    assert cells == {(n, w) for n in NODES for w in WAVELENGTHS}
     for row in ROWS:
         nodes, wavelengths, steps, bound = (int(row[key]) for key in ("N", "w", "relay", "bound"))
-        assert within_reach(nodes, wavelengths)
         assert int(row["excess"]) == steps - bound >= 0
-        assert bound >= -(-(nodes - 1) // (wavelengths + 1))
+        leaps = -(-(nodes - 1) // (wavelengths + 1))
+        assert bound >= leaps
+        if 2 * leaps >= wavelengths - 1:  # all numbers of nodes here are even
+            assert (steps, bound) == (leaps, leaps)
 
 
 def test_counts_in_words() -> None:
-    """Three cells by hand: 16/2 is one above with w + 1 = 3 dividing 15; 16/3 and 100/64 are at the bound."""
-    cells = [Cell(16, 2, 6, 5, "reach"), Cell(16, 3, 4, 4, "reach"), Cell(100, 64, 4, 4, "reach")]
-    assert "of 3 cells 2 are optimal and 3 within one step" in caption(cells, 3)
-    theorem, observation = remarks(cells)
-    assert "in 2 of the map's 3 cells, and in 2 of the 2 with" in theorem
-    assert "in 2 of 2 cells. It is above the bound in 1 of these, 1 of them with" in observation
+    """By hand: 16/3 has T = 4 and 8 >= 2, so it is closed; 64/12 has T = 5 and 10 < 11, 100/64 has T = 2."""
+    cells = [Cell(64, 12, 6, 5, "leaps"), Cell(16, 3, 4, 4, "leaps"), Cell(100, 64, 4, 4, "reach")]
+    assert "of 3 cells 2 are optimal and 3 within one step" in caption(cells)
+    assert "Open: N = 64, w = 12 (6 against 5)." in caption(cells)
+    bound, closed = remarks(cells)
+    assert "in 2 of the map's 3 cells" in bound
+    assert "1 of the map's 3 cells, and `relay`'s replayed count is T in 1 of these" in closed
+    assert "up to 2 steps above it" in closed
+    assert "meets the bound in 1 of these 2 cells" in closed
 
 
 def test_a_cell_is_the_rings() -> None:
-    assert measure(12, 3) == Cell(12, 3, 3, 3, "reach")
+    assert measure(12, 3) == Cell(12, 3, 3, 3, "leaps")
 
 
 @pytest.mark.parametrize("wavelengths", [1, 2, 3, 4])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from command import SYNTH, alive
 from faulty.files import record, start, synth, terminations, traced, write
+from slurm.faked import fake_slurm
 
 from synth.batch import plan, slurm
 from synth.batch.plan import Batch, Entry, Resources, Task
@@ -200,16 +200,6 @@ def test_a_study_becomes_a_batch(tmp_path: Path) -> None:
 
 
 # --- status with a made-up queue ---------------------------------------------------------------------------------
-
-
-def fake_slurm(folder: Path, squeue: str, sacct: str = "exit 1") -> str:
-    """A folder for PATH in which `squeue` and `sacct` are these shell lines."""
-    tools = folder / "tools"
-    tools.mkdir(exist_ok=True)
-    for name, line in (("squeue", squeue), ("sacct", sacct)):
-        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tools / name).chmod(0o755)
-    return f"{tools}:{os.environ['PATH']}"
 
 
 def sent(folder: Path) -> Batch:

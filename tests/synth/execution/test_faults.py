@@ -191,6 +191,24 @@ def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signa
     assert not alive(pid)
 
 
+def test_a_pause_is_not_the_runs_fault(tmp_path: Path) -> None:
+    """Stopped all together, as a batch system suspends a job, for longer than the run may take at all."""
+    write(tmp_path, "slow", gate=str(tmp_path / "gate"), trace=str(tmp_path / "trace"))
+    process = start("solve", ".", "-j", 1, "--time-limit", "1.5s", "--grace", "1.5s", cwd=tmp_path)
+    within(30, lambda: traced(tmp_path / "trace"))
+    parent = psutil.Process(process.pid)
+    family = [parent, *parent.children(recursive=True)]
+    assert len(family) == 3
+    for one in family:
+        one.suspend()
+    time.sleep(3.5)
+    (tmp_path / "gate").touch()
+    for one in family:
+        one.resume()
+    process.communicate(timeout=60)
+    assert terminations(tmp_path / RESULTS) == {"slow": "finished"}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals) -> None:
     trace = tmp_path / "trace"

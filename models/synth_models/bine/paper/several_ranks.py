@@ -28,6 +28,8 @@ FORMS = (
 )
 METHODS = ("hierarchical", "bine", "recursive", "ring", "bruck", "binomial_halving", "binomial_doubling")
 
+LEAST = "least possible"
+
 
 def traffic_by_ranks(allocations: Sequence[npt.NDArray[Any]]) -> pd.DataFrame:
     """Mean bytes on global links per byte of the vector over the jobs, whose nodes ``allocations`` name; a row a
@@ -48,7 +50,28 @@ def traffic_by_ranks(allocations: Sequence[npt.NDArray[Any]]) -> pd.DataFrame:
             finally:
                 pair_volumes.cache_clear()  # of no use to the next one
             rows.append({"collective": f"{collective} ({vector})", "algorithm": method, "jobs": len(jobs)} | found)
+        least = {
+            _column(local, order): float(np.mean([least_traffic(np.repeat(job, local), collective) for job in jobs]))
+            for local in LOCALS
+            for order in (ORDERS if local > 1 else ORDERS[:1])
+        }  # which node a rank lies on matters, which number it has does not
+        rows.append({"collective": f"{collective} ({vector})", "algorithm": LEAST, "jobs": len(jobs)} | least)
     return pd.DataFrame(rows)
+
+
+def least_traffic(groups: npt.NDArray[Any], collective: str) -> float:
+    """Bytes on global links per byte of the vector that no algorithm falls below, in as many rounds as it likes, and
+    that ``leaders`` (alltoall: ``ring``) meets: the receive count, ``bounds/counting.py``. ``groups`` has shape
+    (ranks,), rank 0 is the root."""
+    share = np.unique(groups, return_counts=True)[1] / len(groups)
+    match collective:
+        case "scatter" | "gather":
+            return float(1 - np.mean(groups == groups[0]))
+        case "alltoall":
+            return float(len(groups) * (1 - (share**2).sum()))
+        case "allreduce":
+            return 2.0 * (len(share) - 1)
+    return float(len(share) - 1)
 
 
 def _column(local: int, order: str) -> str:

@@ -27,8 +27,8 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
-ROUNDS = 600
-QUICK, TREES, RATES = range(3)  # effort: trees of one hop only, all trees and cycles, rate rows too
+ROUNDS, MORE_ROUNDS = 80, 600
+QUICK, TREES, RATES, MORE = range(4)  # effort: trees of one hop only, all trees and cycles, rate rows too, many rounds
 FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
 
@@ -150,13 +150,13 @@ class Relaxation:
             self.rows += self._stars()
         seen = {_row_key(row) for row in self.rows}
         multipliers, finished = np.zeros(len(self.rows)), False
-        for _ in range(ROUNDS):
+        for _ in range(MORE_ROUNDS if effort == MORE else ROUNDS):
             point, multipliers = self._optimise()
             if deadline_passed() or effort == QUICK:
                 finished = effort == QUICK
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
-            if not new and effort == RATES:
+            if not new and effort >= RATES:
                 new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
             if not new:
                 finished = True

@@ -14,7 +14,8 @@ interval costs at least what its parts do, so an interval that was not examined 
 parts.
 Intervals are examined on demand: where there are many patterns first all of two and three steps, which are quickly
 bounded and say most; then those on the currently cheapest partition, until all of these are examined or most of the
-time is used. First without ``rate`` rows, which take longest, then with them (two ports or more). Sums are whole
+time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and in the end with
+as many rounds as they take. Sums are whole
 multiples of a small unit, rounded down.
 """
 
@@ -29,7 +30,7 @@ import numpy.typing as npt
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.harvest.bounds.interval import FEW, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
+from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, routed_load
@@ -59,7 +60,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     shared = Patterns(instance)
     ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
     complete = True
-    effort = (QUICK, TREES, RATES) if use_rates and instance.ports > 1 else (QUICK, TREES)
+    effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
     several = len(shared.pairs) > FEW
 
     def examine(todo: Sequence[tuple[int, int]], level: int) -> bool:
@@ -78,6 +79,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     ladder.close()
     for level in effort if several else effort[1:]:
         done = set(short) if level <= TREES else set[tuple[int, int]]()
+        done.update(ends for ends, found in known.items() if level == MORE and found.finished)
         while complete and (
             todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]
         ):

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from synth import untrusted
 from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
@@ -21,6 +22,7 @@ from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
+LARGEST_WORD = 1 << 62  # the sum of two such fits into a machine word
 
 
 def check_bound(instance: HarvestInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
@@ -52,15 +54,27 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
         first = untrusted.whole(entry, "first", 0, steps - 1)
         last = untrusted.whole(entry, "last", first, steps - 1)
         least[first, last] = max(least[first, last], _interval(instance, facts, first, last, entry["rows"]) // unit)
+    least = _with_parts(least)
+    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
+    best = [0]
+    for end in range(steps):
+        best.append(min(best[a] + change[a] + int(least[a, end]) for a in range(end + 1)))
+    return Fraction(int(best[-1])) * unit
+
+
+def _with_parts(least: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """At [a, b] the best sum over disjoint parts of a..b: whole numbers without limit, as machine words where all of
+    them are small enough to be added."""
+    steps = len(least)
+    if all(abs(units) < LARGEST_WORD for units in least.flat):
+        least = least.astype(np.int64)
     for size in range(1, steps):
         for a in range(steps - size):
             b = a + size
             least[a, b] = max(least[a, b], (least[a, a:b] + least[a + 1 : b + 1, b]).max())
-    change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
-    best = [0]
-    for end in range(steps):
-        best.append(min(best[a] + change[a] + least[a, end] for a in range(end + 1)))
-    return Fraction(int(best[-1])) * unit
+        if least.dtype != object and least.diagonal(size).max() >= LARGEST_WORD:
+            least = least.astype(object)
+    return least
 
 
 def _alone(instance: HarvestInstance, step: int) -> Fraction:

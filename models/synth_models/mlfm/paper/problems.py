@@ -22,6 +22,7 @@ COMMAND = "python -m synth_models.mlfm.study"  # this module when the files were
 
 HERE = "python -m synth_models.mlfm.paper.problems"  # of instances made later
 FIVE = ("000 010", "000 020", "100 020", "100 110", "001 110")  # a ring of conflicts, as layer column slot
+SPINES_FAILED, DRAWS = (1, 10, 30, 60, 100), 200
 
 
 def instance(name: str, source: str, **raw: Any) -> MLFMInstance:
@@ -137,21 +138,39 @@ def random_demands(count: int) -> Iterator[tuple[dict[str, Any], MLFMInstance]]:
 
 
 def damaged_machines() -> Iterator[tuple[str, int, int, MLFMInstance]]:
-    """(kind, failed parts, seed, instance): the whole machine of 36-port switches with random cables or spines gone."""
+    """(kind, failed parts, seed, instance): the whole machine of 36-port switches with random cables or spines
+    gone, the first three seeds that leave every pair a route."""
     d = 18
     cables = [(i, j, other) for i, j, other in np.ndindex(d, d + 1, d + 1) if other != j]
+    for kind, counts in (("cables", (1, 10, 100)), ("spines", SPINES_FAILED)):
+        for count in counts:
+            seeds = range(3) if kind == "cables" else [seed for seed in range(DRAWS) if all_joined(d, count, seed)][:3]
+            for seed in seeds:
+                if kind == "cables":
+                    chosen = [cables[number] for number in np.random.default_rng(seed).permutation(len(cables))[:count]]
+                    failed: dict[str, Any] = {
+                        "links": [{"leaf": [i, j], "spine": sorted((j, c))} for i, j, c in chosen]
+                    }
+                else:
+                    failed = {"spines": failed_spines(d, count, seed)}
+                name, source = f"d18-{kind}-{count}-seed-{seed}", "synth reproduce mlfm: damaged machines"
+                whole = block(d, d + 1, d)
+                yield kind, count, seed, instance(name, source, d=d, block=whole, failed=failed, routes="detour")
+
+
+def failed_spines(d: int, count: int, seed: int) -> list[list[int]]:
+    """So many of the spines of MLFM(d), by chance."""
     spines = [[a, b] for a, b in np.ndindex(d + 1, d + 1) if a < b]
-    for kind, counts in (("cables", (1, 10, 100)), ("spines", (1, 10))):
-        for count, seed in ((count, seed) for count in counts for seed in range(3)):
-            random = np.random.default_rng(seed)
-            if kind == "cables":
-                chosen = [cables[number] for number in random.permutation(len(cables))[:count]]
-                failed: dict[str, Any] = {"links": [{"leaf": [i, j], "spine": sorted((j, c))} for i, j, c in chosen]}
-            else:
-                failed = {"spines": [spines[number] for number in random.permutation(len(spines))[:count]]}
-            name, source = f"d18-{kind}-{count}-seed-{seed}", "synth reproduce mlfm: damaged machines"
-            whole = block(d, d + 1, d)
-            yield kind, count, seed, instance(name, source, d=d, block=whole, failed=failed, routes="detour")
+    return [spines[number] for number in np.random.default_rng(seed).permutation(len(spines))[:count]]
+
+
+def all_joined(d: int, count: int, seed: int) -> bool:
+    """Whether every pair of columns has a spine left or a third column with spines to both."""
+    alive = ~np.eye(d + 1, dtype=bool)
+    for a, b in failed_spines(d, count, seed):
+        alive[a, b] = alive[b, a] = False
+    over = alive.astype(int) @ alive
+    return bool((alive | (over > 0)).all())
 
 
 def fragment(d: int, size: int, seed: int) -> list[list[int]]:

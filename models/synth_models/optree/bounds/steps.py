@@ -12,7 +12,8 @@ node. By induction over ``t``; ``t = 0`` leaves ``g = 1`` only. Let the first st
 the farthest ``a`` links away, at a charge of ``a`` and at least 1 for each of the others. The gaps between them have
 ``a-k`` nodes in all and are charged as many hops later: in sum ``2a-1`` at least (0 if ``k = 0``). The same from the
 right end with ``b``. The gap in the middle has ``g-a-b`` links and is charged ``2(g-a-b-1) - 2(t-1)`` at least. All
-together: ``2(g-1) - 2t``. An item starts with a gap of ``N`` links, so ``2(N-1) - 2T <= 2wT``.
+together: ``2(g-1) - 2t``. An item starts with a gap of ``N`` links, so ``2(N-1) - 2T <= 2wT``. Where steps are many it
+is reached (``references/relay_graph.py``), and nothing better is looked for.
 
 **Reach bound.** Take any schedule of ``T`` steps and any prices ``y_1..y_T >= 0`` of a wavelength-hop in each step.
 Fix one item and follow its holders. At the beginning they leave one gap, the ``N`` links from the origin round to the
@@ -49,6 +50,7 @@ from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.parts.cutting_planes import FloatArray
+from synth_models.optree.parts.leaps import leap_bound, leaps_suffice
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the leap bound stands alone
 ROUNDS = 60
@@ -57,11 +59,6 @@ ROUNDS = 60
 def receive_bound(nodes: int, wavelengths: int) -> int:
     """``ceil((N-1)/(2w))`` steps."""
     return -(-(nodes - 1) // (2 * wavelengths))
-
-
-def leap_bound(nodes: int, wavelengths: int) -> int:
-    """``ceil((N-1)/(w+1))`` steps, never below the receive bound."""
-    return -(-(nodes - 1) // (wavelengths + 1))
 
 
 def refute(nodes: int, wavelengths: int, horizon: int, max_hops: int, rounds: int = ROUNDS) -> list[int] | None:
@@ -105,9 +102,12 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str
         f"receive: {nodes - 1} items into every node over {2 * wavelengths} wavelengths",
         {"binding": "receive"},
     )
-    if nodes > REACH_NODES:
+    leaps = leap_bound(nodes, wavelengths)
+    if leaps > least:
         words = f"leaps: a way round costs an item 2 * ({nodes} - 1 - T) hops at least, {2 * wavelengths} T are there"
-        return leap_bound(nodes, wavelengths), words, {"binding": "leaps"}
+        least, best = leaps, (leaps, words, {"binding": "leaps"})
+    if nodes > REACH_NODES or leaps_suffice(nodes, wavelengths, instance.max_hops):
+        return best
     # refuted horizons are tried in growing strides, then by bisection: a refuted horizon refutes all shorter ones
     low, high, stride = least - 1, None, 1
     while (high is None or high - low > 1) and not options.out_of_time():

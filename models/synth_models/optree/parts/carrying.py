@@ -27,6 +27,15 @@ from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes, Fl
 
 
 @jit
+def _lower(values: Any, cost: float, others: Any) -> None:
+    """``values[k] = min(values[k], cost + others[k])`` for all ``k``: a plain loop, of which the compiler makes vector
+    code. Most of the time of all searches for prices is spent here."""
+    for k in range(len(values)):
+        least = cost + others[k]
+        values[k] = least if least < values[k] else values[k]
+
+
+@jit
 def price(gap: int, prices: Any, longest: int) -> Any:
     """``rest`` (shape (T+1, gap+1)), ``one`` (shape (T, longest+1)) and ``two`` (shape (T, 2*longest+1))."""
     horizon = len(prices)
@@ -37,29 +46,19 @@ def price(gap: int, prices: Any, longest: int) -> Any:
     rest[horizon, : min(2, gap + 1)] = 0.0
     for t in range(horizon - 1, -1, -1):
         later = rest[t + 1]
-        one[t, 0] = 0.0
-        for x in range(1, reach + 1):
-            least = INFINITE
-            for p in range(x):
-                cost = one[t, p] + later[x - p]
-                if cost < least:
-                    least = cost
-            one[t, x] = min(INFINITE, least + prices[t] * x)
-        for s in range(2 * reach + 1):
-            least = INFINITE
-            for a in range(max(0, s - reach), s // 2 + 1):
-                cost = one[t, a] + one[t, s - a]
-                if cost < least:
-                    least = cost
-            two[t, s] = least
-        rest[t, : min(2, gap + 1)] = 0.0
-        for g in range(2, gap + 1):
-            least = INFINITE
-            for s in range(min(2 * reach, g - 1) + 1):
-                cost = two[t, s] + later[g - s]
-                if cost < least:
-                    least = cost
-            rest[t, g] = least
+        first, both, filled = one[t], two[t], rest[t]
+        first[0] = 0.0
+        for p in range(reach):
+            if p > 0:
+                first[p] = min(INFINITE, first[p] + prices[t] * p)
+            _lower(first[p + 1 :], first[p], later[1:])
+        if reach > 0:
+            first[reach] = min(INFINITE, first[reach] + prices[t] * reach)
+        for a in range(reach + 1):
+            _lower(both[2 * a : a + reach + 1], first[a], first[a:])
+        for s in range(min(2 * reach, gap - 1) + 1):
+            _lower(filled[s + 1 :], both[s], later[1:])  # a link at least is left over
+        filled[: min(2, gap + 1)] = 0.0
     return rest, one, two
 
 

@@ -1,16 +1,19 @@
 """Method ``relay`` (ours): items leap ahead in both directions while the gaps behind them are filled.
 
-1. For growing horizons, from the least that prices do not refute, a way of one item round the ring is planned, with
-   at most ``w`` hops per step and direction (``references/relay_pattern.py``).
-2. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
+1. Where steps are many, ``2T >= w - 1`` for the leap bound ``T``, a graph gives the way of one item round the ring that
+   takes ``T`` steps, the fewest possible (``references/relay_graph.py``, with the theorem).
+2. Otherwise, for growing horizons, from the least that prices do not refute, a way is planned, with at most ``w`` hops
+   per step and direction (``references/relay_pattern.py``), or where that fails and steps are few, sought by a
+   whole-number program (``references/relay_program.py``).
+3. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
    wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
    planned anew; at last it gets as few hops as always find wavelengths in blocks.
 
-If OpTree's own schedule (``optree``) needs fewer steps, as it does where nearly everything fits into one step, or if
-time runs out, that one or the ring algorithm in both directions is returned. So ``relay`` never needs more steps than
-``optree`` nor than ``floor(N/2)``; it has no other guarantee, but it meets the
-lower bound on many rings. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time
-O(T * N * reach) per horizon tried plus O(N^2).
+If the graph's way, the ring algorithm in both directions or OpTree's own schedule (``optree``) needs fewer steps, or if
+time runs out, the best of these is returned; two wavelengths on an odd ring are a case of their own
+(``references/relay_two.py``). So ``relay`` takes ``T`` steps where the theorem holds and never more than ``optree`` or
+``floor(N/2)``. Circuits never exceed the instance's longest circuit. Memory O(N^2) for the result; time O(N^2) by the
+graph, otherwise O(T * N * reach) per horizon tried plus O(N^2).
 """
 
 from __future__ import annotations
@@ -23,14 +26,19 @@ from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size
 from synth_models.optree.parts.carrying import Prices
+from synth_models.optree.parts.leaps import leap_bound
+from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.references.grid_relay import grid_relay
-from synth_models.optree.references.optree import best_schedule
+from synth_models.optree.references.optree import schedule
+from synth_models.optree.references.relay_graph import graph_pattern
 from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
+from synth_models.optree.references.relay_program import program_pattern
+from synth_models.optree.references.relay_two import odd_ring
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
 from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 
 MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
-REPLANS = 6  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
+REPLANS = 9  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
 SAFE_REPLANS = 3  # further plans, in which such steps get no more hops than always find wavelengths
 Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
 
@@ -50,11 +58,20 @@ def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
     """The best of our schedule, OpTree's and the ring algorithm in both directions; on a grid see ``grid_relay.py``."""
     if instance.grid is not None:
         return grid_relay(instance, options)
-    other = best_schedule(instance)
-    if other is None or other.steps > instance.nodes // 2:
-        other = expand(*both_ways(instance.nodes))
-    ours = plan_steps(instance, options, other.steps - 1)
-    return other if ours is None else expand(*ours)
+    nodes, wavelengths = instance.nodes, instance.wavelengths
+    if wavelengths == 2 and nodes % 2 and min(nodes - 1, instance.max_hops) >= 2:
+        return odd_ring(nodes)
+    by_graph = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
+    coloured = None if by_graph is None else _coloured(by_graph, wavelengths, options.seed)
+    pattern, colours = coloured or both_ways(nodes)
+    if pattern.steps <= leap_bound(nodes, wavelengths):
+        return expand(pattern, colours)
+    radices = best_radices(nodes, wavelengths, instance.max_hops)
+    other = pattern.steps if radices is None else count_steps(nodes, wavelengths, radices)
+    ours = plan_steps(instance, options, min(other, pattern.steps) - 1)
+    if ours is None and radices is not None and other < pattern.steps:
+        return schedule(nodes, wavelengths, radices)
+    return expand(*(ours or (pattern, colours)))
 
 
 def both_ways(nodes: int) -> tuple[Pattern, Colours]:
@@ -70,22 +87,32 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
     """A pattern of at most ``most`` steps and the wavelengths of its circuits, or None."""
     nodes, wavelengths = instance.nodes, instance.wavelengths
     capacity = min(wavelengths, MOST_CAPACITY)
-    reach = usable_hops(nodes, capacity, instance.max_hops)
+    reach = usable_hops(capacity, instance.max_hops)
     horizon = _first_horizon(nodes, capacity, reach, most)
     safe = safe_load(nodes, wavelengths)
+
+    def fits(hops: list[int]) -> bool:
+        return colour_rotations(nodes, hops, wavelengths, options.seed) is not None
+
+    def unfit(pattern: Pattern) -> set[tuple[int, bool]]:
+        return {key for key, own in colour(pattern, wavelengths, options.seed).items() if own is None}
+
     while horizon <= most and not options.out_of_time():
         capacities = [capacity] * horizon
-        for attempt in range(1, REPLANS + SAFE_REPLANS):
-            pattern = find_pattern(nodes, capacities, instance.max_hops, options)
+        for attempt in range(REPLANS + SAFE_REPLANS):
+            pattern = find_pattern(nodes, capacities, instance.max_hops, options, fits if attempt == 0 else None)
+            if pattern is None and attempt == 0:
+                continue
             if pattern is None:
                 break
-            colours = colour(pattern, wavelengths, options.seed)
-            failed = {step for (step, _), found in colours.items() if found is None}
-            if not failed:
-                return pattern, {key: found for key, found in colours.items() if found is not None}
-            for step in failed:
+            if not (failed := unfit(pattern)):
+                return _coloured(pattern, wavelengths, options.seed)
+            for step in {step for step, _ in failed}:
                 fewer = capacities[step - 1] - 1
                 capacities[step - 1] = fewer if attempt < REPLANS else min(fewer, safe)
+        pattern = program_pattern(nodes, capacity, instance.max_hops, horizon, unfit, options)
+        if pattern is not None:
+            return _coloured(pattern, wavelengths, options.seed)
         horizon += 1
     return None
 
@@ -101,6 +128,13 @@ def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
         else:
             high, growing = horizon, False
     return high
+
+
+def _coloured(pattern: Pattern, wavelengths: int, seed: int) -> tuple[Pattern, Colours] | None:
+    """The pattern with the wavelengths of its circuits, or None where some get none."""
+    colours = colour(pattern, wavelengths, seed)
+    found = {key: own for key, own in colours.items() if own is not None}
+    return (pattern, found) if len(found) == len(colours) else None
 
 
 def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:

@@ -12,6 +12,7 @@ a knapsack over all gaps chooses the new holders that leave the cheapest rest fo
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isqrt
 from typing import Any
@@ -23,38 +24,53 @@ from synth.options import RunOptions
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.parts.cutting_planes import INFINITE, FloatArray
 
-RESOLVES, FEWER_RESOLVES = 24, 8  # how often, at most, prices are found anew on the way (up to, beyond 2048 nodes)
+RESOLVES = 24  # how often, at most, prices are found anew on the way
+FEWER_HOPS = 10  # capacities that are tried in a step whose circuits do not fit
+Fits = Callable[[list[int]], bool]
 
 
 @dataclass
 class Pattern:
-    """Receptions of item 0 on its clockwise half and the middle: (step, src, dst, hops, clockwise) with node offsets
-    from the origin. Mirrored, they give the other half; a reception at ``N/2`` has no mirror image."""
+    """Receptions of item 0: (step, src, dst, hops, clockwise) with node offsets from the origin. If ``mirrored``, those
+    on its clockwise half and the middle, whose mirror images give the other half; a reception at ``N/2`` has none."""
 
     nodes: int
     rows: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
+    mirrored: bool = True
+
+    @property
+    def steps(self) -> int:
+        """The last step of a reception."""
+        return max((row[0] for row in self.rows), default=0)
 
     def whole(self) -> list[tuple[int, int, int, int, bool]]:
         """All N-1 receptions of item 0."""
         n = self.nodes
+        if not self.mirrored:
+            return self.rows
         mirrored = [(t, -u % n, -v % n, h, not cw) for t, u, v, h, cw in self.rows if 2 * v != n]
         return self.rows + mirrored
 
 
-def usable_hops(nodes: int, capacity: int, max_hops: int) -> int:
+def usable_hops(capacity: int, max_hops: int) -> int:
     """Circuits worth considering: a step whose hops all go into leaps to 1, 2, 3, … reaches sqrt(8 * capacity)."""
-    times = 4 if nodes <= 2048 else 2
-    return max(1, min(max_hops, 8 + times * isqrt(8 * capacity), capacity))
+    return max(1, min(max_hops, 8 + 4 * isqrt(8 * capacity), capacity))
 
 
-def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunOptions) -> Pattern | None:
-    """A pattern with at most ``capacities[t]`` hops per direction in step ``t+1``, or None if none is found."""
-    horizon, reach = len(capacities), usable_hops(nodes, max(capacities), max_hops)
+def find_pattern(
+    nodes: int, capacities: list[int], max_hops: int, options: RunOptions, fits: Fits | None = None
+) -> Pattern | None:
+    """A pattern with at most ``capacities[t]`` hops per direction in step ``t+1``, or None if none is found.
+
+    ``fits`` tells whether circuits of these hops, from every node, can have wavelengths: a step whose circuits do not
+    fit gets fewer hops, up to ``FEWER_HOPS``.
+    """
+    horizon, reach = len(capacities), usable_hops(max(capacities), max_hops)
     pattern = Pattern(nodes)
     middle, start = nodes, 0  # the middle gap and the node at its clockwise end
     gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
     prices: FloatArray = np.full(horizon, 1 / horizon)
-    every = max(1, -(-horizon // (RESOLVES if nodes <= 2048 else FEWER_RESOLVES)))
+    every = max(1, -(-horizon // RESOLVES))
     for step in range(1, horizon + 1):
         left = horizon - step
         if options.out_of_time():
@@ -66,14 +82,14 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
             if counts:
                 search = Prices(counts, left + 1, reach)
                 search.best = prices[-left - 1 :] / prices[-left - 1 :].sum()
-                search.settle(40 if nodes <= 2048 else 15, 0.002)
+                search.settle(40, 0.002)
                 if search.cost > 2 * max(capacities) + 1e-6:
                     return None  # even a mixture of ways does not fit: this horizon is lost
                 prices = 0.97 * search.best + 0.03 / (left + 1)
                 rest, _, _ = price(max(counts), prices, reach)
                 resolved = step
         later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are found anew
-        chosen = _choose(later, capacities[step - 1], reach, middle, [length for _, length in gaps])
+        chosen = _choose_fitting(later, capacities[step - 1], reach, middle, [length for _, length in gaps], fits)
         if chosen is None:
             return None
         new_gaps: list[tuple[int, int]] = []
@@ -92,6 +108,18 @@ def find_pattern(nodes: int, capacities: list[int], max_hops: int, options: RunO
                 new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
         gaps = new_gaps
     return pattern if not gaps and middle <= 1 else None
+
+
+def _choose_fitting(
+    later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int], fits: Fits | None
+) -> list[tuple[list[int], list[int]]] | None:
+    """:func:`_choose` with the most hops with which the circuits fit; with the fewest tried where none do."""
+    chosen = None
+    for allowed in range(capacity, max(0, capacity - FEWER_HOPS), -1):
+        chosen = _choose(later, allowed, reach, middle, gaps)
+        if chosen is None or fits is None or fits([hops for ends in chosen for end in ends for hops in end]):
+            break
+    return chosen
 
 
 def _choose(

@@ -28,12 +28,12 @@ from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
-from synth_models.harvest.programs.column_generation.search import Demand, anneal, seconds
+from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
 from synth_models.harvest.solution import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that is free
-RESTARTS = 2  # from random topologies, beside the best known
+RESTARTS, MORE_RESTARTS, WORK = 2, 6, 12_000  # from random topologies, beside the best known: more where they are quick
 GAIN = 1e-7  # relative: smaller ones are not pursued
 REACH = 1.15  # searched intervals this much above their price are searched again with less symmetry
 SLACK = 1.05  # topologies within this of the price, by the search's own loads, are rated by concurrent flows
@@ -136,8 +136,10 @@ class Columns:
             return []
         lift, demand = symmetries[level], self.demand(symmetries[level], patterns, first, last)
         random = np.random.default_rng([self.options.seed, first, last, level])
-        begins = self._known_targets(lift, demand, interval)[:1]
-        begins += [lift.regular(self.instance.ports, random) for _ in range(RESTARTS)]
+        begins = self._best_known(lift, demand, interval)
+        work = len(lift.sources) * self.instance.gpus * self.instance.ports * len(patterns)
+        restarts = min(MORE_RESTARTS, RESTARTS + WORK // work)
+        begins += [lift.regular(self.instance.ports, random) for _ in range(restarts)]
         tries = TRIES + TRIES_A_LINK * len(lift.sources) * self.instance.ports
         found: list[tuple[float, IntArray]] = []
         for begin in begins:
@@ -216,18 +218,22 @@ class Columns:
             np.array(table, dtype=np.float64),
         )
 
-    def _known_targets(self, lift: Lift, demand: Demand, interval: tuple[int, int]) -> list[IntArray]:
-        """The listed topologies that the lift's renumberings keep and the best one found for the interval before, with
-        idle ports filled, best first."""
+    def _best_known(self, lift: Lift, demand: Demand, interval: tuple[int, int]) -> list[IntArray]:
+        """The best of the listed topologies that the lift's renumberings keep and of the best one found for the
+        interval before, with idle ports filled; none where no such topology reaches all pairs."""
         ports = self.instance.ports
+        cost = self.ratings.cost[interval[0] : interval[1] + 1].sum(axis=0)
         for number, topology in enumerate(self.ratings.topologies):
             if (lift, number) not in self.folded:
                 self.folded[lift, number] = lift.folded(topology.links, ports)
-        found = [self.folded[lift, number] for number in range(len(self.ratings.topologies))]
+        found = [self.folded[lift, number] for number in np.argsort(cost, kind="stable").tolist()]
         if interval in self.nearest:
-            found.append(lift.folded(self.nearest[interval][1], ports))
-        folded = [targets for targets in found if targets is not None]
-        return sorted(folded, key=lambda targets: seconds(lift, demand, targets, self.instance.hop_delay))
+            found.insert(0, lift.folded(self.nearest[interval][1], ports))
+        best, least = list[IntArray](), LONG
+        for targets in found:
+            if targets is not None and (took := seconds(lift, demand, targets, self.instance.hop_delay, least)) < least:
+                best, least = [targets], took
+        return best
 
 
 def _arrivals(cost: FloatArray, paid: list[float | FloatArray]) -> FloatArray:

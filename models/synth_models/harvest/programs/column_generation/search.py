@@ -155,8 +155,8 @@ def anneal(
     return kept, best
 
 
-def seconds(lift: Lift, demand: Demand, targets: IntArray, hop_delay: float) -> float:
-    """Seconds of the interval's steps on a topology, without their alpha."""
+def seconds(lift: Lift, demand: Demand, targets: IntArray, hop_delay: float, enough: float = LONG) -> float:
+    """Seconds of the interval's steps on a topology, without their alpha; above ``enough`` only that they are."""
     return float(
         interval_seconds(
             lift.unfolded(targets),
@@ -168,6 +168,6 @@ def seconds(lift: Lift, demand: Demand, targets: IntArray, hop_delay: float) -> 
             demand.least_load,
             demand.steps,
             hop_delay,
-            1e299,
+            enough,
         )
     )

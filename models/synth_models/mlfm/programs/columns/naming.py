@@ -1,0 +1,92 @@
+"""From column routes in groups to flows of servers: the shift of layers, the sending server, the receiver's first slot.
+
+All layers do the same, so a flow from column a to column b stands for n flows, one a layer. With u phases a group a
+server sends m / u flows to a leaf, one for every *run* of u slots there. Of the flows of a pair of columns any m get
+the first shift and the first copy, any m the first shift and the second copy, and so on for m / u copies and all
+shifts.
+
+* *Who sends.* For each a join every group to the triples (b, shift, copy) of its flows: degrees are at most m in groups
+  and exactly m in triples, so by König m colours, the servers of a leaf, suffice; each meets every triple once.
+* *Who receives.* For each b split every group into u vertices of at most m / u flows that end at b, and join them to
+  the triples (a, shift, server) of their flows, which have m / u each. By König m / u colours suffice, the runs of
+  slots: a server meets each run of a leaf once, and at most u flows of a group go to the same run, where they begin at
+  different slots and go round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synth.schedule.edge_colouring import edge_colours
+from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.programs.columns.model import ColumnProblem
+from synth_models.mlfm.solution import ColumnPhases
+
+Pattern = tuple[int, IntArray, IntArray]
+"""In how many groups, flows per column route (R,), flows inside a leaf of every column (l,)."""
+
+
+def named_flows(instance: MLFMInstance, problem: ColumnProblem, patterns: list[Pattern], groups: int) -> ColumnPhases:
+    """The schedule of the patterns, one after the other. Inside a leaf goes what is needed and no more."""
+    block, number = problem.block, instance.spine_number
+    group, source, target, between = _expanded(problem, patterns)
+    inside = between < 0
+    shift, copy = np.divmod(_count((source * block.columns + target) * 2 + inside) // block.servers, problem.runs)
+    shift += (source == target) & ~inside
+    kept = ~(inside & (shift > 0))
+    group, source, target, between = (part[kept] for part in (group, source, target, between))
+    shift, copy = shift[kept], copy[kept]
+    slot = _senders(problem, groups, group, source, (target * block.layers + shift) * problem.runs + copy)
+    run = _receivers(problem, groups, group, target, (source * block.layers + shift) * block.servers + slot)
+    first = run * problem.length + _count((group * block.columns + target) * problem.runs + run)
+    two = (between >= 0) & (source != target) & (between != target)
+    spine = np.where(between < 0, -1, number[source, between])
+    middle, second = np.where(two, between, -1), np.where(two, number[between, target], -1)
+    columns = (group, source, slot, target, first, shift, spine, middle, second)
+    size = (block.layers, block.columns, block.servers, problem.length, groups, instance.columns)
+    return ColumnPhases(*size, *(values.astype(np.int32) for values in columns))
+
+
+def _senders(problem: ColumnProblem, groups: int, group: IntArray, source: IntArray, triple: IntArray) -> IntArray:
+    """The slot of every flow's sender."""
+    block, slot = problem.block, np.empty(len(group), dtype=np.int64)
+    triples = block.columns * block.layers * problem.runs
+    for column in range(block.columns):
+        mine = np.flatnonzero(source == column)
+        slot[mine] = edge_colours(group[mine], triple[mine], groups, triples, block.servers)
+    return slot
+
+
+def _receivers(problem: ColumnProblem, groups: int, group: IntArray, target: IntArray, triple: IntArray) -> IntArray:
+    """The run of slots that every flow goes to."""
+    block, run = problem.block, np.empty(len(group), dtype=np.int64)
+    triples = block.columns * block.layers * block.servers
+    for column in range(block.columns):
+        mine = np.flatnonzero(target == column)
+        vertex = group[mine] * problem.length + _count(group[mine]) // problem.runs
+        run[mine] = edge_colours(vertex, triple[mine], groups * problem.length, triples, problem.runs)
+    return run
+
+
+def _expanded(problem: ColumnProblem, patterns: list[Pattern]) -> tuple[IntArray, ...]:
+    """Group, source, target and column between (-1 inside a leaf) of every flow, group by group."""
+    parts, begin = [], 0
+    for times, now, stay in patterns:
+        route, home = np.flatnonzero(now), np.repeat(np.arange(len(stay)), stay)
+        ends = [np.concatenate([values[route], home]) for values in (problem.source, problem.target)]
+        between = np.concatenate([problem.between[route], np.full(len(home), -1)])
+        number = np.repeat(np.arange(begin, begin + times), len(between))
+        parts.append((number, *(np.tile(values, times) for values in (*ends, between))))
+        begin += times
+    group, source, target, between = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return group, source, target, between
+
+
+def _count(key: IntArray) -> IntArray:
+    """How many earlier entries have the same key, shape (entries,)."""
+    order = np.argsort(key, kind="stable")
+    fresh = np.append(True, np.diff(key[order]) != 0)
+    begin = np.maximum.accumulate(np.where(fresh, np.arange(len(key)), 0))
+    earlier = np.empty(len(key), dtype=np.int64)
+    earlier[order] = np.arange(len(key)) - begin
+    return earlier

@@ -1,0 +1,69 @@
+"""A folder for results that cannot be one is refused before anything runs; what was interrupted goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from synth.cli import study
+from synth.cli.common import demand_folder
+from synth.cli.main import app
+from synth.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[3]
+TOUR = ROOT / "instances" / "tour" / "tour.toml"
+RING = ROOT / "instances" / "xtree" / "ring-8-c1.json"
+
+
+@pytest.mark.parametrize("below", ["", "below/it"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", RING, "-m", "bound", "--results"), ("study", TOUR, "--results"), ("tour", "--results"),
+        ("reproduce", "findings", "--results"), ("reproduce", "mlfm", "--quick", "--results"),
+        ("batch", "submit", RING, "-m", "bound", "--folder"),
+    ],
+)  # fmt: skip
+def test_a_file_is_no_folder_for_results(words: tuple[Any, ...], below: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    done = CliRunner().invoke(app, [*map(str, words), str(file / below)])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).startswith(f"{words[-1]} = ")
+    assert str(done.exception).endswith(f"{file} is no folder")
+    assert done.output == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert file.read_text() == "mine"
+
+
+def test_folders_that_are_there_or_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in (Path(), Path("a"), Path("a/b"), tmp_path, tmp_path / "c" / "d", Path("../x")):
+        demand_folder("--results", folder)
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(InputError, match="no permission to write"):
+        demand_folder("--results", tmp_path / "c")
+
+
+@pytest.mark.parametrize("words", [[], ["--resume"]])
+def test_the_tour_goes_on_where_it_was_interrupted(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message of an interruption names ``--resume``."""
+    asked: list[bool] = []
+
+    def run_study(_study: Any, _jobs: int | None, resume: bool = False) -> None:
+        asked.append(resume)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "run_study", run_study)
+    CliRunner().invoke(app, ["tour", "--results", str(tmp_path / "tour"), *words])
+    assert asked == [bool(words)]
+
+
+def test_a_file_to_import_that_is_not_there(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "none.xml"), "--machine", "m.json"])
+    assert str(done.exception) == f"{tmp_path / 'none.xml'}: no such file"
