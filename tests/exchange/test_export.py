@@ -98,7 +98,7 @@ def test_an_algorithm_for_each_executor(solved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".xml", ".json"])
 def test_an_export_says_how_long_it_takes_beside_the_schedule(suffix: str, tmp_path: Path) -> None:
     """As ``synth import`` finds it: pieces as they are keep the time but for little, all in one chunk a part do not."""
-    machine = synth.make("fabric", network="torus", rows=3, cols=3, collective="allgather", bytes="9MiB")
+    machine = synth.make("fabric", network="torus", rows=2, cols=3, collective="allgather", bytes="6MiB")
     (tmp_path / "torus.json").write_text(machine.to_json())
     instance = synth.read(tmp_path / "torus.json")
     path = synth.solve(instance, "forest", results=tmp_path / "results").path

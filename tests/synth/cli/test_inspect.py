@@ -181,5 +181,5 @@ def test_a_path_that_no_system_takes(
 
 def test_a_folder_where_a_file_should_be(solved: Path, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    assert "f/instances: Not a directory" in run("tour", "--results", "f", cwd=tmp_path, code=2).stderr
+    assert "f is no folder" in run("tour", "--results", "f", cwd=tmp_path, code=2).stderr
     assert "no such folder" in run("pack", "none", cwd=tmp_path, code=2).stderr

@@ -200,7 +200,7 @@ def test_a_method_that_does_not_apply(tmp_path: Path) -> None:
 
 
 def test_results_that_cannot_be_written(copy: Path) -> None:
-    """A file stands where the folder should be: one line with the reason, exit 1, no traceback."""
+    """A file stands where the folder should be: one line with the reason before anything runs, no traceback."""
     (copy / "blocked").write_text("")
-    done = run("solve", "ring4.json", "-m", "pull", "--results", "blocked", cwd=copy, code=1)
-    assert "cannot write" in flat(done.stderr)
+    done = run("solve", "ring4.json", "-m", "pull", "--results", "blocked", cwd=copy, code=2)
+    assert "blocked is no folder" in flat(done.stderr)

@@ -194,9 +194,12 @@ def test_bound_grows_with_the_reconfiguration_delay() -> None:
     assert all(low <= high * (1 + 1e-9) for low, high in pairwise(bounds))
 
 
-def test_large_instances_fall_back_to_single_steps() -> None:
-    instance = made("alltoall_direct", 1024, 1, 0.0)
-    assert proven(instance) == pytest.approx(1023 * (1e-6 + 4194304 / 1024 / 100e9), rel=1e-9)
+def test_large_instances_fall_back_to_single_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = made("alltoall_direct", 16, 1)
+    alone = 15 * (1e-6 + 4194304 / 16 / 100e9)
+    assert proven(instance) > 1.01 * alone
+    monkeypatch.setattr(bound_method, "STEPS_UP_TO", 14)
+    assert proven(instance) == pytest.approx(alone, rel=1e-9)
 
 
 def mutations(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
