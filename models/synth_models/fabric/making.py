@@ -171,10 +171,10 @@ def make(keys: FabricKeys) -> FabricInstance:
     lines: list[int] = []
     if keys.demand is not None:
         machine, file = _built(network), keys.demand
-        unknown = _guarded(lambda: _demand(file, machine))
-        if unknown:
-            raise InputError(unknown)
-        raw["demand"], lines = _demand(file, machine)
+        try:
+            raw["demand"], lines = _demand(file, machine)
+        except InputError as error:
+            raise InputError(_with_source(error)) from None
         raw["bytes"] = sum(row[2] for row in raw["demand"])
     if keys.bytes is not None:
         raw["bytes"] = keys.bytes
@@ -386,8 +386,10 @@ def _guarded(read: Any) -> list[Fault]:
     try:
         read()
     except InputError as error:
-        return [
-            Fault(", ".join(filter(None, (error.source, fault.path))), fault.message, fault.value, fault.has_value)
-            for fault in error.faults
-        ]
+        return _with_source(error)
     return []
+
+
+def _with_source(error: InputError) -> list[Fault]:
+    """Its faults, each with the name of the file it is about."""
+    return [replace(fault, path=", ".join(filter(None, (error.source, fault.path)))) for fault in error.faults]

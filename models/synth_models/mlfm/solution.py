@@ -360,8 +360,10 @@ def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
 
 def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> ColumnPhases:
     layers, columns, slots, length, groups, stride = (whole(packed, name, 1, MOST) for name in _SIZES)
-    if layers * columns * slots != instance.ranks or stride != instance.columns:
-        raise ValueError(f"the phases are for {layers * columns * slots} servers, the job has {instance.ranks}")
+    block = instance.block  # of any other shape, a group's phases might not fit into memory
+    sides = None if block is None else (block.layers, block.columns, block.servers)
+    if (layers, columns, slots) != sides or slots * columns * layers != instance.ranks or stride != instance.columns:
+        raise ValueError(f"the phases are for {layers} * {columns} * {slots} servers, not for the job's")
     if groups * length > MOST:
         raise ValueError(f"there are more than {MOST} phases")
     names = [field.name for field in fields(ColumnPhases) if field.name not in _SIZES]

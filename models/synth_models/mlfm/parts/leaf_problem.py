@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 from synth.errors import SizeLimitError
 from synth.kernels import jit
@@ -231,3 +232,8 @@ def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
         return text + "no path of working links joins their leaves"
     hint = " (routes = detour allows more)" if instance.routes == "minimal" else ""
     return text + f"no allowed route is left, only longer ones{hint}; {len(bare)} ordered pairs of leaves are concerned"
+
+
+def by_group(group: IntArray, groups: int) -> csr_array:
+    """The 0-1 matrix (groups, members) with a one for every member in the row of its group."""
+    return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()

@@ -35,17 +35,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import LinearConstraint
 from scipy.sparse import block_array, coo_array, csr_array, eye_array
 
 from synth.options import RunOptions
+from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.instance import IntArray
-from synth_models.mlfm.parts.leaf_problem import LeafProblem
+from synth_models.mlfm.parts.leaf_problem import LeafProblem, by_group
 from synth_models.mlfm.programs.colouring import LeafPhases
 
 PHASE_SECONDS = 10.0
 NODE_LIMIT = 2000
-LIMIT, INFEASIBLE = 1, 2  # of scipy's statuses
+PHASE_GAP = 0.02
 TWO_SPINES = 2.0  # how much more a two-spine flow counts than its load alone
 
 
@@ -142,13 +143,13 @@ def _one_per_server(sums: Sums, end: IntArray, axis: int) -> Block:
     leaves, size = sums.problem.leaves, sums.problem.size
     left = sums.demand.reshape(leaves, leaves).sum(axis=axis) + sums.state.inside
     least = np.maximum(0, left - (sums.phases - 1) * size)
-    return _by(end[sums.active], leaves), eye_array(leaves, format="csr"), None, least, size
+    return by_group(end[sums.active], leaves), eye_array(leaves, format="csr"), None, least, size
 
 
 def demand(sums: Sums) -> Block:
     """(4): a pair's flows, now or later, are those it has left."""
     pairs, row = np.unique(sums.problem.pair[sums.active], return_inverse=True)
-    meets = _by(row, len(pairs))
+    meets = by_group(row, len(pairs))
     return meets, None, meets, sums.demand[pairs], sums.demand[pairs]
 
 
@@ -183,37 +184,13 @@ def one_phase(sums: Sums, options: RunOptions, random: np.random.Generator) -> P
     parts: list[Any] = [block[: 2 + sums.reroute] for block in blocks]
     low, high = (np.concatenate([block[place] for block in blocks]) for place in (3, 4))
     gain = relief(sums, random)
-    left = options.remaining()
-    seconds = PHASE_SECONDS if left is None else max(0.01, min(PHASE_SECONDS, left))
-    run: Any = milp
-    result = run(
-        -gain,
-        integrality=np.ones(len(gain)),
-        bounds=Bounds(0.0, most(sums)),
-        constraints=LinearConstraint(block_array(parts, format="csr"), low, high),
-        options={"time_limit": seconds, "mip_rel_gap": 0.02, "node_limit": NODE_LIMIT},
-    )
-    if result.x is None:
-        _must_be_an_answer(result)
+    rows = LinearConstraint(block_array(parts, format="csr"), low, high)
+    point = whole_point(-gain, most(sums), [rows], options, seconds=PHASE_SECONDS, gap=PHASE_GAP, node_limit=NODE_LIMIT)
+    if point is None:
         return None
     problem, active = sums.problem, sums.active
-    chosen = np.split(np.round(result.x).astype(np.int64), [len(active), len(active) + problem.leaves])
+    chosen = np.split(point, [len(active), len(active) + problem.leaves])
     now, later = np.zeros(problem.routes, np.int64), np.zeros(problem.routes, np.int64)
     now[active] = chosen[0]
     later[active] = chosen[2] if sums.reroute else sums.state.flows[active] - chosen[0]
     return now, chosen[1], later
-
-
-def _must_be_an_answer(result: Any) -> None:
-    """Raise ``RuntimeError`` unless the solver ended without a point because of a limit or because there is none.
-
-    scipy has no status of its own for HiGHS's node limit, and none for what presolve calls unbounded or infeasible,
-    which is infeasible here, where all variables have bounds."""
-    known = any(words in result.message.lower() for words in ("solution limit reached", "unbounded or infeasible"))
-    if result.status not in (LIMIT, INFEASIBLE) and not known:
-        raise RuntimeError(f"the program of one phase failed: {result.message}")
-
-
-def _by(group: npt.NDArray[np.int64], groups: int) -> csr_array:
-    """The 0-1 matrix with a one for every column in the row of its group."""
-    return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()

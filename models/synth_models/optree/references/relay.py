@@ -62,8 +62,8 @@ def relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:
     if wavelengths == 2 and nodes % 2 and min(nodes - 1, instance.max_hops) >= 2:
         return odd_ring(nodes)
     by_graph = graph_pattern(nodes, wavelengths, instance.max_hops, nodes // 2 - 1)
-    coloured = None if by_graph is None else _coloured(by_graph, wavelengths, options.seed)
-    pattern, colours = coloured or both_ways(nodes)
+    colours, failed = ({}, set()) if by_graph is None else _coloured(by_graph, wavelengths, options.seed)
+    pattern, colours = both_ways(nodes) if by_graph is None or failed else (by_graph, colours)
     if pattern.steps <= leap_bound(nodes, wavelengths):
         return expand(pattern, colours)
     radices = best_radices(nodes, wavelengths, instance.max_hops)
@@ -95,7 +95,7 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
         return colour_rotations(nodes, hops, wavelengths, options.seed) is not None
 
     def unfit(pattern: Pattern) -> set[tuple[int, bool]]:
-        return {key for key, own in colour(pattern, wavelengths, options.seed).items() if own is None}
+        return _coloured(pattern, wavelengths, options.seed)[1]
 
     while horizon <= most and not options.out_of_time():
         capacities = [capacity] * horizon
@@ -105,14 +105,15 @@ def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tupl
                 continue
             if pattern is None:
                 break
-            if not (failed := unfit(pattern)):
-                return _coloured(pattern, wavelengths, options.seed)
+            colours, failed = _coloured(pattern, wavelengths, options.seed)
+            if not failed:
+                return pattern, colours
             for step in {step for step, _ in failed}:
                 fewer = capacities[step - 1] - 1
                 capacities[step - 1] = fewer if attempt < REPLANS else min(fewer, safe)
         pattern = program_pattern(nodes, capacity, instance.max_hops, horizon, unfit, options)
         if pattern is not None:
-            return _coloured(pattern, wavelengths, options.seed)
+            return pattern, _coloured(pattern, wavelengths, options.seed)[0]
         horizon += 1
     return None
 
@@ -130,11 +131,11 @@ def _first_horizon(nodes: int, capacity: int, reach: int, most: int) -> int:
     return high
 
 
-def _coloured(pattern: Pattern, wavelengths: int, seed: int) -> tuple[Pattern, Colours] | None:
-    """The pattern with the wavelengths of its circuits, or None where some get none."""
+def _coloured(pattern: Pattern, wavelengths: int, seed: int) -> tuple[Colours, set[tuple[int, bool]]]:
+    """The wavelengths of the pattern's circuits, and the steps and directions whose circuits get none."""
     colours = colour(pattern, wavelengths, seed)
     found = {key: own for key, own in colours.items() if own is not None}
-    return (pattern, found) if len(found) == len(colours) else None
+    return found, set(colours) - set(found)
 
 
 def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:

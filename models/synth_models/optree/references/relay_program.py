@@ -26,22 +26,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+import numpy.typing as npt
+from scipy.optimize import LinearConstraint
 from scipy.sparse import coo_array
 
 from synth.options import RunOptions
-from synth_models.optree.parts.cutting_planes import FloatArray
+from synth.solvers.whole_point import whole_point
 from synth_models.optree.references.relay_pattern import Pattern
 
 MOST_STEPS = 12
 LEVELS, DEEP = 3, 3
 TRIES = 12
+ANY_GAP = 100.0  # the first point will do
 NODE_LIMIT = 2000  # of HiGHS' branch and bound, so that a result does not depend on the machine
 Leap = tuple[int, int, int]  # step, direction (0 clockwise), gap counted from the farthest from 1
 Fill = tuple[Leap, int, int, int]  # gap, step, direction, j
+Found = npt.NDArray[np.int64]
 Fits = Callable[[Pattern], set[tuple[int, bool]]]
 
 
@@ -102,7 +104,7 @@ class Program:
             before = self.leaps[gap] if j == 1 else self.fills[gap, t, d, j - 1]
             self.rows.add(0, [(before, 1), (column, -1)], 1)
 
-    def lengths(self, found: FloatArray, step: int, direction: int) -> list[int]:
+    def lengths(self, found: Found, step: int, direction: int) -> list[int]:
         """Links of the gaps that the leaps of a step and direction leave, the farthest first, ``LEVELS`` numbers."""
         return [round(sum(found[self.links[step, direction, k]])) for k in range(1, LEVELS + 1)]
 
@@ -111,21 +113,13 @@ class Program:
         for k, length in enumerate(lengths, 1):
             self.rows.add(length, [(column, 1) for column in self.links[step, direction, k]], length)
 
-    def solve(self, seed: int, options: RunOptions) -> FloatArray | None:
+    def solve(self, seed: int, options: RunOptions) -> Found | None:
         """A solution, shape (columns,), or None where there is none within the limits."""
-        limits: Any = {"node_limit": NODE_LIMIT, "mip_rel_gap": 100.0}
-        if (left := options.remaining()) is not None:
-            limits["time_limit"] = max(0.0, left)
-        result = milp(
-            np.random.default_rng(seed).random(self.columns),
-            constraints=self.rows.constraint(self.columns),
-            bounds=Bounds(0, 1),
-            integrality=np.ones(self.columns, dtype=np.int64),
-            options=limits,
-        )
-        return None if result.x is None else np.rint(result.x)
+        cost = np.random.default_rng(seed).random(self.columns)
+        rows = [self.rows.constraint(self.columns)]
+        return whole_point(cost, 1.0, rows, options, gap=ANY_GAP, node_limit=NODE_LIMIT)
 
-    def pattern(self, found: FloatArray) -> Pattern:
+    def pattern(self, found: Found) -> Pattern:
         """The receptions that a solution stands for."""
         pattern = Pattern(self.nodes, mirrored=False)
         by_gap: dict[Leap, list[Fill]] = {gap: [] for gap in self.leaps}

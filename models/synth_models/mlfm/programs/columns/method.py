@@ -9,19 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import LinearConstraint
 
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
+from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
 from synth_models.mlfm.programs.columns.model import (
     ColumnProblem,
-    FloatArray,
     Left,
-    Rows,
     column_links,
     column_problem,
     demand,
@@ -122,26 +121,12 @@ def _next_pattern(problem: ColumnProblem, left: Left, limit: int, options: RunOp
     """A pattern for as many groups as possible, a power of two up to ``limit``; None when there is none for one."""
     largest = min(limit, left.groups, int(max(left.counts.max(initial=0), left.stay.max(initial=0))))
     for times in (1 << k for k in reversed(range(largest.bit_length()))):
-        rows = [equation(problem, left, times) for equation in (links_now, senders, receivers)]
-        point = _whole_point(-gain(problem, left), most(left, times), rows, options)
+        if options.out_of_time():
+            return None
+        rows = [LinearConstraint(*equation(problem, left, times)) for equation in (links_now, senders, receivers)]
+        cost, upper = -gain(problem, left), most(left, times)
+        point = whole_point(cost, upper, rows, options, seconds=PATTERN_SECONDS, gap=PATTERN_GAP)
         if point is not None:
             now, stay = np.split(point, [len(left.counts)])
             return times, now, stay
     return None
-
-
-def _whole_point(cost: FloatArray, upper: FloatArray, rows: list[Rows], options: RunOptions) -> IntArray | None:
-    """A whole point from 0 to ``upper`` by HiGHS, or None: there is none, or none was found in time."""
-    left = options.remaining()
-    seconds = PATTERN_SECONDS if left is None else min(PATTERN_SECONDS, left)
-    if seconds <= 0:
-        return None
-    run: Any = milp
-    result = run(
-        cost,
-        integrality=np.ones(len(cost)),
-        bounds=Bounds(0.0, upper),
-        constraints=[LinearConstraint(*equation) for equation in rows],
-        options={"time_limit": seconds, "mip_rel_gap": PATTERN_GAP},
-    )
-    return None if result.x is None else np.round(result.x).astype(np.int64)

@@ -50,7 +50,7 @@ from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
 from synth.solvers.rows import Row, Term, ones
 from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
-from synth_models.mlfm.parts.leaf_problem import working
+from synth_models.mlfm.parts.leaf_problem import by_group, working
 
 FloatArray = npt.NDArray[np.float64]
 Rows = tuple[Any, FloatArray, FloatArray]
@@ -108,7 +108,7 @@ def column_problem(instance: MLFMInstance, block: Block, length: int) -> ColumnP
     flows = block.servers * block.servers // length
     needed = np.full((columns, columns), block.layers * flows)
     np.fill_diagonal(needed, (block.layers - 1) * flows)
-    sums = (_by(a * columns + b, columns**2), _by(a, columns), _by(b, columns))
+    sums = (by_group(a * columns + b, columns**2), by_group(a, columns), by_group(b, columns))
     return ColumnProblem(block, length, a, b, c, through, *sums, needed.ravel())
 
 
@@ -184,8 +184,3 @@ def gain(problem: ColumnProblem, left: Left) -> FloatArray:
     """What is maximised: column links used, more where much is left, and flows inside leaves."""
     weight = problem.links_used * (1 + left.counts / max(1, int(left.counts.max(initial=1))))
     return np.concatenate([weight, np.full(problem.block.columns, 0.5)])
-
-
-def _by(group: IntArray, groups: int) -> csr_array:
-    """The 0-1 matrix with a one for every route in the row of its group."""
-    return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()
