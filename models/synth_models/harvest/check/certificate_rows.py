@@ -234,7 +234,8 @@ def whole_routes_load(rows: Sequence[Sequence[int]], ports: int, gpus: int) -> F
     for row in rows:
         for side in (0, 1):
             sent[side].setdefault(row[side], []).append(row[2])
-    alike = [Counter(tuple(sorted(one)) for one in side.values()) for side in sent]
+    # more volumes than ports never go directly, and the largest carry at least as much on their first links
+    alike = [Counter(tuple(sorted(one)[-ports:]) for one in side.values()) for side in sent]
     twice = 2 * sum(row[2] for row in rows)
 
     def refuted(load: Fraction) -> bool:
@@ -243,7 +244,7 @@ def whole_routes_load(rows: Sequence[Sequence[int]], ports: int, gpus: int) -> F
             for side in alike
         )
 
-    least = Fraction(max(sum(one) for side in alike for one in side), ports)
+    least = Fraction(max(sum(one) for side in sent for one in side.values()), ports)
     if not refuted(least):
         return least
     above, step = least, least / 2

@@ -83,7 +83,11 @@ def routed_load(pairs: IntArray, ports: int, gpus: int) -> Fraction:
     of a pair carrying u or what is left of its volume.
     """
     volume, low = volumes(pairs), Fraction(pattern_degree(pairs), ports)
-    sides = [_by_gpu(pairs, side) for side in (0, 1)]
+    # of a GPU's volumes no more than its ports' number, the largest, can matter: each of these has a link as good
+    sides = [Counter[tuple[int, ...]]() for _ in (0, 1)]
+    for side, largest in enumerate(sides):
+        for group, gpus_alike in _by_gpu(pairs, side).items():
+            largest[group[-ports:]] += gpus_alike
     total = 2 * sum(volume.tolist())
 
     def fits(load: Fraction) -> bool:
