@@ -22,7 +22,7 @@ from synth_models.mlfm import FAMILY
 from synth_models.mlfm.bounds import machine as bound
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.programs import packing, whole
+from synth_models.mlfm.programs import whole
 
 
 def job(d: int, **changes: Any) -> MLFMInstance:
@@ -184,9 +184,9 @@ class Ended:
 def test_the_program_of_one_phase_does_not_hide_a_failure(
     monkeypatch: pytest.MonkeyPatch, status: int, message: str, fails: bool
 ) -> None:
-    monkeypatch.setattr(packing, "milp", lambda *_, **__: Ended(status, message))
+    monkeypatch.setattr("synth.solvers.whole_point.milp", lambda *_, **__: Ended(status, message))
     if fails:
-        with pytest.raises(RuntimeError, match="the program of one phase failed"):
+        with pytest.raises(RuntimeError, match="a whole-number program failed"):
             outcome(ODD_ONE, "cpsat", decompose=True, horizon=5)
     else:
         assert outcome(ODD_ONE, "cpsat", decompose=True, horizon=5).solution is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -61,6 +62,43 @@ def test_no_topology_has_a_smaller_load(part):
             )
             found = float(routed_load(rows, instance.ports, instance.gpus))
             assert pattern_degree(rows) / instance.ports * (1 - 1e-12) <= found <= least * (1 + 1e-9), raw
+
+
+def test_it_is_where_the_hops_fit_on_the_links():
+    """Against all ways to share ports out among partners, on dense and sparse demands, with and without ties:
+    just below the stated load the hops do not fit, just above they do (for senders and for receivers)."""
+    random = np.random.default_rng(3)
+
+    def directly(sent, ports, load):
+        ways = product(range(ports + 1), repeat=len(sent))
+        return max(
+            sum(min(Fraction(v), links * load) for v, links in zip(sent, way, strict=True))
+            for way in ways
+            if sum(way) <= ports
+        )
+
+    def fit(rows, ports, gpus, load):
+        for side in (0, 1):
+            sent = [[v for *ends, v in rows if ends[side] == u] for u in range(gpus)]
+            hops = sum(2 * sum(one) - directly(one, ports, load) for one in sent if one)
+            if hops > ports * gpus * load or any(sum(one) > ports * load for one in sent):
+                return False
+        return True
+
+    for _ in range(60):
+        gpus, ports, largest = random.integers(2, 6), int(random.integers(1, 5)), random.choice([1, 2, 5, 1 << 40])
+        rows = [
+            [u, v, int(random.integers(1, largest + 1))]
+            for u in range(gpus)
+            for v in range(gpus)
+            if u != v and random.random() < 0.7
+        ]
+        if not rows:
+            continue
+        found = whole_routes_load(rows, ports, int(gpus))
+        assert not fit(rows, ports, int(gpus), found * (1 - CLOSE))
+        assert fit(rows, ports, int(gpus), found * (1 + CLOSE))
+        assert routed_load(np.array(rows), ports, int(gpus)) <= found
 
 
 def test_the_check_counts_the_same():
