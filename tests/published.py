@@ -1,0 +1,53 @@
+"""The published records and tables, and the pages of text, for the tests that hold one against the other."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from synth import record as records
+from synth.record import Record
+from synth.results import read_all
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLISHED = ROOT / "results" / "published"
+
+
+@cache
+def published() -> tuple[Record, ...]:
+    """All published records, by path."""
+    found = list(read_all([PUBLISHED]))
+    assert all(isinstance(record, Record) for record in found), found
+    return tuple(record for record in found if isinstance(record, Record))
+
+
+def held_for(family: str, instance: str | None = None) -> dict[str, dict[str, Record]]:
+    """The records of a family's shipped instances: by instance, then by the file's stem."""
+    found: dict[str, dict[str, Record]] = {}
+    for record in published():
+        assert record.path is not None
+        if record.path.parents[1] == PUBLISHED / family and instance in (None, record.path.parent.name):
+            found.setdefault(record.path.parent.name, {})[record.path.stem] = record
+    return found
+
+
+def readme(page: str = "README.md") -> str:
+    return (ROOT / page).read_text()
+
+
+def prose(family: str) -> str:
+    return re.sub(r"\s+", " ", readme(f"models/{family}.md"))
+
+
+def ours(paper: str, where: str, what: str) -> float:
+    """Our number in the published table of comparisons."""
+    table = pd.read_csv(PUBLISHED / paper / "comparisons.csv")
+    [value] = table[(table["where"] == where) & (table["what"] == what)]["ours"]
+    return float(value)
+
+
+def value_of(family: str, instance: str, method: str) -> float | None:
+    return records.read(PUBLISHED / family / instance / f"{method}.json").value
