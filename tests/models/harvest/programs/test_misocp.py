@@ -17,6 +17,7 @@ from synth.solvers import mathprog
 from synth.solvers.catalogue import SOLVERS
 from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.misocp import blocks as misocp_blocks
 from synth_models.harvest.programs.misocp import interval as misocp_interval
 from synth_models.harvest.programs.misocp import method as misocp
@@ -232,3 +233,21 @@ def test_narrowed_rates_hold_the_best_topology():
     for (low, high), (_, _, load) in zip(ranges, points, strict=True):
         assert low <= 1 / load * (1 + 1e-9)
         assert 1 / load <= high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "ports", "delay", "searches"),
+    [("swing", 2, "1e-5", 1), ("swing", 2, "1e-6", 0), ("binomial_broadcast", 2, "1e-5", 0), ("swing", 1, "1e-5", 0)],
+)
+def test_it_searches_for_topologies_once_where_a_gap_is_left(monkeypatch, algorithm, ports, delay, searches):
+    """With several ports; where the listed topologies meet the first bounds, or routes are forced, not at all."""
+    calls, search = [], misocp.own_topologies
+
+    def counted(instance: HarvestInstance, options: RunOptions) -> list[Topology]:
+        calls.append(options.time_limit_s)
+        return search(instance, options)
+
+    monkeypatch.setattr(misocp, "own_topologies", counted)
+    _solved(_made(algorithm, 4, ports, delay))
+    assert len(calls) == searches
+    assert all(seconds is not None and seconds <= 30 for seconds in calls)  # a tenth of 300 s
