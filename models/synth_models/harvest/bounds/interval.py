@@ -22,7 +22,7 @@ from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, orbits
 from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
-from synth_models.harvest.bounds.small_lp import minimise
+from synth_models.harvest.bounds.small_lp import GrowingProgram
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -115,6 +115,8 @@ class Relaxation:
         self.constant = (last - first + 1) * Fraction(shared.instance.alpha)
         self.column = {variable: number for number, variable in enumerate(self.cost)}
         self.rows: list[Row] = []
+        self.scale: list[float] = []  # of the rows that the program has
+        self.program: GrowingProgram | None = None
         for k in self.patterns:
             self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
             self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
@@ -146,7 +148,7 @@ class Relaxation:
 
     def solve(self, deadline_passed: Callable[[], bool], effort: int) -> IntervalBound:
         """Add violated rows until there are none (or time is up), then make the multipliers exact."""
-        if len(self.patterns) > FEW:
+        if len(self.patterns) > FEW or effort == QUICK:
             self.rows += self._stars()
         seen = {_row_key(row) for row in self.rows}
         multipliers, finished = np.zeros(len(self.rows)), False
@@ -168,24 +170,30 @@ class Relaxation:
 
     def _optimise(self) -> tuple[FloatArray, FloatArray]:
         """A point of least cost over the present rows, and their multipliers (of the unscaled rows, unscaled cost)."""
-        unit_of = self.unit_of
-        scale = [max(abs(float(c * unit_of[v])) for v, c in row.coefficient.items()) for row in self.rows]
-        entries = [
-            (number, self.column[variable], float(c * unit_of[variable]) / scale[number])
-            for number, row in enumerate(self.rows)
-            for variable, c in row.coefficient.items()
-        ]
-        at, columns, values = zip(*entries, strict=True)
-        matrix = csr_array((values, (at, columns)), shape=(len(self.rows), len(self.column)))
-        right = np.array([float(row.right) / s for row, s in zip(self.rows, scale, strict=True)])
-        units = np.array([float(unit_of[variable]) for variable in self.cost])
+        units = np.array([float(self.unit_of[variable]) for variable in self.cost])
+        least = np.array([float(low) for low in self.least.values()])
         cost = np.array([float(c) for c in self.cost.values()]) * units
         unit = cost.max() or 1.0
-        least = np.array([float(low) for low in self.least.values()]) / units
-        found = minimise(cost / unit, matrix, right, least)
+        if self.program is None:
+            self.program = GrowingProgram(cost / unit, least / units)
+        self._state_rows(self.program)
+        found = self.program.minimise()
         if found is None:
-            return least * units, np.zeros(len(self.rows))
-        return found.point * units, np.maximum(found.multipliers, 0.0) * unit / np.array(scale)
+            return least, np.zeros(len(self.rows))
+        return found.point * units, np.maximum(found.multipliers, 0.0) * unit / np.array(self.scale)
+
+    def _state_rows(self, program: GrowingProgram) -> None:
+        """The rows that the program does not have yet, each divided by its largest coefficient."""
+        at, columns, values, right = [], [], [], []
+        for number, row in enumerate(self.rows[len(self.scale) :]):
+            of_unit = {variable: float(c * self.unit_of[variable]) for variable, c in row.coefficient.items()}
+            scale = max(abs(c) for c in of_unit.values())
+            at += [number] * len(of_unit)
+            columns += [self.column[variable] for variable in of_unit]
+            values += [c / scale for c in of_unit.values()]
+            right.append(float(row.right) / scale)
+            self.scale.append(scale)
+        program.add(csr_array((values, (at, columns)), shape=(len(right), len(self.column))), np.array(right))
 
     def _separate(self, point: FloatArray) -> list[Row]:
         shared, rows = self.shared, []

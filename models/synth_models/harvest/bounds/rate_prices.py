@@ -17,14 +17,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from synth_models.harvest.bounds.automorphisms import orbits
-from synth_models.harvest.bounds.small_lp import minimise
+from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.solution import FloatArray, IntArray
 
-GPUS_UP_TO = 128
+GPUS_UP_TO = 256
 LARGEST = 3000  # prices of one bundle
 PATH_ROUNDS = 400
-CLOSE = 1e-3  # relative, between the best prices found and the program's
+CLOSE = 0.95  # of what the program's prices would break a row by, the best prices found must do
 CENTRE = 0.7
 BROKEN = 2e-4  # rows broken by less are not added
 SCALE = 10**6  # prices are stored as whole multiples of 1/SCALE
@@ -57,6 +57,7 @@ class RatePrices:
         self.patterns, self.gpus, self.ports = patterns, gpus, ports
         self.pool: list[Bundle] = []
         self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
+        self.master: _Master | None = None  # the one in use: other rates of the same patterns change only its aim
         self.usable = gpus <= GPUS_UP_TO
         if not self.usable:
             return
@@ -107,12 +108,15 @@ class RatePrices:
         Paths are sought at prices between the best so far and the program's, which swing less from round to round.
         """
         patterns = sorted(rates)
-        master = _Master(self, patterns, rates)
+        if self.master is None or self.master.patterns != patterns:
+            self.master = _Master(self, patterns)
+        master = self.master
+        master.aim(rates)
         best = np.full((len(patterns), self.count), 1 / len(patterns))
         worth, needed = master.add_cheapest(best), self.ports * self.gpus * (1 + BROKEN)
         for _ in range(PATH_ROUNDS):
             prices, above = master.solve()
-            if worth >= above * (1 - CLOSE) or above <= needed or deadline_passed():
+            if worth - needed >= CLOSE * (above - needed) or above <= needed or deadline_passed():
                 break
             known = master.size()
             for trial in (CENTRE * best + (1 - CENTRE) * prices, prices):
@@ -178,14 +182,15 @@ class RatePrices:
 class _Master:
     """The program over the paths known so far. Columns: prices by (pattern, orbit), D by (pattern, pick), r, c."""
 
-    def __init__(self, pool: RatePrices, patterns: list[int], rates: dict[int, float]) -> None:
+    def __init__(self, pool: RatePrices, patterns: list[int]) -> None:
         self.pool, self.patterns = pool, patterns
         self.prices = len(patterns) * pool.count
         self.picks = [(row, pick) for row, k in enumerate(patterns) for pick in pool.picks[k]]
         self.nodes = int(pool.node.max()) + 1
         self.columns = self.prices + len(self.picks) + 2 * self.nodes
-        self.worth = np.array([rates[patterns[row]] * size for row, (_, _, size) in self.picks])
         self.keys = [(patterns[row], pool.picks[patterns[row]].index(pick)) for row, pick in self.picks]
+        self.stated: set[tuple[int, tuple[int, ...]]] = set()  # paths that are rows, by pick
+        self.worth = np.zeros(len(self.picks))
         for (_row, (u, v, _)), key in zip(self.picks, self.keys, strict=True):
             if key not in pool.paths:
                 pool.paths[key] = {(int(pool.label[u, v]),)}
@@ -193,36 +198,63 @@ class _Master:
             prices = np.full(pool.count, 1.0)
             prices[[pool.label[u, v] for u, v, _ in pool.picks[k]]] = 0.01
             self.add_cheapest(np.tile(prices, (len(patterns), 1)))
+        self.program = GrowingProgram(np.zeros(self.columns), np.zeros(self.columns))
+        self._state_covers()
+
+    def _state_covers(self) -> None:
+        """Prices of an arc sum up to r + c at most, and these to n in all."""
+        pool, first_node = self.pool, self.prices + len(self.picks)
+        rows = np.arange(pool.count)
+        of_price = np.tile(rows, len(self.patterns))
+        at = np.concatenate([of_price, rows, rows])
+        columns = [np.arange(self.prices), first_node + pool.ends[:, 0], first_node + self.nodes + pool.ends[:, 1]]
+        values = np.repeat([-1.0, 1.0], [self.prices, 2 * pool.count])
+        shape = (pool.count, self.columns)
+        self.program.add(csr_array((values, (at, np.concatenate(columns))), shape=shape), np.zeros(pool.count))
+        sizes = np.bincount(pool.node).astype(float)
+        both = np.concatenate([sizes, sizes])
+        ends = np.arange(first_node, self.columns)
+        all_ends = csr_array((both, (np.zeros(len(both), dtype=np.int64), ends)), shape=(1, self.columns))
+        self.program.add(all_ends, np.array([float(pool.gpus)]), equal=True)
+
+    def aim(self, rates: dict[int, float]) -> None:
+        """Ask for the prices that are worth most at these rates."""
+        self.worth = np.array([rates[self.patterns[row]] * size for row, (_, _, size) in self.picks])
+        cost = np.zeros(self.columns)
+        cost[self.prices : self.prices + len(self.picks)] = -self.worth
+        self.program.aim(cost)
 
     def size(self) -> int:
         """Paths known for these patterns."""
         return sum(len(self.pool.paths[key]) for key in self.keys)
 
+    def _state_paths(self) -> None:
+        """D of a pick is no more than the price of any of its paths."""
+        new = [
+            (pick, steps)
+            for pick, key in enumerate(self.keys)
+            for steps in sorted(self.pool.paths[key])
+            if (pick, steps) not in self.stated
+        ]
+        if not new:
+            return
+        self.stated.update(new)
+        rows, columns, values = [], [], []
+        for number, (pick, steps) in enumerate(new):
+            at = self.picks[pick][0] * self.pool.count
+            rows += [number] * (len(steps) + 1)
+            columns += [self.prices + pick, *(at + step for step in steps)]
+            values += [-1.0] + [1.0] * len(steps)
+        matrix = csr_array((values, (rows, columns)), shape=(len(new), self.columns))
+        self.program.add(matrix, np.zeros(len(new)))
+
     def solve(self) -> tuple[FloatArray, float]:
         """Prices, and the value of the program, which is at least that of any bundle."""
-        pool, first_pick, first_node = self.pool, self.prices, self.prices + len(self.picks)
-        rows, columns, values = [], [], []
-        ordered = [(pick, steps) for pick, key in enumerate(self.keys) for steps in sorted(pool.paths[key])]
-        for number, (pick, steps) in enumerate(ordered):
-            at = self.picks[pick][0] * pool.count
-            rows += [number] * (len(steps) + 1)
-            columns += [first_pick + pick, *(at + step for step in steps)]
-            values += [1.0] + [-1.0] * len(steps)
-        for orbit, (u, v) in enumerate(pool.ends.tolist()):
-            number = len(ordered) + orbit
-            at_orbit = [row * pool.count + orbit for row in range(len(self.patterns))]
-            rows += [number] * (len(at_orbit) + 2)
-            columns += [*at_orbit, first_node + u, first_node + self.nodes + v]
-            values += [1.0] * len(at_orbit) + [-1.0, -1.0]
-        matrix = csr_array((values, (rows, columns)), shape=(len(ordered) + pool.count, self.columns))
-        sizes = np.bincount(pool.node).astype(float)
-        equal, objective = np.zeros(self.columns), np.zeros(self.columns)
-        equal[first_node:] = np.concatenate([sizes, sizes])
-        objective[first_pick:first_node] = -self.worth
-        found = minimise(objective, -matrix, np.zeros(matrix.shape[0]), np.zeros(self.columns), equal, pool.gpus)
+        self._state_paths()
+        found = self.program.minimise()
         if found is None:
-            return np.zeros((len(self.patterns), pool.count)), 0.0
-        return np.maximum(found.point[: self.prices], 0).reshape(len(self.patterns), pool.count), -found.value
+            return np.zeros((len(self.patterns), self.pool.count)), 0.0
+        return np.maximum(found.point[: self.prices], 0).reshape(len(self.patterns), self.pool.count), -found.value
 
     def add_cheapest(self, prices: FloatArray) -> float:
         """Add the cheapest paths under the prices; what the prices prove as sum of rate * D."""

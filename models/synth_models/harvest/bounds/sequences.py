@@ -88,7 +88,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             done.update(now)
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
-    if not complete or not all(one.finished for one in known.values()):
+    if not complete or not all(known[ends].finished for ends in ladder.partition() if ends in known):
         message += "; stopped by the limit, more time may prove more"
     ladder.drop_idle(known, lambda: time.monotonic() - options.started > limit * (1 + SHARE) / 2)
     return _outcome(instance, ladder, known, shared, message)

@@ -1,45 +1,60 @@
-"""Small linear programs by HiGHS through SciPy, without a modelling layer (thousands of them make one bound)."""
+"""Small linear programs by HiGHS that grow by rows, without a modelling layer (thousands of them make one bound)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.optimize import linprog
+import highspy
+import numpy as np
 from scipy.sparse import csr_array
 
 from synth_models.harvest.solution import FloatArray
 
-_linprog: Any = linprog  # its published types reject sparse matrices
-
 
 @dataclass(frozen=True)
 class Minimum:
-    """An optimal point, its value and the multipliers (>= 0) of the rows."""
+    """An optimal point, its value and the multipliers (>= 0 for ``>=`` rows), in the order of the rows."""
 
     point: FloatArray
     value: float
     multipliers: FloatArray
 
 
-def minimise(
-    cost: FloatArray,
-    matrix: csr_array[Any],
-    right: FloatArray,
-    least: FloatArray,
-    equal: FloatArray | None = None,
-    equal_right: float = 0.0,
-) -> Minimum | None:
-    """Minimise ``cost @ x`` over ``matrix @ x >= right``, ``x >= least`` and up to one equation; None if it failed."""
-    result = _linprog(
-        cost,
-        A_ub=-matrix,
-        b_ub=-right,
-        bounds=[(low, None) for low in least.tolist()],
-        method="highs",
-        A_eq=None if equal is None else equal[None, :],
-        b_eq=None if equal is None else [equal_right],
-    )
-    if result.status != 0:
-        return None
-    return Minimum(result.x, float(result.fun), -result.ineqlin.marginals)
+class GrowingProgram:
+    """Minimise ``cost @ x`` over ``x >= least`` and rows ``matrix @ x >= right`` that may be added between solves; each
+    goes on from the basis of the one before."""
+
+    def __init__(self, cost: FloatArray, least: FloatArray) -> None:
+        highs: Any = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        none = np.zeros(0, dtype=np.int32)
+        above = np.full(len(cost), highspy.kHighsInf)
+        highs.addCols(len(cost), cost, least, above, 0, none, none, np.zeros(0))
+        self._highs, self._columns = highs, np.arange(len(cost), dtype=np.int32)
+
+    def add(self, matrix: csr_array[Any], right: FloatArray, *, equal: bool = False) -> None:
+        """Rows ``matrix @ x >= right``, or ``== right``."""
+        above = right if equal else np.full(len(right), highspy.kHighsInf)
+        start, index = matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32)
+        self._highs.addRows(len(right), right, above, matrix.nnz, start, index, matrix.data.astype(float))
+
+    def aim(self, cost: FloatArray) -> None:
+        """Another cost for all columns."""
+        self._highs.changeColsCost(len(cost), self._columns, cost)
+
+    def minimise(self) -> Minimum | None:
+        """None where HiGHS does not end with an optimum."""
+        self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        found, value = self._highs.getSolution(), self._highs.getInfo().objective_function_value
+        return Minimum(np.array(found.col_value), float(value), np.array(found.row_dual))
+
+
+def minimise(cost: FloatArray, matrix: csr_array[Any], right: FloatArray, least: FloatArray) -> Minimum | None:
+    """One program, solved once."""
+    program = GrowingProgram(cost, least)
+    program.add(matrix, right)
+    return program.minimise()

@@ -49,7 +49,8 @@ class Facts:
         self.least_load = [whole_routes_load(rows, self.ports, self.gpus) for rows in listed]
         if certificate["bundles"] and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
-        self.bundles = [self._bundle(number, entry) for number, entry in enumerate(certificate["bundles"])]
+        label = self._labels() if certificate["bundles"] else np.zeros((0, 0), dtype=np.int64)
+        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(certificate["bundles"])]
 
     def _group(self, certificate: Mapping[str, Any]) -> list[list[int]]:
         shape = (None, self.gpus)
@@ -80,14 +81,17 @@ class Facts:
             count += 1
         return orbit
 
-    def _bundle(self, number: int, entry: Mapping[str, Any]) -> tuple[dict[int, int], int]:
-        """D by pattern and the budget of a bundle of prices."""
+    def _labels(self) -> IntArray:
+        """The orbits of all ordered pairs of GPUs, of shape (gpus, gpus)."""
+        every = self._orbits([(u, v) for u in range(self.gpus) for v in range(self.gpus)])
+        return np.array([[every[(u, v)] for v in range(self.gpus)] for u in range(self.gpus)])
+
+    def _bundle(self, number: int, entry: Mapping[str, Any], label: IntArray) -> tuple[dict[int, int], int]:
+        """D by pattern and the budget of a bundle of prices, which stand by label."""
         where, gpus = f"price bundle {number}", self.gpus
         patterns = untrusted.whole_numbers(entry, "patterns", 0, len(self.patterns) - 1).tolist()
         if len(set(patterns)) != len(patterns):
             raise ValueError(f"{where}: a pattern stands twice")
-        every = self._orbits([(u, v) for u in range(gpus) for v in range(gpus)])
-        label = np.array([[every[(u, v)] for v in range(gpus)] for u in range(gpus)])
         table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, (len(patterns), int(label.max()) + 1))
         total = table.sum(axis=0)[label]
         np.fill_diagonal(total, 0)

@@ -32,10 +32,9 @@ OPEN = (
     "moe-8-p2",
     "demand-6-bulk-p2",
 )
-SECONDS_OPEN, SECONDS_64, SECONDS_256, SECONDS_1024 = (40.0, 120.0), (15.0, 15.0), (30.0, 30.0), (45.0, 45.0)
-LONGER = {  # for the bound: rates of twelve steps, hundreds of steps of which all neighbours are bounded
-    "swing-64-p2": 400.0,
-    "alltoall-p1-256-gpus": 120.0,
+SECONDS_OPEN, SECONDS_64, SECONDS_256, SECONDS_1024 = (40.0, 120.0), (15.0, 60.0), (30.0, 240.0), (45.0, 45.0)
+LONGER = {  # for the bound: prices of eleven patterns with several volumes; hundreds of steps, all neighbours bounded
+    "swing-torus-2x32-p4-64-gpus": 240.0,
     "alltoall-p1-1024-gpus": 300.0,
 }
 OWN_LONGER = {  # for the schedules: hundreds of flows on general topologies, twenty patterns of 1,024 pairs

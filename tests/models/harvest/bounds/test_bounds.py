@@ -18,6 +18,7 @@ from models.harvest.instances import stated
 
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
+from synth_models.harvest.bounds.interval import QUICK, Patterns, Relaxation
 from synth_models.harvest.check.certificates import check_bound
 from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
@@ -274,3 +275,29 @@ def test_cycle_rows_are_refused_with_two_ports() -> None:
     assert outcome.bound is not None
     assert outcome.certificate is not None
     assert check_bound(two, outcome.bound, outcome.certificate)
+
+
+@pytest.mark.parametrize("ports", [2, 3])
+@pytest.mark.parametrize("gpus", [9, 20])
+def test_stars_alone_bound_all_partitions_of_an_alltoall(gpus, ports):
+    """The first level of effort, few patterns or many: of the partners of a step's interval, `ports` stand one hop
+    away, `ports` squared two, and so on; every hop costs its delay and loads a share of the ports."""
+    instance = made("alltoall_direct", gpus, ports)
+    hop = instance.hop_delay + instance.bytes_per_pair[0] / instance.port_bandwidth / ports
+    hops = [h for h in range(1, gpus) for _ in range(min(ports**h, gpus))]
+    least = [0.0]
+    for end in range(1, gpus):
+        costs = [
+            least[a]
+            + (a > 0) * instance.reconfiguration_delay
+            + (end - a) * instance.alpha
+            + hop * sum(hops[: end - a])
+            for a in range(end)
+        ]
+        least.append(min(costs))
+    shared = Patterns(instance)
+    for first, last in ((0, 1), (0, gpus - 2), (3, gpus // 2)):
+        found = Relaxation(shared, first, last).solve(lambda: False, QUICK)
+        steps = last - first + 1
+        assert float(found.seconds) == pytest.approx(steps * instance.alpha + hop * sum(hops[:steps]), rel=1e-9)
+    assert proven(instance) >= least[-1] * (1 - 1e-9)
