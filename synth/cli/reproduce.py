@@ -39,7 +39,8 @@ def reproduce(
         help="Folder of real data (optional; what needs it is skipped visibly); bine-jobs: a file job,nodes,groups.",
     ),
 ) -> None:
-    """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures.
+    """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures. Records that
+    lie below --results already are taken as they are: another folder makes everything again.
 
     `findings` is one page of all that our records improve, settle or correct of published results: it verifies the
     records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is stated."""

@@ -67,7 +67,7 @@ FAMILY = Family(
         Method(
             "columns",
             "program",
-            "routes between columns, all layers alike, where only spines have failed (CP-SAT, HiGHS; whole machines)",
+            "routes between columns, all layers alike; only spines or cables failed (CP-SAT, HiGHS; whole machines)",
             _HERE + "programs.columns.method:solve",
             ("cpsat",),
         ),

@@ -362,7 +362,7 @@ def suited(instance: MLFMInstance, method: str) -> bool:
         return instance.demand is not None
     if method in ("repair", "columns"):
         whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
-        alike = not (instance.failed.links or instance.failed.leaves or instance.failed.servers)
-        large = whole and instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
-        return large and (method == "repair") != alike
+        failed, large = instance.failed, instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
+        uneven = bool(failed.leaves or failed.servers)
+        return whole and large and (bool(failed.links) or uneven if method == "repair" else not uneven)
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS

@@ -162,7 +162,7 @@ def test_hostile_files_are_refused(key: str, value: Any) -> None:
 def test_the_whole_machine_with_a_failed_cable() -> None:
     """6156 servers: 341 * 18 * 18 flows over 17 up-links are at least 6500 phases, 6516 in groups of 18."""
     instance = damaged(18, 18, 19, 18, links=[(3, 5, 7)])
-    assert defaults_for(FAMILY, instance) == ("bound", "repair")
+    assert defaults_for(FAMILY, instance) == ("bound", "repair", "columns")
     record = synth.solve(instance, "repair")
     assert (record.value, record.bound, record.ok) == (6516, 6500, True)
     assert synth.solve(instance, "bound").bound == 6500

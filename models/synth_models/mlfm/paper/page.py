@@ -3,6 +3,7 @@ what the paper leaves to future work: failures, and blocks on which its rule doe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -233,12 +234,14 @@ def _damaged(page: Reproduction) -> None:
     kept = [page.keep(made, "damaged") for *_, made in cases]
     rows = []
     for (kind, count, seed, _), made in zip(cases, kept, strict=True):
-        # one by one: a run's time counts from when it was asked for
-        method = "repair" if kind == "cables" else "columns"
-        [(_, record)] = page.solve([made], [method], time_limit=DAMAGED_LIMIT, part="damaged")
+        tried = []
+        for method in ("columns", "repair") if kind == "cables" else ("columns",):
+            # one by one: a run's time counts from when it was asked for
+            tried += [one for _, one in page.solve([made], [method], time_limit=DAMAGED_LIMIT, part="damaged")]
+        record = min(tried, key=lambda one: one.value or math.inf)
         seconds = round(sum(record["seconds"].values()), 1)
         gap = records.gap(record.value, record.bound)
-        names = {"failed": kind, "count": count, "seed": seed, "method": method}
+        names = {"failed": kind, "count": count, "seed": seed, "method": record["method"]}
         rows.append(names | {"phases": record.value, "bound": record.bound, "gap": gap, "seconds": seconds})
     table = pd.DataFrame(rows)
     page.table("The whole machine of 6156 servers with failures (6156 phases without)", table, file="damaged")

@@ -17,7 +17,7 @@ from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.bounds.machine import machine_bound
-from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
+from synth_models.mlfm.instance import Block, Failed, IntArray, MLFMInstance
 from synth_models.mlfm.programs.columns.model import (
     ColumnProblem,
     Left,
@@ -41,21 +41,27 @@ ATTEMPTS = 12
 
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
-    """Method ``columns``. Raises :class:`UnsupportedError` for other jobs and :class:`SizeLimitError`."""
+    """Method ``columns``; spines of failed cables are left out, so that layers are alike, and the bound stays that of
+    the machine as it is. Raises :class:`UnsupportedError` for other jobs and :class:`SizeLimitError`."""
     block = _block(instance)
     bound, reason = machine_bound(instance)
     if bound is None:
         return Outcome("infeasible", message=reason)
     held: dict[str, Any] = {"bound": float(bound.phases), "bound_proof": bound.words, "certificate": bound.certificate}
-    for phases in _numbers(bound.phases, block.servers):
+    alike = _alike(instance)
+    least = bound if alike is instance else machine_bound(alike)[0]
+    if least is None:
+        words = "without the spines of the failed cables, which columns leaves out, some pair of leaves has no route"
+        return Outcome("finished", message=words, **held)
+    for phases in _numbers(least.phases, block.servers):
         length = math.gcd(phases, block.servers)
-        problem, groups = column_problem(instance, block, length), phases // length
+        problem, groups = column_problem(alike, block, length), phases // length
         counts = flows_per_route(problem, groups, _share(options, COUNTING))
         patterns = None if counts is None else packed(problem, counts, groups, _share(options, PACKING))
         if patterns is not None:
             words = f"{groups} groups of {length} phases in {len(patterns)} patterns"
             ended: Any = "optimal" if phases == bound.phases else "finished"
-            return Outcome(ended, named_flows(instance, problem, patterns, groups), message=words, **held)
+            return Outcome(ended, named_flows(alike, problem, patterns, groups), message=words, **held)
         if options.out_of_time():
             break
     return Outcome("time_limit", message="no packing found in time", **held)
@@ -82,11 +88,20 @@ def _block(instance: MLFMInstance) -> Block:
     block, failed = instance.block, instance.failed
     if block is None or instance.demand is not None:
         raise UnsupportedError("columns needs a block of servers that all send to all")
-    if failed.links or failed.leaves or failed.servers:
-        raise UnsupportedError("columns needs layers that are alike: nothing but spines may have failed")
+    if failed.leaves or failed.servers:
+        raise UnsupportedError("columns needs layers that are alike: nothing but spines and cables may have failed")
     if instance.ranks > MAX_RANKS:
         raise SizeLimitError(f"more than {MAX_RANKS} servers to replay")
     return block
+
+
+def _alike(instance: MLFMInstance) -> MLFMInstance:
+    """The job on a machine that lacks the spines of failed cables too."""
+    failed = instance.failed
+    if not failed.links:
+        return instance
+    gone = {(min(pair), max(pair)) for pair in (*failed.spines, *(link.spine for link in failed.links))}
+    return instance.model_copy(update={"failed": Failed(spines=tuple(sorted(gone)))})
 
 
 def flows_per_route(problem: ColumnProblem, groups: int, options: RunOptions) -> IntArray | None:

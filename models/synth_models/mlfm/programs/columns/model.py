@@ -1,12 +1,13 @@
-"""Program ``columns``: routes between columns, counted and packed, for blocks where nothing but spines has failed.
+"""Program ``columns``: routes between columns, counted and packed, for blocks where only spines or cables have failed.
 
-Failed spines leave all layers alike, so all layers may do the same. A *column route* a → c → b (or a → b, a → c → a)
-stands for one flow in every layer i at once: from leaf (i, a) over spine {a, c}, leaf (i, c) and spine {c, b} to leaf
-(i + s, b), where the shift s of layers (modulo n) is free. It uses the up-links of a to c in all layers and so on: one
-*column link* each, of which there are d times fewer than links. Phases come in *groups* of u, a divisor of m: in a
-group one server of leaf (i, a) sends to u servers of leaf (i + s, b), one a phase. Each pair of columns needs n m m / u
-such flows, for all shifts, sending servers and sets of u receivers; which these are is settled afterwards, by König
-(``naming.py``). Large u make small programs, P phases allow u = gcd(P, m).
+Failed spines leave all layers alike, so all layers may do the same (the spine of a failed cable is left out). A
+*column route* a → c → b (or a → b, a → c → a) stands for one flow in every layer i at once: from leaf (i, a) over
+spine {a, c}, leaf (i, c) and spine {c, b} to leaf (i + s, b), where the shift s of layers (modulo n) is free. It uses
+the up-links of a to c in all layers and so on: one *column link* each, of which there are d times fewer than links.
+Phases come in *groups* of u, a divisor of m: in a group one server of leaf (i, a) sends to u servers of leaf (i + s,
+b), one a phase. Each pair of columns needs n m m / u such flows, for all shifts, sending servers and sets of u
+receivers; which these are is settled afterwards, by König (``naming.py``). Large u make small programs, P phases allow
+u = gcd(P, m).
 
 ===========  ==================  =============================================  ======
 symbol       code                index set                                      unit
