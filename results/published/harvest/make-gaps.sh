@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Candidates against the bound on every shipped instance of 16 to 64 GPUs and on smaller ones of unequal volumes and with
-# a delay per circuit, from the root of the checkout. Takes about seven minutes on two cores; every record is verified at the end.
+# a delay per circuit, from the root of the checkout. Takes about a minute on two cores; every record is verified at the end.
 set -uo pipefail
 cd "$(dirname "$0")/../../.."
 synth=.venv/bin/synth out=results/published
