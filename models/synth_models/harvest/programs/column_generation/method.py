@@ -2,10 +2,12 @@
 
 The program over intervals (the paper's Lemma 1) over a list of topologies says what a topology for steps a to b may
 take at most to be worth its change: its value less the cheapest ways to step a and from step b + 1 on, each with the
-changes paid. Intervals whose steps alone take less than that are priced: a search over topologies with whole links
-(:mod:`.search`), first over those that all renumberings of the interval's patterns keep, then over less and less
-symmetric ones, down to all of them. What is found joins the list if the concurrent flows say that it lowers the value,
-and the program is solved again; until no interval is left or time is up.
+changes paid. Where they are few, all topologies that the patterns' renumberings keep are rated first, and the best
+path over them joins the list (:mod:`.cayley`). Then intervals whose steps alone take less than their price are priced:
+a search over topologies with whole links (:mod:`.search`), first over those that all renumberings of the interval's
+patterns keep, then over less and less symmetric ones, down to all of them. What is found joins the list if the
+concurrent flows say that it lowers the value, and the program is solved again; until no interval is left or time is
+up.
 
 The pricing is a search, so nothing is proven; the value is never above that of ``candidates``, from whose list it
 begins. With delays that depend on what changes, an interval's price counts the least of them, the value what is paid.
@@ -27,6 +29,7 @@ from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
+from synth_models.harvest.programs.column_generation.cayley import cayley_seconds
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
 from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -91,6 +94,7 @@ class Columns:
     def search(self) -> None:
         """Make topologies, with less and less symmetry, until none is in reach of its price or time is up."""
         options, steps = self.options, len(self.instance.steps)
+        self.offer_cayley()
         for level in range(self.instance.gpus.bit_length() + 1):
             done = np.zeros((steps, steps), dtype=bool)
             while (interval := self.most_promising(done)) is not None and not options.out_of_time():
@@ -100,6 +104,32 @@ class Columns:
                     options.progress.note(self.value, None)
             if options.out_of_time() or self.deepest <= level:
                 break
+
+    def offer_cayley(self) -> None:
+        """Add the topologies of the best schedule over the list and all Cayley graphs of the patterns' renumberings, by
+        the search's own loads. Not where delays depend on what changes."""
+        if self.instance.delay_varies:
+            return
+        lift = self.lifts_of(range(len(self.ratings.patterns)))[0]
+        sizes = self.instance.bytes_per_pair.tolist()
+        kinds = list(zip(self.ratings.pattern_of.tolist(), sizes, strict=True))
+        different = list(dict.fromkeys(kinds))
+        at = [kinds.index(kind) for kind in different]
+        demands = [self.demand(lift, [pattern], step, step) for (pattern, _), step in zip(different, at, strict=True)]
+        instance, stop = self.instance, self.options.out_of_time
+        if (rated := cayley_seconds(lift, demands, instance.ports, instance.hop_delay, stop)) is None:
+            return
+        targets, seconds_of = rated
+        settled = self.ratings.settled[self.ratings.pattern_of]
+        cost = np.where(settled, self.ratings.cost, np.inf)
+        listed = cost.shape[1]
+        cost = np.hstack([cost, instance.alpha + seconds_of[[different.index(kind) for kind in kinds]]])
+        value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
+        if value < self.value * (1 - GAIN):
+            for number in np.unique(chosen[chosen >= listed]).tolist():
+                steps = np.flatnonzero(chosen == number)
+                self._list((int(steps[0]), int(steps[-1])), lift.links(targets[[number - listed]]), np.inf)
+            self._settle()
 
     def prices(self) -> FloatArray:
         """Seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
@@ -155,18 +185,21 @@ class Columns:
             self.nearest[interval] = found[0][0] + alpha, found[0][1]
         return [links for took, links in found if took + alpha < SLACK * self.price(first, last)]
 
-    def offer(self, interval: tuple[int, int], links: IntArray) -> bool:
-        """Add a topology to the list if it lowers the value; whether it does."""
-        first, last = interval
-        name = f"own {self.made} for steps {first}-{last}"
+    def offer(self, interval: tuple[int, int], links: IntArray) -> None:
+        """Add a topology to the list if it lowers the value."""
+        if self._list(interval, links, self.price(*interval) * (1 - GAIN)):
+            self._settle()
+
+    def _list(self, interval: tuple[int, int], links: IntArray, price: float) -> bool:
+        """Put a topology on the list if it takes less than the price; whether it is new and does."""
+        name = f"own {self.made} for steps {interval[0]}-{interval[1]}"
         if links.tobytes() in self.keys or self.options.out_of_time():
             return False
         self.keys.add(links.tobytes())
-        if not self.ratings.add(Topology(name, links), (first, last), self.price(first, last) * (1 - GAIN)):
+        if not self.ratings.add(Topology(name, links), interval, price):
             return False
         self.names.add(name)
         self.made += 1
-        self._settle()
         return True
 
     def lifts_of(self, patterns: Sequence[int]) -> list[Lift]:

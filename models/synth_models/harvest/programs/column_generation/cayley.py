@@ -1,0 +1,39 @@
+"""All Cayley graphs of a group that leads from every GPU to every other, rated for every step.
+
+Few ports have few of them (2,080 for 64 GPUs and two ports), so that none need be searched for. Annealing makes
+topologies for one interval at a time, and a schedule whose intervals all end elsewhere than in the best one known needs
+several at once: here the shortest path is over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+
+from synth_models.harvest.programs.column_generation.lifts import Lift
+from synth_models.harvest.programs.column_generation.search import Demand, seconds
+from synth_models.harvest.solution import FloatArray, IntArray
+
+MOST_WORK = 30_000_000  # topologies times links times steps; some seconds
+
+
+def cayley_seconds(
+    lift: Lift, demands: Sequence[Demand], ports: int, hop_delay: float, stop: Callable[[], bool]
+) -> tuple[IntArray, FloatArray] | None:
+    """Where the links of the first GPU lead, shape (topologies, ports), itself for an idle port, and the seconds of
+    every demand without its alpha, shape (demands, topologies); None where they are too many, the group leads not
+    everywhere, or time is up."""
+    number = comb(lift.gpus + ports - 1, ports)
+    if len(lift.sources) > 1 or number * lift.gpus * ports * len(demands) > MOST_WORK:
+        return None
+    targets = np.array(list(combinations_with_replacement(range(lift.gpus), ports)), dtype=np.int64)
+    found = np.empty((len(demands), number))
+    for column, one in enumerate(targets):
+        if stop():
+            return None
+        for row, demand in enumerate(demands):
+            found[row, column] = seconds(lift, demand, one[None, :], hop_delay)
+    return targets, found
