@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
+from synth import record as records
 from synth.instance import Instance
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
@@ -124,9 +127,9 @@ def _instance(one: Workload, gpus: int) -> Instance:
 def _table(page: Reproduction, title: str, found: Iterable[tuple[Instance, Record]]) -> None:
     rows = []
     for name, group in groupby(found, key=lambda one: one[0].name):
-        records = {str(record["method"]): record for _, record in group}
-        listed, own = records[LISTED].value, records[OWN].value
-        bound = records[BOUND].bound
+        by_method = {str(record["method"]): record for _, record in group}
+        listed, own = by_method[LISTED].value, by_method[OWN].value
+        bound = by_method[BOUND].bound
         assert listed is not None
         assert own is not None
         assert bound is not None
@@ -135,11 +138,11 @@ def _table(page: Reproduction, title: str, found: Iterable[tuple[Instance, Recor
                 "instance": name,
                 "candidates (us)": listed * 1e6,
                 "with topologies of its own (us)": own * 1e6,
-                "gain (%)": _gain(records[LISTED], listed, own),
+                "gain (%)": _gain(by_method[LISTED], listed, own),
                 "certified bound (us)": bound * 1e6,
                 "gap before (%)": f"{100 * max(0.0, 1 - bound / listed):.2f}",
                 "gap (%)": f"{100 * max(0.0, 1 - bound / own):.2f}",
-                "records kept": ", ".join(method for method, record in records.items() if _keep(page, record)) or "–",
+                "records kept": ", ".join(method for method, record in by_method.items() if _keep(page, record)) or "–",
             }
         )
     page.table(title, pd.DataFrame(rows))
@@ -155,8 +158,10 @@ def _gain(candidates: Record, listed: float, own: float) -> str:
 def _keep(page: Reproduction, record: Record) -> bool:
     """Publish a record that is small enough for it."""
     assert record.path is not None
-    beside = [record.path.with_name(name) for name in [record["solution_file"]] if name]
-    size = len(record.find_instance().to_json()) + sum(path.stat().st_size for path in [record.path, *beside])
+    with TemporaryDirectory() as scratch:  # it may be packed
+        records.write(record, Path(scratch) / record.path.name)
+        size = sum(path.stat().st_size for path in Path(scratch).iterdir())
+    size += len(record.find_instance().to_json())
     if size <= SMALL_ENOUGH:
         page.publish(record, KEPT)
     return size <= SMALL_ENOUGH
