@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 
 import pytest
@@ -80,18 +81,25 @@ def test_numbers_of_topologies_of_their_own():
     gaps = {name: cells[7] for name, cells in rows.items()}
     for name in ("bruck-allgather-r4-p4-64-gpus", "bruck-alltoall-r4-p4-64-gpus", "swing-64-p2"):
         assert f"{gained[name]} %" in text
+    assert f"{gained['alltoall-p2-64-gpus']} % on the direct all-to-all on two ports" in text
     assert f"{gained['bruck-allgather-r2-p2-64-gpus']} % on Bruck's allgather with radix 2" in text
-    assert f"{gained['swing-p2-256-gpus']} and {gained['bruck-allgather-r2-p2-256-gpus']} % on the last two" in text
-    assert f"on 1,024 GPUs {gained['bruck-allgather-r2-p2-1024-gpus']} % on the last" in text
+    assert "nothing on the other thirteen workloads" in text
+    assert len([name for name in gained if name.endswith("64-gpus") or name == "swing-64-p2"]) == 18 - 13
+    assert (
+        f"on 256 GPUs {gained['swing-p2-256-gpus']} % on Swing and {gained['bruck-allgather-r2-p2-256-gpus']} %" in text
+    )
+    assert f"on 1,024 GPUs {gained['bruck-allgather-r2-p2-1024-gpus']} % on the latter" in text
     assert f"bruck-alltoall-16-4-p4 to {gaps['bruck-alltoall-16-4-p4']} %" in text
     assert f"moe-8-p2 to {gaps['moe-8-p2']} %" in text
     assert f"swing-64-p2 to {float(rows['swing-64-p2'][3]):.2f} us ({gaps['swing-64-p2']} %)" in text
     assert f"{gaps['alltoall-p1-1024-gpus']} % for the direct all-to-all" in text
     assert f"{gaps['binomial-broadcast-p2-1024-gpus']} % for the binomial tree" in text
     assert gaps["recursive-doubling-p1-1024-gpus"] == gaps["binary-broadcast-p2-1024-gpus"] == "0.00"
-    assert (
-        sum(name.endswith("-1024-gpus") and 24 < float(gap) < 49 for name, gap in gaps.items() if "%" not in gap) == 4
-    )
+    four = ("swing-p2", "bruck-allgather-r2-p2", "bruck-alltoall-r2-p2")
+    for gpus, torus, least, most in ((1024, "32x32", 24, 38), (256, "16x16", 11, 24)):
+        shown = [float(gaps[f"{name}-{gpus}-gpus"]) for name in (*four, f"swing-torus-{torus}-p4")]
+        assert (int(min(shown)), math.ceil(max(shown))) == (least, most)
+        assert f"{least} to {most} %" in text
 
 
 def test_numbers_of_delays_per_circuit_and_overlap():
