@@ -278,7 +278,7 @@ def test_cycle_rows_are_refused_with_two_ports() -> None:
 
 
 @pytest.mark.parametrize("ports", [2, 3])
-@pytest.mark.parametrize("gpus", [9, 20])
+@pytest.mark.parametrize("gpus", [9, pytest.param(20, marks=pytest.mark.slow)])
 def test_stars_alone_bound_all_partitions_of_an_alltoall(gpus, ports):
     """The first level of effort, few patterns or many: of the partners of a step's interval, `ports` stand one hop
     away, `ports` squared two, and so on; every hop costs its delay and loads a share of the ports."""
