@@ -21,11 +21,11 @@ def edge_colours(left: Ints, right: Ints, lefts: int, rights: int, colours: int)
     """
     if len(left) and max(np.bincount(left).max(), np.bincount(right).max()) > colours:
         raise ValueError("a vertex has more edges than there are colours")
-    return _edge_colours(left, right, lefts, rights, colours)  # type: ignore[no-any-return]
+    return _edge_colours(left, right, lefts, rights, colours)
 
 
 @jit
-def _edge_colours(left: Any, right: Any, lefts: int, rights: int, colours: int) -> Any:
+def _edge_colours(left: Ints, right: Ints, lefts: int, rights: int, colours: int) -> npt.NDArray[np.int64]:
     at_left = np.full((lefts, colours), -1, np.int64)  # the edge of that colour at the vertex
     at_right = np.full((rights, colours), -1, np.int64)
     colour = np.full(len(left), -1, np.int64)

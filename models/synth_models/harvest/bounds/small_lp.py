@@ -45,12 +45,14 @@ class GrowingProgram:
         self._highs.changeColsCost(len(cost), self._columns, cost)
 
     def minimise(self) -> Minimum | None:
-        """None where HiGHS does not end with an optimum."""
+        """None where HiGHS does not end with an optimum, in finite numbers."""
         self._highs.run()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         found, value = self._highs.getSolution(), self._highs.getInfo().objective_function_value
-        return Minimum(np.array(found.col_value), float(value), np.array(found.row_dual))
+        point, multipliers = np.array(found.col_value), np.array(found.row_dual)
+        finite = bool(np.isfinite(point).all() and np.isfinite(multipliers).all())
+        return Minimum(point, float(value), multipliers) if finite else None
 
 
 def minimise(cost: FloatArray, matrix: csr_array[Any], right: FloatArray, least: FloatArray) -> Minimum | None:

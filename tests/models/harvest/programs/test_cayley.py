@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 import pytest
-from models.harvest.instances import made
+from models.harvest.instances import made, stated
 
 from synth.options import RunOptions
 from synth_models.harvest.check.replay import check_schedule
@@ -36,13 +37,10 @@ def best_over_circulants(instance: HarvestInstance) -> float:
         rated = [profile(pairs, links, gpus) if len(links) else () for pairs in instance.demands]
         if all(rated):
             rows.append([step_time(instance, step, one)[0] for step, one in enumerate(rated)])
-    least = [0.0]
+    delay, least = instance.reconfiguration_delay, [0.0]
+    change = [0.0, *(max(0.0, delay - (step.overlap or 0.0)) for step in instance.steps[1:])]
     for end in range(1, len(instance.steps) + 1):
-        costs = [
-            least[a] + (instance.reconfiguration_delay if a else 0.0) + min(sum(row[a:end]) for row in rows)
-            for a in range(end)
-        ]
-        least.append(min(costs))
+        least.append(min(least[a] + change[a] + min(sum(row[a:end]) for row in rows) for a in range(end)))
     return least[-1]
 
 
@@ -61,18 +59,49 @@ def test_it_finds_the_best_circulants_together(gpus: int, delay: float) -> None:
     assert verdict.value == pytest.approx(columns.value, rel=1e-9)
 
 
+def steps_of_shifts(seed: int, gpus: int) -> list[dict[str, Any]]:
+    """Steps in which every GPU sends to one or two others the same distances away, of unequal volumes and bytes; some
+    of them again, some behind computation."""
+    random, steps = np.random.default_rng(seed), list[dict[str, Any]]()
+    for _ in range(6):
+        shifts = random.choice(np.arange(1, gpus), size=int(random.integers(1, 3)), replace=False).tolist()
+        volumes = random.integers(1, 4, len(shifts)).tolist()
+        step = {
+            "bytes": int(random.integers(1, 9)) * 50_000,
+            "pairs": [[u, (u + shift) % gpus] for shift in shifts for u in range(gpus)],
+            "volumes": [volume for volume in volumes for _ in range(gpus)],
+            "overlap": float(random.choice([0.0, 1e-6, 5e-6])),
+        }
+        steps += [step] * int(random.integers(1, 3))
+    return steps
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_unequal_steps_with_several_partners(seed: int) -> None:
+    instance = stated(gpus=5, ports=2, steps=steps_of_shifts(seed, 5), reconfiguration_delay=4e-6)
+    columns = Columns(instance, options())
+    columns.offer_cayley()
+    assert columns.value <= best_over_circulants(instance) * 1.01
+    verdict = check_schedule(instance, columns.ratings.schedule(columns.chosen))
+    assert verdict.ok
+    assert verdict.value == pytest.approx(columns.value, rel=1e-9)
+
+
 def test_where_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many topologies, a group that does not lead everywhere, no time, delays that depend on what changes."""
     instance = alltoall(8, 8e-6)
     columns = Columns(instance, options())
     lift = columns.lifts_of(range(len(columns.ratings.patterns)))[0]
     demands = [columns.demand(lift, [0], 0, 0)]
-    found = cayley.cayley_seconds(lift, demands, 2, instance.hop_delay, lambda: False)
+    targets = cayley.cayley_targets(lift, 2, 7)
+    assert targets is not None
+    assert targets.shape == (36, 2)
+    found = cayley.cayley_seconds(lift, targets, demands, instance.hop_delay, lambda: False)
     assert found is not None
-    assert [part.shape for part in found] == [(36, 2), (1, 36)]
-    assert cayley.cayley_seconds(lift, demands, 2, instance.hop_delay, lambda: True) is None
+    assert found.shape == (1, 36)
+    assert cayley.cayley_seconds(lift, targets, demands, instance.hop_delay, lambda: True) is None
     lame = columns.lifts_of(range(len(columns.ratings.patterns)))[-1]
-    assert cayley.cayley_seconds(lame, demands, 2, instance.hop_delay, lambda: False) is None
+    assert cayley.cayley_targets(lame, 2, 7) is None
     varies = alltoall(8, 8e-6, delay_per_circuit=1e-7)
     other = Columns(varies, options())
     other.offer_cayley()

@@ -20,20 +20,23 @@ from synth_models.harvest.solution import FloatArray, IntArray
 MOST_WORK = 30_000_000  # topologies times links times steps; some seconds
 
 
-def cayley_seconds(
-    lift: Lift, demands: Sequence[Demand], ports: int, hop_delay: float, stop: Callable[[], bool]
-) -> tuple[IntArray, FloatArray] | None:
-    """Where the links of the first GPU lead, shape (topologies, ports), itself for an idle port, and the seconds of
-    every demand without its alpha, shape (demands, topologies); None where they are too many, the group leads not
-    everywhere, or time is up."""
+def cayley_targets(lift: Lift, ports: int, steps: int) -> IntArray | None:
+    """Where the links of the first GPU lead, shape (topologies, ports), itself for an idle port; None where they are
+    too many to rate that many steps on each, or the group leads not everywhere."""
     number = comb(lift.gpus + ports - 1, ports)
-    if len(lift.sources) > 1 or number * lift.gpus * ports * len(demands) > MOST_WORK:
+    if len(lift.sources) > 1 or number * lift.gpus * ports * steps > MOST_WORK:
         return None
-    targets = np.array(list(combinations_with_replacement(range(lift.gpus), ports)), dtype=np.int64)
-    found = np.empty((len(demands), number))
+    return np.array(list(combinations_with_replacement(range(lift.gpus), ports)), dtype=np.int64)
+
+
+def cayley_seconds(
+    lift: Lift, targets: IntArray, demands: Sequence[Demand], hop_delay: float, stop: Callable[[], bool]
+) -> FloatArray | None:
+    """Seconds of every demand without its alpha, shape (demands, topologies); None where time is up."""
+    found = np.empty((len(demands), len(targets)))
     for column, one in enumerate(targets):
         if stop():
             return None
         for row, demand in enumerate(demands):
             found[row, column] = seconds(lift, demand, one[None, :], hop_delay)
-    return targets, found
+    return found

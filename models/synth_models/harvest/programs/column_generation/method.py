@@ -29,7 +29,7 @@ from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.programs.column_generation.cayley import cayley_seconds
+from synth_models.harvest.programs.column_generation.cayley import cayley_seconds, cayley_targets
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
 from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -110,20 +110,21 @@ class Columns:
         the search's own loads. Not where delays depend on what changes."""
         if self.instance.delay_varies:
             return
-        lift = self.lifts_of(range(len(self.ratings.patterns)))[0]
-        sizes = self.instance.bytes_per_pair.tolist()
-        kinds = list(zip(self.ratings.pattern_of.tolist(), sizes, strict=True))
-        different = list(dict.fromkeys(kinds))
-        at = [kinds.index(kind) for kind in different]
-        demands = [self.demand(lift, [pattern], step, step) for (pattern, _), step in zip(different, at, strict=True)]
-        instance, stop = self.instance, self.options.out_of_time
-        if (rated := cayley_seconds(lift, demands, instance.ports, instance.hop_delay, stop)) is None:
+        instance, lift = self.instance, self.lifts_of(range(len(self.ratings.patterns)))[0]
+        kinds = list(zip(self.ratings.pattern_of.tolist(), instance.bytes_per_pair.tolist(), strict=True))
+        number_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+        targets = cayley_targets(lift, instance.ports, len(number_of))
+        if targets is None:
             return
-        targets, seconds_of = rated
+        first = [kinds.index(kind) for kind in number_of]
+        demands = [self.demand(lift, [kinds[step][0]], step, step) for step in first]
+        seconds_of = cayley_seconds(lift, targets, demands, instance.hop_delay, self.options.out_of_time)
+        if seconds_of is None:
+            return
         settled = self.ratings.settled[self.ratings.pattern_of]
         cost = np.where(settled, self.ratings.cost, np.inf)
         listed = cost.shape[1]
-        cost = np.hstack([cost, instance.alpha + seconds_of[[different.index(kind) for kind in kinds]]])
+        cost = np.hstack([cost, instance.alpha + seconds_of[[number_of[kind] for kind in kinds]]])
         value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
         if value < self.value * (1 - GAIN):
             for number in np.unique(chosen[chosen >= listed]).tolist():
