@@ -112,18 +112,20 @@ class Columns:
             return
         instance, lift = self.instance, self.lifts_of(range(len(self.ratings.patterns)))[0]
         kinds = list(zip(self.ratings.pattern_of.tolist(), instance.bytes_per_pair.tolist(), strict=True))
-        number_of = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
-        targets = cayley_targets(lift, instance.ports, len(number_of))
+        first: dict[tuple[int, float], int] = {}
+        for step, kind in enumerate(kinds):
+            first.setdefault(kind, step)
+        targets = cayley_targets(lift, instance.ports, len(first))
         if targets is None:
             return
-        first = [kinds.index(kind) for kind in number_of]
-        demands = [self.demand(lift, [kinds[step][0]], step, step) for step in first]
+        demands = [self.demand(lift, [pattern], step, step) for (pattern, _), step in first.items()]
         seconds_of = cayley_seconds(lift, targets, demands, instance.hop_delay, self.options.out_of_time)
         if seconds_of is None:
             return
         settled = self.ratings.settled[self.ratings.pattern_of]
         cost = np.where(settled, self.ratings.cost, np.inf)
         listed = cost.shape[1]
+        number_of = {kind: number for number, kind in enumerate(first)}
         cost = np.hstack([cost, instance.alpha + seconds_of[[number_of[kind] for kind in kinds]]])
         value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
         if value < self.value * (1 - GAIN):
