@@ -42,8 +42,9 @@ def reproduce(
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures. Records that
     lie below --results already are taken as they are: another folder makes everything again.
 
-    `findings` is one page of all that our records improve, settle or correct of published results: it verifies the
-    records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is stated."""
+    `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
+    the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
+    stated."""
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import get_family, load, reproduced

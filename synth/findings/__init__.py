@@ -1,1 +1,2 @@
-"""What our records improve, settle or correct of published results: families state it, records carry it, one page."""
+"""What our records improve, settle, qualify or correct of published results: families
+state it, records carry it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synth import record as records
 from synth.api import check
@@ -20,6 +20,9 @@ from synth.quantities import SCALES, named, percent, scaled, times
 from synth.record import Record
 from synth.results import beside
 from synth.standing import Standing, standing, value_stands
+
+if TYPE_CHECKING:
+    from synth.reproduction.collect import Source
 
 CERTIFIED = "certified"
 
@@ -121,6 +124,11 @@ class Shown:
     def on_bound(self) -> bool:
         """Whether what it claims rests on bounds."""
         return any(claim.on_bound for claim in self.finding.claims)
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """Where the authors state what this stands beside, each once."""
+        return list(dict.fromkeys([*self.finding.sources, *(item.source for item in self.errata)]))
 
     @property
     def grades(self) -> Counter[str]:

@@ -13,9 +13,9 @@ from synth.record import exceeds, gap
 
 if TYPE_CHECKING:
     from synth.findings.evidence import Held
-    from synth.reproduction.collect import Reproduction
+    from synth.reproduction.collect import Reproduction, Source
 
-Kind = Literal["improves", "settles", "corrects"]
+Kind = Literal["improves", "settles", "qualifies", "corrects"]
 SAME = 1e-9  # relative difference up to which two numbers are the same
 
 
@@ -53,6 +53,9 @@ class Claim:
 class Finding:
     """One row of the page.
 
+    ``kind``: a finding *qualifies* a claim that is true as it is stated and says less than it seems to; it *corrects*
+    what is not. ``sources`` are where the authors state what ours stands beside
+    (:data:`synth.reproduction.collect.SOURCES`); those of ``errata`` are said there.
     ``statement`` is a template: ``{cases}``, ``{ours}``, ``{printed}``, ``{least}`` and the others of
     :func:`synth.findings.evidence.numbers`, and what ``numbers`` adds. ``cases`` may be made from what is published
     (``results/published``). ``claims`` must hold of every case, and ``numbers`` raises ``ValueError`` in words where
@@ -73,6 +76,7 @@ class Finding:
     errata: Callable[[Reproduction], None] | None = None
     page: str = ""
     word: str = ""
+    sources: Sequence[Source] = ()
     quick: bool = True  # whether it is on the short page
 
 

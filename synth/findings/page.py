@@ -16,17 +16,26 @@ from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedE
 from synth.findings.finding import Finding
 from synth.quantities import percent
 from synth.record import Record
-from synth.reproduction.collect import Reproduction
+from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import markdown
 
 NAME = "findings"
 LISTED = 12  # cases of a finding that stand on the page; of more, the file has all
 INTRODUCTION = """\
-What our records improve, settle or correct of published results. Every number of ours below was read from the records
-named beside it when this page was made, and each of these records passed the check (`synth check`) at that moment: a
-schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing, refused or
-does not show what the finding states leaves no page. Where a paper prints no figure for an instance, its algorithm was
-run on it, as we read its text: "(by `bine`)" is the record of that name.
+What our records improve, settle, qualify or correct of published results. A finding *qualifies* a claim that is true as
+it is stated and says less than it seems to; it *corrects* what is not true. Every number of ours below was read from
+the records named beside it when this page was made, and each of these records passed the check (`synth check`) at that
+moment: a schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing,
+refused or does not show what the finding states leaves no page. "(by `bine`)" behind a published figure names the
+record of the published algorithm, run by us where no figure is printed.
+
+| theirs is | what ours stands beside |
+|:--|:--|
+| printed | a figure, formula or sentence of the paper, or of the project's own pages |
+| in their data | a figure in results that the authors ship beside the text |
+| in their code | what the authors' code does, as we read it |
+| by our reading | the published algorithm or formula, run by us as we read the text |
+| left open | the authors state nothing |
 
 | grade | what it means |
 |:--|:--|
@@ -112,7 +121,14 @@ def _overview(told: Sequence[Shown]) -> str:
     for one in told:
         finding = one.finding
         rows.append(
-            (f"[{finding.name}](#{finding.name})", finding.kind, finding.paper, len(one.held) or "–", one.grade)
+            (
+                f"[{finding.name}](#{finding.name})",
+                finding.kind,
+                finding.paper,
+                _theirs(one),
+                len(one.held) or "–",
+                one.grade,
+            )
         )
     count = Counter(
         grade if grade in (CERTIFIED, "replayed", "counted", "recomputed") else "on a solver's word"
@@ -120,17 +136,27 @@ def _overview(told: Sequence[Shown]) -> str:
         for grade in one.grades.elements()
     )
     words = ", ".join(f"{n} {grade}" for grade, n in sorted(count.items(), key=lambda item: -item[1]))
-    table = markdown(pd.DataFrame(rows, columns=["finding", "it", "what", "cases", "grade"]).astype(object))
+    table = markdown(
+        pd.DataFrame(rows, columns=["finding", "it", "what", "theirs is", "cases", "grade"]).astype(object)
+    )
     return f"{table}\n{len(told)} findings; cases and errata by grade: {words}.\n"
+
+
+def _theirs(one: Shown) -> str:
+    """Where the authors state what ours stands beside, in words."""
+    return ", ".join(SOURCES[source].lower() for source in one.sources)
 
 
 def _section(one: Shown, family: Family, root: Path) -> str:
     finding = one.finding
-    lines = [f"### {finding.name}\n", f"*{finding.paper}, {finding.where}* ({finding.kind}; {one.grade})\n"]
+    lines = [
+        f"### {finding.name}\n",
+        f"*{finding.paper}, {finding.where}* ({finding.kind}; theirs: {_theirs(one)}; {one.grade})\n",
+    ]
     lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
     ours = "Corrected" if finding.kind == "corrects" else "Ours"
     lines += [
-        f"* **{item.where}.** Printed: {item.printed} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"
+        f"* **{item.where}.** {item.stated} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"
         for item in one.errata
     ]
     if one.errata:
@@ -198,6 +224,7 @@ def _cases(shown: dict[str, list[Shown]], root: Path) -> pd.DataFrame:
                     {
                         "finding": one.finding.name,
                         "it": one.finding.kind,
+                        "theirs is": _theirs(one),
                         "family": family,
                         "paper": one.finding.paper,
                         "where": one.finding.where,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from synth import record as records
 from synth.errors import InputError
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
     from synth.execution.runs import Run
     from synth.instance import Instance
+
+
+Source = Literal["printed", "data", "code", "reading", "open"]
+SOURCES: dict[Source, str] = {
+    "printed": "Printed",  # a figure, formula or sentence of the paper or of the project's own pages
+    "data": "In their data",  # a figure in results that the authors ship beside the text
+    "code": "In their code",  # what the authors' code does, as we read it
+    "reading": "By our reading",  # the published algorithm or formula, run by us as we read the text
+    "open": "Left open",  # the authors state nothing
+}
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,21 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Erratum:
-    """Something the paper gets wrong, with the computation that shows it (what was computed, and its result)."""
+    """Something the paper gets wrong, with the computation that shows it (what was computed, and its result).
+
+    ``printed`` is what the authors state; ``source`` says where they state it.
+    """
 
     where: str
     printed: str
     corrected: str
     computation: str
+    source: Source = "printed"
+
+    @property
+    def stated(self) -> str:
+        """What the authors state, behind the words for where: ``Printed: 128 steps.``"""
+        return f"{SOURCES[self.source]}: {self.printed}"
 
 
 @dataclass
@@ -89,9 +108,9 @@ class Reproduction:
         """Put a printed number beside ours."""
         self.comparisons.append(Comparison(where, what, paper, ours, unit, remark))
 
-    def erratum(self, where: str, printed: str, corrected: str, computation: str) -> None:
-        """Record an error of the paper with the computation that shows it."""
-        self.errata.append(Erratum(where, printed, corrected, computation))
+    def erratum(self, where: str, printed: str, corrected: str, computation: str, source: Source = "printed") -> None:
+        """Record an error of the paper with the computation that shows it; ``source``: where the authors state it."""
+        self.errata.append(Erratum(where, printed, corrected, computation, source))
 
     def table(self, title: str, rows: pd.DataFrame, file: str = "", show: bool = True) -> None:
         """A table of ours that has no single printed counterpart; with ``file`` also written as ``<file>.csv``.

@@ -40,9 +40,11 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     if page.comparisons:
         parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
     if page.errata:
-        parts.append("## Errata\n\nWhat the paper prints, what it should be, and the computation that shows it.\n")
+        parts.append(
+            "## Errata\n\nWhat the authors state and where, what it should be, and the computation that shows it.\n"
+        )
         parts += [
-            f"{number}. **{item.where}.** Printed: {item.printed} Corrected: {item.corrected}\n\n"
+            f"{number}. **{item.where}.** {item.stated} Corrected: {item.corrected}\n\n"
             f"   Computed: {item.computation}\n"
             for number, item in enumerate(page.errata, 1)
         ]

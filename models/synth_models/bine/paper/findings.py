@@ -62,6 +62,7 @@ def real_jobs(page: Reproduction) -> None:
         f"{int((above['bine'] == 1).sum())}.",
         f"crossings over the least: {told}. Every tree was replayed; the trace is not ours to ship, so there are no "
         "records of its jobs.",
+        "reading",
     )  # fmt: skip
 
 
@@ -78,7 +79,7 @@ FINDINGS = (
                 "synthetic-hosts-gather", "groups-4-4-8-broadcast-g2-roundrobin-costs-0-1-4",
             ))
         ),
-        (BELOW, LEAST), _ranks,
+        (BELOW, LEAST), _ranks, sources=("reading",),
     ),
     Finding(
         "bine-real-jobs", "improves", PAPER, "Section 2.4.2, Leonardo", errata=real_jobs,
@@ -93,13 +94,13 @@ FINDINGS = (
                 "groups-2-3-3-allreduce-large-g2-costs-0-1-3-butterfly", "groups-3-5-2-6-allreduce-small-butterfly",
             )
         ),
-        (NO_MORE, LEAST),
+        (NO_MORE, LEAST), sources=("reading",),
     ),
     Finding(
         "bine-torus-allreduce", "settles", PAPER, "Section 5.4.1, torus",
         "Bine's large allreduce on the 4x4 torus carries {ours}: no algorithm carries less.",
         (Case("4x4, allreduce", "bine/torus-4x4-allreduce-large", ours="bine_torus"),),
-        (LEAST,),
+        (LEAST,), sources=("reading",),
     ),
     Finding(
         "bine-bandwidth-algorithms", "settles", PAPER, "Section 1 (rings carry less); tables 3 to 5, traffic",
@@ -107,7 +108,7 @@ FINDINGS = (
         "algorithms carry fewer bytes over global links, and on these {cases} nothing carries less: {ours} where Bine "
         "carries {printed} on the first.",
         (_case("groups-6-4-6-alltoall", "bine", "ring"), _case("torus-2x4x8-allgather", "bine_torus", "bucket")),
-        (BELOW, LEAST),
+        (BELOW, LEAST), sources=("reading",),
     ),
     Finding(
         "bine-leaders", "improves", PAPER, "Section 1 (rings carry less); tables 3 to 5, traffic",
@@ -118,7 +119,7 @@ FINDINGS = (
             for name in ("groups-5-3-8-allreduce-large", "groups-6-7-6-allgather", "synthetic-jobs-allreduce",
                          "groups-12-20-broadcast-large", "groups-5-3-5-allreduce-small")
         ),
-        (BELOW, LEAST),
+        (BELOW, LEAST), sources=("reading",),
     ),
     Finding(
         "bine-hierarchical", "improves", PAPER, "Sections 6.1 and 6.2, several ranks a node",
@@ -128,7 +129,7 @@ FINDINGS = (
             _case("hierarchical-5-6-2-4-g4-allreduce", "hierarchical", "leaders"),
             _case("hierarchical-5-6-2-4-g4-allreduce", "bine", "leaders"),
         ),
-        (BELOW, LEAST), lambda held: {"flat": held[1].printed_text},
+        (BELOW, LEAST), lambda held: {"flat": held[1].printed_text}, sources=("reading",),
     ),
     Finding("bine-errata", "corrects", PAPER, "errata", errata=other_p),
 )  # fmt: skip

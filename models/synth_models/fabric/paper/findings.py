@@ -202,9 +202,10 @@ def _causality(page: Reproduction) -> None:
         raise RuntimeError("the check finds no fault in the schedule of TACOS's rule")
     page.erratum(
         "TACOS, links of unequal speed",
-        "times of schedules.",
-        "Some transfers carry a piece that the sender did not have when they began.",
+        "the times of its rule as times of schedules.",
+        "By its rule, as we read it, some transfers carry a piece that the sender did not have when they began.",
         f"its rule run once (seed 0): {early} of {schedule.transfers} transfers; the check refuses it: {faults[0]}.",
+        "code",
     )
 
 
@@ -214,63 +215,66 @@ FINDINGS = (
         "Ours takes at most TE-CCL's time on {no_more} of its {cases} results, down to {share} of it; on the other "
         "{beyond} its time is below the certified bound of its own machine. On {met_4} ours is within 0.01 % of the "
         "bound, on all within {largest_gap}.",
-        _te_ccl, (NO_MORE_OR_BEYOND,), _share, quick=False,
+        _te_ccl, (NO_MORE_OR_BEYOND,), _share, quick=False, sources=("data",),
     ),
     Finding(
         "te-ccl-below-bound", "corrects", TE_CCL, "two DGX2, allgather in fast epochs",
-        "{cases} printed times are below what the machine allows by its own file: {printed} where at least {least} is "
-        "needed ({c[0].case.what}). Its epochs leave out latencies of less than a tenth of an epoch.",
-        _beyond, (BEYOND,),
+        "{cases} times of its results are below what the machine allows by its own file: {printed} where at least "
+        "{least} is needed ({c[0].case.what}). Its epochs leave out latencies of less than a tenth of an epoch.",
+        _beyond, (BEYOND,), sources=("data",),
     ),
     Finding(
         "te-ccl-as-counted", "settles", TE_CCL, "two DGX2, allgather in fast epochs",
         "On the machine that its epochs describe, these {cases} times are the least possible.",
-        _as_counted, (EQUAL, LEAST), quick=False,
+        _as_counted, (EQUAL, LEAST), quick=False, sources=("data",),
     ),
     Finding(
         "te-ccl-fifteen", "corrects", TE_CCL, "NDv2, two chassis, alltoall of 1 GB",
         "Node 0, a GPU, is taken for a switch, so it takes no part. With all GPUs nothing takes less than {least}, "
-        "where {printed} is printed.",
-        _sixteen, (BEYOND,),
+        "where its result says {printed}.",
+        _sixteen, (BEYOND,), sources=("data",),
     ),
     Finding(
         "te-ccl-epochs", "settles", TE_CCL, "number of epochs of the shipped results, 256 KB to 1 GB",
         "By its own count of epochs, the fewest are settled on {settled} of {cases} results; its search ended above "
         "them on {lower}.",
         _epochs, (NO_MORE, LEAST), lambda held: {"settled": sum(one.met for one in held)}, unit="epochs", quick=False,
+        sources=("data",),
     ),
     Finding(
         "te-ccl-topologies", "corrects", TE_CCL, "teccl/topologies/mesh.py and amd.py",
         errata=errata.topologies, page="peers",
     ),
     Finding(
-        "taccl", "improves", TACCL, "two NDv2 as TE-CCL recorded it (teccl/examples/experiments_output)",
-        "Ours takes at most TACCL's time on all {cases} results: TACCL takes {least_times} to {most_times} as long. "
-        "Ours is within {largest_gap} of the least possible.",
-        _taccl, (NO_MORE, within(0.05)), quick=False,
+        "taccl", "improves", TACCL, "two NDv2, its times as TE-CCL recorded them (teccl/examples/experiments_output)",
+        "Ours takes at most TACCL's recorded time on all {cases} results: TACCL takes {least_times} to {most_times} as "
+        "long. Ours is within {largest_gap} of the least possible.",
+        _taccl, (NO_MORE, within(0.05)), quick=False, sources=("data",),
     ),
     Finding(
         "sccl-most-chunks", "settles", SCCL, "DGX-1, rows of SYNTHESIS.md and its threads",
         "Its {cases} rows with a plan, but for the next finding's, have the most chunks that fit into their steps and "
         "rounds: the plans are replayed, and more chunks are refuted by counting.",
         lambda root: [case for case in _sccl(root, "plan") if case.what != LOOSE], (MOST,), unit="chunks",
+        sources=("printed",),
     ),
     Finding(
         "sccl-more-chunks", "improves", SCCL, "DGX-1, allreduce, (S, R, C) = (4, 4, 8)",
         "As many steps and rounds carry {ours} where {printed} are printed; the fewest that counting refutes: {least}.",
         lambda root: [case for case in _sccl(root, "plan") if case.what == LOOSE], (MORE,), unit="chunks",
+        sources=("printed",),
     ),
     Finding(
         "sccl-none", "settles", SCCL, "DGX-1, (S, R, C) = (2, 4, 3)",
         "That no plan exists was Z3's word; it is certified now by counting.",
-        lambda root: _sccl(root, "none"), (REFUTES,), unit="chunks",
+        lambda root: _sccl(root, "none"), (REFUTES,), unit="chunks", sources=("printed",),
     ),
     Finding(
         "sccl-ring-5", "settles", SCCL, "msccl-tools#47: allreduce on a ring of five",
         "A plan of {ours} exists where the search never ended for the user who asked.",
         (Case("ring of 5, one chunk", "peers/sccl/fabric/ring-5-allreduce-5KiB", ours="steps-cpsat-chunks=1",
               measure="steps"),),
-        unit="steps",
+        unit="steps", sources=("open",),
     ),
     Finding(
         "forestcoll-bounds", "settles", FORESTCOLL, "throughput of an allgather on DGX A100",
@@ -279,14 +283,14 @@ FINDINGS = (
             _anchor("one DGX A100, 2400/7 GB/s", "dgx-a100-allgather-1GiB", Fraction(2400, 7)),
             _anchor("two DGX A100, 1040/3 GB/s", "dgx-a100-x2-allgather-1GiB", Fraction(1040, 3)),
         ),
-        (BOUND_EQUAL,),
+        (BOUND_EQUAL,), sources=("printed",),
     ),
     Finding(
         "forestcoll-schedule", "settles", FORESTCOLL, "throughput of an allgather on two DGX A100",
         "With latencies and in whole pieces, 1 GiB takes {ours}, at most {largest_gap} above the least possible: the "
         "throughput is within reach of a finite schedule.",
         (Case("two DGX A100, 1 GiB", "fabric/dgx-a100-x2-allgather-1GiB"),),
-        (within(0.005),),
+        (within(0.005),), sources=("printed",),
     ),
     Finding(
         "direct-connect", "settles", DIRECT, "T_B of breadth-first broadcast",
@@ -295,19 +299,20 @@ FINDINGS = (
             _direct("k44", Fraction(7, 8), 8), _direct("hypercube-4", Fraction(15, 16), 16),
             _direct("torus-4x4", Fraction(15, 16), 16), _direct("kautz-1024x4", Fraction(341, 256), 1024),
         ),
-        (EQUAL, LEAST),
+        (EQUAL, LEAST), sources=("printed",),
     ),
     Finding(
         "tacos-torus", "improves", TACOS, "allgather on a 32x32 torus",
         "{steps} steps where it prints {printed_steps}, at most {largest_gap} above the bound; {transfers} "
         "transfers, replayed.",
         (Case("32x32 torus, steps of 1 us", "peers/tacos/fabric/torus-32x32-allgather-1000KiB", 258e-6),),
-        (BELOW, within(0.005)), _steps,
+        (BELOW, within(0.005)), _steps, sources=("printed",),
     ),
     Finding(
         "tacos-unequal-links", "corrects", TACOS, "tests/test_tacos_mesh_2d_hetero.cpp, 5x5 mesh of 50 and 75 GiB/s",
-        "The {printed} of its test are the time of no schedule; ours takes {ours}, nothing less than {least}.",
+        "The rule behind the {printed} of its test, as we read its code, sends pieces before they have arrived: that "
+        "is the time of no schedule. Ours takes {ours}, and nothing takes less than {least}.",
         (Case("5x5 mesh of unequal links, 1 GiB", "peers/tacos/fabric/tacos-mesh-5x5-hetero", 8005e-6),),
-        (BELOW, within(1e-6)), errata=_causality, page="peers",
+        (BELOW, within(1e-6)), errata=_causality, page="peers", sources=("code",),
     ),
 )  # fmt: skip

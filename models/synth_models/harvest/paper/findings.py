@@ -23,7 +23,7 @@ FINDINGS = (
             "swing-torus-64-8x8-p4", "swing-torus-16-4x4-p4", "alltoall-direct-16-p2", "bruck-allgather-16-both-p1",
             "binary-broadcast-31-p2", "ring-16-p1",
         ),
-        (LEAST,),
+        (LEAST,), sources=("reading",),
     ),
     Finding(
         "harvest-appendix-a", "settles", PAPER, "Equation 5, appendix A",
@@ -39,7 +39,7 @@ FINDINGS = (
             "binomial-broadcast-8-p2", "binomial-broadcast-8-static-p1", "binomial-broadcast-8-static-p2",
             "recursive-doubling-4-p1", "demand-6-p2",
         ),
-        (within(1e-4),),
+        (within(1e-4),), sources=("reading",),
     ),
     Finding("harvest-errata", "corrects", PAPER, "errata", errata=errata),
 )  # fmt: skip

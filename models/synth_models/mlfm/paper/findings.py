@@ -38,7 +38,7 @@ FINDINGS = (
             *(_job(*block) for block in problems.BLOCKS),
             Case("whole machine of 36-port switches", "mlfm/d18-n18l19m18", 6156.0, ours="closed_form"),
         ),
-        (EQUAL, LEAST),
+        (EQUAL, LEAST), sources=("printed",),
     ),
     Finding(
         "mlfm-condition", "corrects", PAPER, "Section 2, condition on the block",
@@ -49,18 +49,18 @@ FINDINGS = (
             Case("n, l, m = 1, 2, 4, d = 4", "mlfm/blocks/mlfm/d4-n1l2m4-minimal", 8.0),
             Case("n, l, m = 2, 2, 4, d = 4", "mlfm/blocks/mlfm/d4-n2l2m4-minimal", 16.0),
         ),
-        (BEYOND, LEAST), errata=condition,
+        (BEYOND, LEAST), errata=condition, sources=("printed",),
     ),
     Finding(
         "mlfm-blocks", "settles", PAPER, "Section 2, blocks that the rule leaves out",
         "The fewest phases of every block with m > l-1 on machines of d <= 4 are settled, {met} of {cases} cases.",
-        _blocks, (LEAST,), quick=False,
+        _blocks, (LEAST,), quick=False, sources=("open",),
     ),
     Finding(
         "mlfm-failures", "settles", PAPER, "Section 4, future work: failures",
         "After any single failure of a link, spine or leaf the fewest phases of the job (2, 4, 3) are settled, {met} "
         "of {cases} cases.",
-        _failures, (LEAST,), quick=False,
+        _failures, (LEAST,), quick=False, sources=("open",),
     ),
     Finding(
         "mlfm-any-servers", "settles", PAPER, "beyond its blocks",
@@ -71,6 +71,6 @@ FINDINGS = (
             for name in ("d4-fragment-20", "d4-fragment-36", "d4-fragment-60", "d3-n2l4m3-server", "d3-n2l4m3-leaf",
                          "d3-n2l4m3-link", "d3-n2l4m3-spine", "d4-n4l5m4-spine")
         ),
-        (LEAST,),
+        (LEAST,), sources=("open",),
     ),
 )  # fmt: skip

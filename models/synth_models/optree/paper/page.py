@@ -252,7 +252,7 @@ def _errata(page: Reproduction, steps: Steps) -> None:
     ties = {n: best_depths(n, 64) for n in (512, 1024, 4096)}
     page.erratum(
         "Lemma 3",
-        "the bracket of k* is integer rounding.",
+        "the depth with the fewest steps is k*, rounded up in (2); below (2) the bracket is called integer rounding.",
         "Their numbers round up, and rounding up is not always best.",
         f"N = 1024: k* = {real:.2f}, printed as {up}. N = 2048: k* = {ceiling_depth(2048)[0]:.2f}, rounded up "
         f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed 39.76 %); "

@@ -11,7 +11,6 @@ import networkx as nx
 from synth.errors import InputError
 from synth.quantities import shown
 from synth.reproduction.collect import Reproduction
-from synth_models.fabric.paper.peers.runs import Found
 from synth_models.fabric.paper.peers.teccl import EQUAL, WORDS, Results, Row
 
 TOPOLOGIES = "peers/topologies.json"
@@ -42,6 +41,7 @@ def _fifteen(page: Reproduction, found: Results) -> None:
         f"{true.value * 1e3:.6g} ms there, and {rows[0].ours.value * 1e3:.6g} ms on its 15.",
         f"The certified bound of the 16 GPUs on the same links ({record['bound_proof']}). By hand: 8 x 8 pairs of "
         f"62.5 MB leave a chassis at 12.5 GB/s, 320 ms.",
+        "data",
     )
 
 
@@ -57,6 +57,7 @@ def _too_short(page: Reproduction, found: Results) -> None:
         f"Epochs count a latency of less than a tenth of an epoch as none, here {row.printed.epochs} x "
         f"{shown(row.printed.epoch_s, 's')}. The certified bound with the latencies of its own machine file: "
         f"{row.ours.records['bound']['bound_proof']}.",
+        "data",
     )
 
 
@@ -84,6 +85,7 @@ def _slower_than_slow(page: Reproduction, found: Results) -> None:
         f"Fast epochs allow what slow ones do, but for latencies that are left out where they are short against an "
         f"epoch; theirs is up to {100 * (ratio - 1):.0f} % longer ({_what(row)}).",
         f"From its own results: {told}.",
+        "data",
     )
 
 
@@ -112,26 +114,13 @@ def _ended_early(page: Reproduction, found: Results) -> None:
         "(`get_schedules` in `teccl/scheduler.py` @c128bf2 raises the lower bound whenever there is no schedule), so "
         "that the last number is no minimum.",
         f"Plans of fewer epochs under its own rules, which a check of its own replays: {'; '.join(told)}.",
+        "data",
     )
 
 
 def _what(row: Row) -> str:
     printed = row.printed
     return f"{printed.machine.removeprefix('teccl-')} {printed.collective} of {printed.size} ({WORDS[printed.mode]})"
-
-
-def taccl(page: Reproduction, found: Mapping[tuple[str, str], tuple[float, Found]]) -> None:
-    """Its allgather of 1 GB."""
-    if ("allgather", "1GB") not in found:
-        return
-    printed, ours = found["allgather", "1GB"]
-    page.erratum(
-        "TACCL, allgather of 1GB on two NDv2",
-        f"{printed / 1e3:.6g} ms.",
-        f"{ours.value * 1e3:.6g} ms, at most {100 * ours.gap:.2g} % above the least possible.",
-        f"Our schedule, replayed on the same links; the bound: {ours.records['bound']['bound_proof']}. By hand: "
-        f"8 x 62.5 MB leave a chassis at 12.5 GB/s, 40 ms.",
-    )
 
 
 def topologies(page: Reproduction) -> None:
@@ -153,6 +142,7 @@ def topologies(page: Reproduction) -> None:
         f"Its rule at n = 4: {built.number_of_edges()} pairs of neighbours, a mesh has {right.number_of_edges()}; "
         f"diameter {nx.diameter(built)} for {nx.diameter(right)}; joined are also "
         f"{', '.join(f'{i} and {i + 1}' for i in range(3, 15, 4))}.",
+        "code",
     )
     used, meant = amd_switches(2)
     page.erratum(
@@ -163,6 +153,7 @@ def topologies(page: Reproduction) -> None:
         f"Two chassis, chassis c at nodes 24c + 1 to 24c + 24, GPUs first: switches by its rule 24c + 16 to 24c + 23 "
         f"are {sorted(used)}, the small switches {sorted(meant)}. Wrongly switches: {sorted(used - meant)}; wrongly "
         f"GPUs: {sorted(meant - used)}.",
+        "code",
     )
 
 

@@ -19,14 +19,12 @@ def reproduce(page: Reproduction) -> None:
         teccl.tables(page, found)
         teccl.beyond_the_bound(page, found)
         teccl.figures(page, found)
-    taccls = taccl.results(page)
+    taccl.results(page)
     sccl.table(page)
     forestcoll.machines(page)
     direct_connect.networks(page)
     tacos.torus(page)
     if found is not None:
         errata.te_ccl(page, found)
-    if taccls:
-        errata.taccl(page, taccls)
     errata.topologies(page)
     tacos.causality(page)

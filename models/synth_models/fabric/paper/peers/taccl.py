@@ -17,12 +17,12 @@ MACHINE = "teccl-ndv2-2-16"
 GPUS, SHARES = 16, 16  # a chunk is a sixteenth of the size
 
 
-def results(page: Reproduction) -> dict[tuple[str, str], tuple[float, Found]]:
-    """Printed microseconds and ours by collective and size; nothing, and said so, where the file is not."""
+def results(page: Reproduction) -> None:
+    """Put TACCL's recorded times beside ours; skip, and say so, where the file is not."""
     path = page.data / RESULTS
     if not path.is_file():
         page.skip(f"TACCL's results: no {RESULTS} in the data")
-        return {}
+        return
     found: dict[tuple[str, str], tuple[float, Found]] = {}
     rows = []
     with path.open(newline="") as stream:
@@ -58,4 +58,3 @@ def results(page: Reproduction) -> dict[tuple[str, str], tuple[float, Found]]:
     ratios = [ours.value * 1e6 / printed for printed, ours in found.values()]
     least = sum(ratio <= 1 + EQUAL for ratio in ratios)
     page.note(f"TACCL: ours takes at most its time in {least} of {len(ratios)} results that have one.")
-    return found
