@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import synth
-from synth import making
+from synth import compiling, making
 from synth import record as records
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
@@ -178,6 +178,7 @@ def _record_data(
         "solution": None,
         "solution_file": None,
         "message": outcome.message,
+        "kernels": "compiled" if compiling.used else "plain",
         "toolkit_version": synth.__version__,
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

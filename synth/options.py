@@ -57,6 +57,7 @@ class RunOptions:
 
     def started_now(self) -> RunOptions:
         """The same options with a new clock and no progress."""
+        compiling.begin(self.time_limit_s)
         return replace(self, started=time.monotonic(), compiled=compiling.seconds, progress=Progress())
 
     def remaining(self) -> float | None:

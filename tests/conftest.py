@@ -1,6 +1,14 @@
-"""What holds for all tests: property tests find the same examples every time, a missing solver skips what needs it."""
+"""What holds for all tests: property tests find the same examples every time, a missing solver skips what needs it.
+
+``--kernels-twice FILE`` runs every call of a kernel compiled and as plain Python, fails the session where they differ,
+and writes the kernels that ran to the file.
+"""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -9,6 +17,23 @@ from synth.solvers.catalogue import SOLVERS
 
 settings.register_profile("same every time", derandomize=True)
 settings.load_profile("same every time")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kernels-twice", metavar="FILE", help="compare compiled kernels with plain ones")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_twice(request: pytest.FixtureRequest) -> Iterator[None]:
+    file = request.config.getoption("--kernels-twice")
+    if file is None:
+        yield
+        return
+    from kernels_twice import twice
+
+    with twice() as found:
+        yield
+    Path(file).write_text(json.dumps({"kernels": sorted(found.kernels), "faults": found.faults}))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

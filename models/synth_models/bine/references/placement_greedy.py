@@ -11,6 +11,7 @@ order. Seeded; ties keep the earlier start.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -176,7 +177,7 @@ def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int, gro
         if place[u] == place[v]:
             continue
         gain = _gain(place, weights, group, costs, u, v)
-        if gain >= 0 or np.random.random() < np.exp(gain / temperature):
+        if gain >= 0 or np.random.random() < math.exp(gain / temperature):
             place[u], place[v] = place[v], place[u]
             now -= gain
             if now < least:

@@ -99,7 +99,7 @@ for _bit in range(64):
     BIT_OF[((int(DE_BRUIJN) << _bit) & (2**64 - 1)) >> 58] = _bit
 
 
-@jit
+@jit(wraps=True)  # DE_BRUIJN
 def _offered(v: int, first: int, slots: int, src: Any, links: Any, held: Any, place: Any, ranks: Any) -> int:
     """Write the ranks of the chunks that v misses and some in-link's tail holds into ``ranks``; return how many."""
     count = 0

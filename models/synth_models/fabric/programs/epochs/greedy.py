@@ -39,7 +39,7 @@ def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends 
     )  # fmt: skip
     if count < 0:
         return None
-    return Sends(rows[:count, 0].copy(), rows[:count, 1].copy(), rows[:count, 2].copy())
+    return Sends(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
 
 
 def _offsets(ways: Ways, links: int) -> tuple[IntArray, IntArray]:
@@ -221,5 +221,5 @@ def _run(
                 for w in range(nodes):
                     soonest[c, w] = min(soonest[c, w], done + distance[v, w])
     if missing:
-        return -1, rows
-    return count, rows
+        return -1, rows[:0]
+    return count, rows[:count]

@@ -45,6 +45,12 @@ def build(
 
 
 @jit
+def _squared(x: Any) -> Any:
+    """x * x, to the bit: a power may be rounded in other ways."""
+    return x * x
+
+
+@jit
 def _load(board: Any, slots: Any, pieces: Any, price: Any) -> None:
     """Write every resource's share of the busiest one's time into ``price``."""
     price[:] = 0.0
@@ -100,7 +106,7 @@ def improve(
         made += 1
         if step % 64 == 0:
             _load(board, slots, pieces, price)
-        size = min(count, 1 + int(most * np.random.random() ** 2))
+        size = min(count, 1 + int(most * _squared(np.random.random())))
         picked = 0
         if np.random.random() < 0.8:  # one of those that arrive last
             seen, p = 0, -1
@@ -139,7 +145,7 @@ def improve(
         dear = np.random.random() < 0.4
         if dear:
             scaled[:] = price
-            scaled *= 4.0 * np.random.random() ** 2
+            scaled *= 4.0 * _squared(np.random.random())
         grown, good = 0, True
         after = total
         for j in range(picked):
@@ -158,7 +164,7 @@ def improve(
         now = np.int64(0)
         if good:
             now = finish.max()
-            good = now < worst or after <= total * (1.0 + 0.01 * np.random.random() ** 4)
+            good = now < worst or after <= total * (1.0 + 0.01 * _squared(_squared(np.random.random())))
         if good:
             worst, total = now, after
             for j in range(picked):

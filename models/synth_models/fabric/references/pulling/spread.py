@@ -35,7 +35,7 @@ def _free_at(board: Any, free: Any, r: Any, c: Any, t: Any) -> Any:
     return t
 
 
-@jit
+@jit(wraps=True)  # DE_BRUIJN
 def spread(
     board: Any, pieces: Any, wants: Any, apart: Any, patience: float, looks: Any, resources: Any, seed: Any
 ) -> Any:

@@ -133,8 +133,10 @@ def _power_sum(load: FloatArray, towards: FloatArray, step: float, unit: float) 
     total = 0.0
     for i in range(load.shape[0]):
         for port in range(load.shape[1]):
-            square = ((load[i, port] + step * (towards[i, port] - load[i, port])) / unit) ** 2
-            total += square**4
+            share = (load[i, port] + step * (towards[i, port] - load[i, port])) / unit
+            square = share * share  # products, as a power may be rounded in other ways
+            fourth = square * square
+            total += fourth * fourth
     return total
 
 
@@ -161,7 +163,8 @@ def balance(
         for i in range(load.shape[0]):
             for port in range(load.shape[1]):
                 share = load[i, port] / unit
-                price[i, port] = share**2 * share**2 * share**2 * share + 1e-6
+                square = share * share
+                price[i, port] = square * square * square * share + 1e-6
         towards[:] = 0.0
         _cheapest_routes(out, orbit, sources, start, ends, volume, price, hops, towards)
         low, high = 0.0, 1.0

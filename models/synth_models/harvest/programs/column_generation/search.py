@@ -7,6 +7,7 @@ its link. The same seed gives the same topologies.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -104,7 +105,7 @@ def _anneal(
         _lead(out, moved, sources, i, p, new_first)
         if k >= 0:
             _lead(out, moved, sources, k, q, new_second)
-        enough = now - heat * np.log(1.0 - np.random.random())
+        enough = now - heat * math.log(1.0 - np.random.random())
         found = interval_seconds(out, orbit, sources, starts, ends, volume, least_load, steps, hop_delay, enough)
         if found <= enough:
             now = found

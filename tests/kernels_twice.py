@@ -1,0 +1,131 @@
+"""Runs every call of a kernel twice, compiled and as plain Python, and compares all bits of both."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pkgutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from synth import kernels
+from synth.interpreted import DRAWS
+from synth.kernels import KERNELS, Kernel
+
+Key = tuple[str, str]
+OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth
+
+
+def import_all(*packages: str) -> None:
+    """Import every module of these packages, so that all kernels are registered."""
+    for package in packages:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
+
+def differences(one: Any, other: Any, where: str = "result") -> list[str]:
+    """Where two results differ in a type or a bit; NaNs are the same if their bits are."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        same = one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        return [] if same else [f"{where}: {one!r} is not {other!r}"]
+    if type(one) is not type(other):
+        return [f"{where}: {type(one)} {one!r} is not {type(other)} {other!r}"]
+    if isinstance(one, tuple | list):
+        if len(one) != len(other):
+            return [f"{where}: {len(one)} parts are not {len(other)}"]
+        return [d for i, (a, b) in enumerate(zip(one, other, strict=True)) for d in differences(a, b, f"{where}[{i}]")]
+    same = np.float64(one).tobytes() == np.float64(other).tobytes() if type(one) is float else one == other
+    return [] if same else [f"{where}: {one!r} is not {other!r}"]
+
+
+class Twice:
+    """What was compared: ``kernels`` that ran in both ways, and the ``faults`` found."""
+
+    def __init__(self) -> None:
+        self.kernels: set[Key] = set()
+        self.unlike: Counter[Key] = Counter()  # calls that plain Python handed over
+        self.faults: list[str] = []
+        self._calls: Counter[Key] = Counter()
+        self._inside = False
+
+    def call(self, kernel: Kernel, args: Any, named: Any) -> Any:
+        """The compiled kernel's answer, compared with the plain one's."""
+        key = kernel.function.__module__, kernel.function.__qualname__
+        self._calls[key] += 1
+        if self._inside or (self._calls[key] > OFTEN and self._calls[key] % 100):
+            return _call(kernel, "compiled", args, named)
+        plain_args, plain_named = copy.deepcopy((args, named))
+        self._inside = True
+        try:
+            if kernel.draws:  # the compiled kernel goes on with the same numbers
+                kernels._hand_over_draws(to_numba=False)
+                state = DRAWS.state
+            with _seen(self.kernels):
+                plain = self._plain(kernel, key, plain_args, plain_named)
+            if kernel.draws:
+                after, DRAWS.state = DRAWS.state, state
+            found = _call(kernel, "compiled", args, named)
+            if plain is not None:
+                self._compare(key, (plain[0], plain_args, plain_named), (found, args, named))
+                if kernel.draws:
+                    kernels._hand_over_draws(to_numba=False)
+                    self._compare(key, after, DRAWS.state)
+        finally:
+            self._inside = False
+        return found
+
+    def _plain(self, kernel: Kernel, key: Key, args: Any, named: Any) -> Any:
+        before = vars(kernel).get("_ready")
+        kernel._ready = None
+        try:
+            return (_call(kernel, "plain", args, named),)
+        finally:
+            if kernel._ready is not None:
+                self.unlike[key] += 1
+            kernel._ready = before
+
+    def _compare(self, key: Key, plain: Any, compiled: Any) -> None:
+        self.faults += [f"{key}: {difference[:600]}" for difference in differences(plain, compiled)]
+
+
+_CALL = Kernel.__call__
+
+
+def _call(kernel: Kernel, way: str, args: Any, named: Any) -> Any:
+    with kernels.mode(way):
+        return _CALL(kernel, *args, **named)
+
+
+@contextmanager
+def _seen(found: set[Key]) -> Iterator[None]:
+    """Add the kernels whose Python code runs."""
+    codes: dict[CodeType, Key] = {kernel.function.__code__: key for key, kernel in KERNELS.items()}
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in codes:
+            found.add(codes[frame.f_code])
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+@contextmanager
+def twice() -> Iterator[Twice]:
+    """Within the block every call of a kernel is made twice."""
+    found = Twice()
+    Kernel.__call__ = lambda kernel, *args, **named: found.call(kernel, args, named)  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        Kernel.__call__ = _CALL  # type: ignore[method-assign]

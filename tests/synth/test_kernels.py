@@ -1,0 +1,246 @@
+"""Kernels give the same bits compiled and as plain Python, and nobody waits for a compiler in vain."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels_twice import differences, import_all
+
+from synth import compiling, kernels
+from synth.kernels import KERNELS, Kernel, jit, mode
+
+ROOT = Path(__file__).parents[2]
+
+
+@jit
+def draws(seed: int, count: int, high: int) -> Any:
+    np.random.seed(seed)
+    numbers = np.zeros(count, dtype=np.int64)
+    for i in range(count):
+        numbers[i] = np.random.randint(high) - np.random.randint(i + 1) + np.random.randint(-3, 3)
+    shuffled = np.arange(count)
+    np.random.shuffle(shuffled)
+    return numbers, np.random.random(count), np.random.permutation(count), shuffled, np.random.random()
+
+
+@jit
+def drawn_on(count: int) -> Any:
+    total = 0.0
+    for _ in range(count):
+        total += np.random.random()
+    return total
+
+
+@jit(wraps=True)
+def wrapped(a: Any, b: int) -> Any:
+    for i in range(len(a)):
+        a[i] = a[i] * a[i] + b
+    return a[0]
+
+
+@jit
+def overflows(a: Any) -> Any:
+    for i in range(len(a)):
+        a[i] = a[i] * a[i]
+    return a[0]
+
+
+@jit
+def divided(a: Any, b: Any, x: Any, y: Any) -> Any:
+    return a[0] // b[0], a[0] % b[0], x[0] / y[0], x[0] // y[0], x[0] % y[0], min(a[0], x[0]), a[0] > b[0]
+
+
+@jit
+def sorted_by(key: Any) -> Any:
+    return np.argsort(key), np.argsort(key, kind="mergesort")
+
+
+@jit
+def narrow(a: Any, b: Any) -> Any:
+    return a[0] - 1, a[0] + b[0], b[0] * 3, a[0] * b[0], -b[0]
+
+
+@jit
+def _halved(x: int) -> int:
+    return x // 2
+
+
+@jit
+def counted(a: Any, turns: int) -> int:
+    total = 0
+    for _ in range(turns):
+        a[0] += 1
+        total += a[0] % 7 + _halved(a[0])
+    return total
+
+
+@jit
+def at(a: Any, i: int) -> Any:
+    return a[i]
+
+
+def both(kernel: Any, *args: Any) -> None:
+    """Results, arguments and errors, compiled and plain."""
+    found = []
+    for way in ("compiled", "plain"):
+        own = tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)
+        with mode(way):
+            try:
+                result = kernel(*own)
+            except ZeroDivisionError as error:
+                result = str(type(error))
+            found.append((result, own))
+    assert differences(found[1], found[0]) == []
+
+
+WORD = st.integers(-(2**63), 2**63 - 1)
+REAL = st.floats(allow_nan=False, allow_infinity=True, width=64)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 40), st.integers(1, 2**31) | st.integers(1, 9))
+def test_random_numbers(seed: int, count: int, high: int) -> None:
+    both(draws, seed, count, high)
+
+
+@given(st.lists(WORD, min_size=1, max_size=4), WORD)
+def test_overflow(words: list[int], more: int) -> None:
+    both(wrapped, np.array(words, dtype=np.int64), more)
+    both(overflows, np.array(words, dtype=np.int64))
+
+
+@given(WORD, WORD, REAL, REAL)
+def test_division(a: int, b: int, x: float, y: float) -> None:
+    if a != -(2**63) or b != -1:  # undefined where compiled
+        both(divided, np.array([a]), np.array([b]), np.array([x]), np.array([y]))
+
+
+@given(st.lists(st.integers(0, 9), max_size=60))
+def test_ties_in_sorts(keys: list[int]) -> None:
+    both(sorted_by, np.array(keys, dtype=np.float64))
+    both(sorted_by, np.array(keys, dtype=np.int64))
+
+
+@pytest.mark.parametrize("first", [np.int8, np.uint8, np.int32, np.int64])
+@pytest.mark.parametrize("second", [np.int8, np.int32, np.int64])
+def test_widths(first: type, second: type) -> None:
+    for a in (0, 1, 100, 127):
+        for b in (-128, -1, 0, 127):
+            both(narrow, np.array([a], dtype=first), np.array([b], dtype=second))
+
+
+def test_random_numbers_go_on_where_the_last_kernel_left_them() -> None:
+    with mode("compiled"):
+        draws(7, 3, 5)
+        expected = [drawn_on(n) for n in (1, 700, 2)]
+    with mode("plain"):
+        draws(7, 3, 5)
+    for n, total in zip((1, 700, 2), expected, strict=True):
+        with mode("compiled" if n == 700 else "plain"):
+            assert drawn_on(n) == total
+
+
+def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short the time a call may take, its result and its arguments are the compiled kernel's."""
+    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(compiling, "plain_until_s", 1e10)
+    monkeypatch.setattr(Kernel, "_on_disk", lambda kernel: False)
+    a, turns = np.zeros(2, dtype=np.int64), 400_000
+    kernel: Any = counted
+    kernel._ready = None
+    monkeypatch.setattr(kernel, "plain_s", 0.0)
+    monkeypatch.setattr(kernels, "COMPILING_S", 0.02 / sum(len(k.function.__code__.co_code) for k in kernel.callees))
+    compiling.used = False
+    with mode("compiled"):
+        expected = counted(np.zeros(2, dtype=np.int64), turns)
+    kernel._ready = None
+    kernel.compiled.overloads.clear()
+    compiling.used = False
+    assert counted(a, turns) == expected
+    assert a[0] == turns
+    assert compiling.used
+
+
+def test_out_of_bounds_is_an_error_in_plain_python() -> None:
+    with mode("plain"), pytest.raises(IndexError):
+        at(np.zeros(3), 3)
+
+
+PURE = {
+    "arange", "any", "argmax", "argmin", "argsort", "array", "array_equal", "bool_", "concatenate", "cumsum", "diff",
+    "empty", "empty_like", "flatnonzero", "float64", "full", "iinfo", "inf", "int32", "int64", "int8", "maximum",
+    "minimum", "ones", "random", "sort", "sum", "uint64", "zeros",
+}  # fmt: skip
+
+
+def test_kernels_use_only_what_is_the_same_in_both() -> None:
+    """numpy's exp and log differ from numba's in their last bit (math's do not), as do powers by whole numbers."""
+    import_all("synth", "synth_models")
+    faults = []
+    for file in sorted({Path(str(kernel.function.__code__.co_filename)) for kernel in KERNELS.values()}):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.FunctionDef) or "jit" not in "".join(map(ast.unparse, node.decorator_list)):
+                continue
+            for part in (part for line in node.body for part in ast.walk(line)):
+                if isinstance(part, ast.Attribute) and ast.unparse(part.value) == "np" and part.attr not in PURE:
+                    faults.append(f"{file.name}:{part.lineno} np.{part.attr}")
+                if (
+                    isinstance(part, ast.BinOp)
+                    and isinstance(part.op, ast.Pow)
+                    and isinstance(part.right, ast.Constant)
+                ):
+                    if not isinstance(part.left, ast.Constant):
+                        faults.append(f"{file.name}:{part.lineno} {ast.unparse(part)}")
+    assert [fault for fault in faults if not fault.startswith("test_")] == []
+
+
+TINY = """
+import sys, synth
+record = synth.solve(synth.read("instances/tour/equimesh-3x3.json"), "pull")
+print(record.data["kernels"], synth.check(record).ok, "numba" in sys.modules)
+"""
+
+
+def test_a_tiny_question_imports_no_numba() -> None:
+    ran = subprocess.run([sys.executable, "-c", TINY], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["plain", "True", "False"]
+
+
+DRIVERS = [
+    "exchange",
+    "synth/schedule",
+    "models/bine",
+    "models/fabric",
+    "models/harvest",
+    "models/mlfm",
+    "models/optree",
+    "models/xtree",
+    "test_tour.py",
+]
+
+
+@pytest.mark.slow
+def test_every_kernel_gives_the_same_bits_in_both(tmp_path: Path) -> None:
+    """The tests of all families and of the toolkit's schedules, every call of a kernel made twice: all kernels ran in
+    both ways, and no result, argument or random number differed."""
+    ran, faults = set(), []
+    for place in DRIVERS:
+        file = tmp_path / "found.json"
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "--kernels-twice", str(file), f"tests/{place}"],
+            cwd=ROOT, capture_output=True, check=False,
+        )  # fmt: skip
+        found = json.loads(file.read_text())
+        ran |= {tuple(key) for key in found["kernels"]}
+        faults += found["faults"]
+    assert faults == []
+    import_all("synth", "synth_models")
+    assert {key for key in KERNELS if key[0].startswith("synth")} - ran == set()
