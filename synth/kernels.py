@@ -136,13 +136,14 @@ class Kernel:
             return 0.0
         if compiling.plain_s + spent < LOADING_S:
             return LOADING_S - compiling.plain_s
-        if self._on_disk():
+        if self.on_disk:
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
         cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
         return min(cost - self.plain_s, compiling.plain_until_s - compiling.plain_s)
 
-    def _on_disk(self) -> bool:
+    @cached_property
+    def on_disk(self) -> bool:
         """Whether a process before this one has left a compiled form in numba's cache."""
         try:
             return bool(self.compiled._cache._cache_file._load_index())
@@ -178,9 +179,10 @@ class _Call:
             self._end()
             raise _TooSlow
         if _TIMED and left < np.inf:
-            if signal.getsignal(signal.SIGVTALRM) is not _ring:
+            if signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL:
                 signal.signal(signal.SIGVTALRM, _ring)
-            signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3)
+            if signal.getsignal(signal.SIGVTALRM) is _ring:  # not another's
+                signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3)
 
     def _end(self) -> None:
         _Call.running = None

@@ -23,7 +23,7 @@ SAME = 1e-9  # relative difference up to which two computed numbers are the same
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
-    ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr")
+    ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels")
 )
 RUNS_WORD = "options, times, versions, host, date and messages are the run's own word"
 
