@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
-from typing import Any, TypeVar, cast, overload
+from importlib import import_module
+from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
@@ -112,7 +113,8 @@ class Kernel:
     def _run_plain(self, args: Any, named: Any, given: Any) -> Any:
         if self.draws:
             _hand_over_draws(to_numba=False)
-        saved, over = Saved(given, self.draws), "ignore" if self.wraps_somewhere else "raise"
+        saved = Saved(given, self.draws)
+        over: Literal["ignore", "raise"] = "ignore" if self.wraps_somewhere else "raise"
         try:
             with _Call(self, given), np.errstate(all="raise", over=over, under="ignore"):
                 found = self.plain(*args, **named)
@@ -130,7 +132,7 @@ class Kernel:
         """How much processor time of this call may go to plain Python, ``spent`` of it being gone. At most 0: none."""
         if _mode is not None:
             return np.inf if _mode == "plain" else 0.0
-        if threading.current_thread() is not threading.main_thread():
+        if self._ready is not None or threading.current_thread() is not threading.main_thread():
             return 0.0
         if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > MOST_ENTRIES:
             return 0.0
@@ -140,7 +142,7 @@ class Kernel:
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
         cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
-        return min(cost - self.plain_s, compiling.plain_until_s - compiling.plain_s)
+        return cost - self.plain_s
 
     @cached_property
     def on_disk(self) -> bool:
@@ -151,7 +153,7 @@ class Kernel:
             return False
 
     def __repr__(self) -> str:
-        return f"<kernel {self.__module__}.{self.__qualname__}>"
+        return f"<kernel {self.function.__module__}.{self.function.__qualname__}>"
 
 
 class _Call:
@@ -173,8 +175,10 @@ class _Call:
 
     def set_timer(self) -> None:
         """Wait for as long as this call may still take; raise :class:`_TooSlow` if that is over."""
-        spent = time.thread_time() - self._began
-        left = self._kernel.allowance_s(self._given, spent) - spent
+        asked = time.thread_time()
+        with np.errstate(all="warn"):  # numba may be imported to see what is on disk
+            left = self._kernel.allowance_s(self._given, asked - self._began) - (asked - self._began)
+        self._began += time.thread_time() - asked
         if left <= 0.0:
             self._end()
             raise _TooSlow
@@ -190,6 +194,7 @@ class _Call:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         spent = time.thread_time() - self._began
         compiling.plain_s += spent
+        compiling.seconds += spent
         self._kernel.plain_s += spent
 
 
@@ -203,13 +208,12 @@ def _hand_over_draws(to_numba: bool) -> None:
     global _draws_in_numba
     if to_numba == _draws_in_numba:
         return
-    from numba import _helperlib
-
-    state = _helperlib.rnd_get_np_state_ptr()
+    helper: Any = import_module("numba._helperlib")
+    state = helper.rnd_get_np_state_ptr()
     if to_numba:
-        _helperlib.rnd_set_state(state, DRAWS.state)
+        helper.rnd_set_state(state, DRAWS.state)
     else:
-        DRAWS.state = _helperlib.rnd_get_state(state)
+        DRAWS.state = helper.rnd_get_state(state)
     _draws_in_numba = to_numba
 
 

@@ -57,12 +57,12 @@ class RunOptions:
 
     def started_now(self) -> RunOptions:
         """The same options with a new clock and no progress."""
-        compiling.begin(self.time_limit_s)
+        compiling.used = False
         return replace(self, started=time.monotonic(), compiled=compiling.seconds, progress=Progress())
 
     def remaining(self) -> float | None:
-        """Seconds left until the time limit, never negative; None without a limit. Compiling does not count: a first
-        run finds what a later one finds."""
+        """Seconds left until the time limit, never negative; None without a limit. Compiling does not count, nor
+        do kernels that run as plain Python instead: a first run finds what a later one finds."""
         if self.time_limit_s is None:
             return None
         spent = time.monotonic() - self.started - (compiling.seconds - self.compiled)

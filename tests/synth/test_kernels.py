@@ -150,7 +150,6 @@ def test_random_numbers_go_on_where_the_last_kernel_left_them() -> None:
 def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short the time a call may take, its result and its arguments are the compiled kernel's."""
     monkeypatch.setattr(compiling, "plain_s", 1e9)
-    monkeypatch.setattr(compiling, "plain_until_s", 1e10)
     monkeypatch.setattr(Kernel, "on_disk", False)
     a, turns = np.zeros(2, dtype=np.int64), 400_000
     kernel: Any = counted
