@@ -26,7 +26,7 @@ from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_ENTRIES = 1 << 16  # in a call's arrays: with more, nobody waits for the compiler in vain
-LOADING_S = 0.3  # processor time of all plain calls: about what importing numba and loading some kernels takes
+LOADING_S = 0.2  # processor time of all plain calls: half of what importing numba and loading a few kernels takes
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
