@@ -40,7 +40,7 @@ class Draws:
         self._twister.setstate((3, (*state[1], state[0]), None))
 
     def seed(self, seed: int) -> None:
-        """Start anew. numba keeps a seed's last 32 bits, and fills the words as numpy's ``RandomState`` does."""
+        """Begin a sequence. numba keeps a seed's last 32 bits, and fills the words as numpy's ``RandomState`` does."""
         word = int(seed) & 0xFFFFFFFF
         words = [word]
         for i in range(1, 624):
