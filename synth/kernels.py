@@ -2,9 +2,9 @@
 
 A kernel begins as plain Python, so that nobody waits for a compiler to answer a question of microseconds; numba is not
 even imported. A call whose arrays are large is compiled at once. So is one that has spent, in plain Python, what its
-compilation costs, or what loading costs where an earlier process left it in the cache on disk: the call is given up,
-its arguments are as they were before it, and the compiled kernel answers. Both give the same bits
-(:mod:`synth.interpreted`), so nobody sees the change but by the clock.
+compilation costs (in this process and those before it), or what loading costs where an earlier process left it in the
+cache on disk: the call is given up, its arguments are as they were before it, and the compiled kernel answers. Both
+give the same bits (:mod:`synth.interpreted`), so nobody sees the change but by the clock.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
 from synth import compiling
 from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
+from synth.textfile import write_atomically
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_ENTRIES = 1 << 16  # in a call's arrays: with more, nobody waits for the compiler in vain
 LOADING_S = 0.2  # processor time of all plain calls: half of what importing numba and loading a few kernels takes
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
+NOTED_S = 0.25  # of plain Python that later processes are told of
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
 KERNELS: dict[tuple[str, str], Kernel] = {}
@@ -45,7 +48,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], wraps: bool) -> None:
         update_wrapper(self, function)
         self.function, self.wraps = function, wraps
-        self.plain_s = 0.0
+        self.plain_s = self._noted_s = 0.0
         self._ready: Any = None  # the compiled kernel, once it has been asked for
         self._plain: Callable[..., Any] | None = None
 
@@ -146,11 +149,25 @@ class Kernel:
 
     @cached_property
     def on_disk(self) -> bool:
-        """Whether a process before this one has left a compiled form in numba's cache."""
+        """Whether a process before this one has left a compiled form in numba's cache; if not, the seconds noted there
+        are added to this kernel's."""
         try:
-            return bool(self.compiled._cache._cache_file._load_index())
+            cached = bool(self.compiled._cache._cache_file._load_index())
         except (AttributeError, OSError):  # no cache, or another numba's
             return False
+        with suppress(OSError, ValueError):
+            self.plain_s += min(max(0.0, float(self._noted().read_text())), 1e6)
+        return cached
+
+    def note(self) -> None:
+        """Leave the seconds in plain Python beside numba's cache, for later processes to add to theirs."""
+        if "on_disk" in vars(self) and self.plain_s > self._noted_s + NOTED_S:
+            self._noted_s = self.plain_s
+            with suppress(AttributeError, OSError):
+                write_atomically(self._noted(), f"{self.plain_s:.3f}\n".encode())
+
+    def _noted(self) -> Path:
+        return Path(self.compiled._cache._cache_file._index_path).with_suffix(".plain")
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__module__}.{self.function.__qualname__}>"
@@ -196,6 +213,7 @@ class _Call:
         compiling.plain_s += spent
         compiling.seconds += spent
         self._kernel.plain_s += spent
+        self._kernel.note()
 
 
 def _ring(*_: object) -> None:
@@ -285,23 +303,13 @@ def mode(name: str | None) -> Iterator[None]:
 _mode: str | None = None
 
 
-def in_use() -> list[tuple[tuple[str, str], float, list[Any]]]:
-    """What this process knows of its kernels, by module and name: the seconds they have run as plain Python (to a
-    tenth), and the signatures that are compiled or loaded."""
-    known = []
-    for key, kernel in KERNELS.items():
-        seconds = round(kernel.plain_s, 1)
-        if seconds or kernel.signatures:
-            known.append((key, seconds, kernel.signatures))
-    return known
+def in_use() -> list[tuple[tuple[str, str], Any]]:
+    """The kernels this process has compiled or loaded, by module and name, each with one of its signatures."""
+    return [(key, signature) for key, kernel in KERNELS.items() for signature in kernel.signatures]
 
 
-def load(kernels: Iterable[tuple[tuple[str, str], float, list[Any]]]) -> None:
-    """Know what another process knows (:func:`in_use`) of its kernels; what it has compiled is in the cache on disk."""
-    for key, seconds, signatures in kernels:
+def load(kernels: Iterable[tuple[tuple[str, str], Any]]) -> None:
+    """Load kernels (as :func:`in_use` names them) from the cache on disk, where another process has put them."""
+    for key, signature in kernels:
         if key in KERNELS:
-            kernel = KERNELS[key]
-            compiling.plain_s += max(0.0, seconds - kernel.plain_s)
-            kernel.plain_s = max(kernel.plain_s, seconds)
-            for signature in signatures:
-                kernel.load(signature)
+            KERNELS[key].load(signature)

@@ -6,6 +6,7 @@ import copy
 import importlib
 import pkgutil
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from synth import kernels
-from synth.interpreted import DRAWS
+from synth import compiling, kernels
+from synth.interpreted import DRAWS, arrays_in
 from synth.kernels import KERNELS, Kernel
 
 Key = tuple[str, str]
 OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth
+LONG_S = 0.01  # of a compiled call that is not made in plain Python
 
 
 def import_all(*packages: str) -> None:
@@ -64,35 +66,58 @@ class Twice:
         plain_args, plain_named = copy.deepcopy((args, named))
         self._inside = True
         try:
-            if kernel.draws:  # the compiled kernel goes on with the same numbers
-                kernels._hand_over_draws(to_numba=False)
-                state = DRAWS.state
+            state = self._state(kernel)
+            if self._too_long(kernel, args, named):
+                self._calls[key] += OFTEN
+                return _call(kernel, "compiled", args, named)
+            self._set_state(state)
+            found = _call(kernel, "compiled", args, named)
+            after = self._state(kernel)
+            self._set_state(state)
             with _seen(self.kernels):
                 plain = self._plain(kernel, key, plain_args, plain_named)
-            if kernel.draws:
-                after, DRAWS.state = DRAWS.state, state
-            found = _call(kernel, "compiled", args, named)
-            if plain is not None:
-                self._compare(key, (plain[0], plain_args, plain_named), (found, args, named))
-                if kernel.draws:
-                    kernels._hand_over_draws(to_numba=False)
-                    self._compare(key, after, DRAWS.state)
+            one = plain, plain_args, plain_named, self._state(kernel)
+            self.faults += [f"{key}: {d[:600]}" for d in differences(one, (found, args, named, after))]
         finally:
             self._inside = False
         return found
+
+    def _too_long(self, kernel: Kernel, args: Any, named: Any) -> bool:
+        """Whether plain Python would take seconds, as it is never asked to."""
+        given = (*args, *named.values())
+        if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > kernels.MOST_ENTRIES:
+            return True
+        for _ in range(2):
+            own, compiled_before = copy.deepcopy((args, named)), compiling.seconds
+            began = time.thread_time()
+            _call(kernel, "compiled", *own)
+            if compiling.seconds == compiled_before:
+                break
+        return time.thread_time() - began > LONG_S
+
+    @staticmethod
+    def _state(kernel: Kernel) -> Any:
+        """Where the random generator stands, if the kernel uses it."""
+        if not kernel.draws:
+            return None
+        kernels._hand_over_draws(to_numba=False)
+        return DRAWS.state
+
+    @staticmethod
+    def _set_state(state: Any) -> None:
+        if state is not None:
+            kernels._hand_over_draws(to_numba=False)
+            DRAWS.state = state
 
     def _plain(self, kernel: Kernel, key: Key, args: Any, named: Any) -> Any:
         before = vars(kernel).get("_ready")
         kernel._ready = None
         try:
-            return (_call(kernel, "plain", args, named),)
+            return _call(kernel, "plain", args, named)
         finally:
             if kernel._ready is not None:
                 self.unlike[key] += 1
             kernel._ready = before
-
-    def _compare(self, key: Key, plain: Any, compiled: Any) -> None:
-        self.faults += [f"{key}: {difference[:600]}" for difference in differences(plain, compiled)]
 
 
 _CALL = Kernel.__call__

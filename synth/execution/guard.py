@@ -130,7 +130,7 @@ class Guard:
         return self._may_fork
 
     def _fork(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
-        modules, kernels = set(sys.modules), _kernels()
+        modules, kernels = set(sys.modules), len(_kernels())
         guard = os.getpid()
         pid = os.fork()
         if pid:
@@ -153,15 +153,15 @@ class Guard:
 
 
 def _kernels() -> list[Any]:
-    """What this process knows of kernels, if it has any."""
+    """The compiled kernels of this process, if it has any."""
     return sys.modules["synth.kernels"].in_use() if "synth.kernels" in sys.modules else []
 
 
-def _note_imports(file: BinaryIO, modules: set[str], kernels: list[Any]) -> None:
-    """Write down what this process has imported and knows of kernels beyond what its guard has."""
+def _note_imports(file: BinaryIO, modules: set[str], kernels: int) -> None:
+    """Write down what this process has imported beyond its guard's modules and its number of kernels."""
     names = [name for name in sys.modules if name not in modules]
     own = _kernels()
-    if names or own != kernels:
+    if names or len(own) > kernels:
         file.write(json.dumps(names).encode() + b"\n" + pickle.dumps(own))
         file.flush()
 

@@ -167,25 +167,27 @@ def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> Non
     assert compiling.used
 
 
-def test_what_a_process_knows_of_kernels_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard learns from a run how long kernels have run as plain Python and what is compiled."""
+def test_seconds_in_plain_python_add_up_over_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process notes, the next one adds to its own; what is no number is left aside."""
     kernel: Any = at
-    key = (kernel.function.__module__, kernel.function.__qualname__)
-    monkeypatch.setattr(kernel, "plain_s", 0.2)
-    monkeypatch.setattr(compiling, "plain_s", 1.0)
-    with mode("compiled"):
-        at(np.zeros(3), 1)
-    known = [entry for entry in kernels.in_use() if entry[0] == key]
-    assert known[0][1] == 0.2
-    assert known[0][2]
-    monkeypatch.setattr(kernel, "plain_s", 0.1)
-    monkeypatch.setattr(kernel, "_ready", None)
-    kernels.load([*known, (("no.module", "at"), 5.0, [])])
-    assert kernel.plain_s == 0.2
-    assert compiling.plain_s == pytest.approx(1.1)
-    compiling.used = False
-    assert at(np.ones(3), 1) == 1.0
-    assert compiling.used
+    monkeypatch.setattr(kernel, "plain_s", 0.0)
+    monkeypatch.setattr(kernel, "_noted_s", 0.0)
+    kernel._noted().unlink(missing_ok=True)
+    for _ in range(3):
+        vars(kernel).pop("on_disk", None)
+        kernel.plain_s = kernel._noted_s = 0.0
+        assert kernel.on_disk in (False, True)
+        kernel.plain_s += 0.5
+        kernel.note()
+    assert kernel.plain_s == pytest.approx(1.5)
+    for text in ("", "many", "nan", "-7", "inf"):
+        kernel._noted().write_text(text)
+        vars(kernel).pop("on_disk", None)
+        kernel.plain_s = 0.0
+        assert kernel.on_disk in (False, True)
+        assert 0.0 <= kernel.plain_s <= 1e6
+    kernel._noted().unlink()
+    vars(kernel).pop("on_disk", None)
 
 
 def test_out_of_bounds_is_an_error_in_plain_python() -> None:
