@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from synth.errors import Fault, InputError
-from synth.textfile import read_text
+from synth.text.input_file import InputFile
 
 MOST_FAULTS = 1000  # that are listed: a file of another kind has one in every line
 _WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: "not a number"}
 
 
 def typed_rows(
-    path: Path,
+    file: InputFile,
     columns: Mapping[str, Callable[[str], Any]],
     needed: Sequence[str],
     what: str,
@@ -34,14 +33,14 @@ def typed_rows(
     faults: list[Fault] = []
     rows: list[dict[str, Any]] = []
     try:
-        reader = csv.DictReader(io.StringIO(read_text(path)), skipinitialspace=True)
+        reader = csv.DictReader(io.StringIO(file.text), skipinitialspace=True)
         header = set(reader.fieldnames or ())
         lines = [(reader.line_num, row) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
+    except csv.Error as error:
+        raise InputError(f"not valid CSV: {error}", str(file)) from None
     if not set(needed) <= header or not header <= set(columns) or not lines:
         line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
-        raise InputError(f"needs a header line {line} and at least one {what}", str(path))
+        raise InputError(f"needs a header line {line} and at least one {what}", str(file))
     for number, row in lines:
         if len(faults) >= MOST_FAULTS:
             faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: what follows line {number - 1} was not read"))
@@ -66,5 +65,5 @@ def typed_rows(
                 faults.append(Fault(f"line {number}", message))
         rows.append(values)
     if faults:
-        raise InputError(faults, str(path))
+        raise InputError(faults, str(file))
     return rows

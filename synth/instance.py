@@ -54,6 +54,7 @@ class Instance(Part):
 
     _file: Path | None = PrivateAttr(default=None)
     _sha256: str | None = PrivateAttr(default=None)
+    _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -71,6 +72,11 @@ class Instance(Part):
     def file(self) -> Path | None:
         """The file it was read from, if any."""
         return self._file
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was rounded or resolved when it was made here; the end of ``source``. Empty when read from a file."""
+        return self._notes
 
     @property
     def sha256(self) -> str:

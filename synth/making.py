@@ -8,29 +8,23 @@ typed already.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ByteSize,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    TypeAdapter,
-    ValidationError,
-)
+from annotated_types import Ge, Gt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
 from synth.errors import Fault, InputError
 from synth.family import Family, load
 from synth.instance import Instance, faults_of, parse
 from synth.options import as_text, read_flag
+from synth.text import amounts
+from synth.text.input_file import InputFile
 
 
 def _flag(value: Any) -> Any:
@@ -44,23 +38,6 @@ def _joined(separator: str) -> Any:
     return BeforeValidator(join)
 
 
-def read_size(value: Any) -> Any:
-    """A text as bytes, with a unit where one is written; other values as they are. Raises ``ValueError`` in words."""
-    if not isinstance(value, str):
-        return value
-    try:
-        size = int(_SIZE.validate_python(value.strip()))
-    except ValidationError:
-        raise ValueError("must be a size in bytes such as 1GiB, 64KB or 4096") from None
-    number = re.match(r"[0-9]*\.[0-9]+", value.strip())
-    if number is not None:
-        unit = int(_SIZE.validate_python("1" + value.strip()[number.end() :]))
-        if Fraction(number[0]) * unit != size:
-            raise ValueError("must be a whole number of bytes")
-    return size
-
-
-_SIZE = TypeAdapter(ByteSize)
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
 Flag = Annotated[bool, BeforeValidator(_flag)]
 """``on`` or ``off`` (also true/false, yes/no, 1/0)."""
@@ -69,10 +46,25 @@ Listed = Annotated[str, _joined(",")]
 Sides = Annotated[str, _joined("x")]
 """Sides such as ``8x8x4``; from Python also a list."""
 Count = Annotated[int, Field(ge=1)]
-Size = Annotated[int, BeforeValidator(read_size), Field(ge=1)]
-"""Bytes, with a unit where one is written: ``1GiB`` = 2^30, ``64KB`` = 64000, ``4096``."""
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+
+
+def _quantity(read: Callable[[str], object], form: str) -> tuple[Any, ...]:
+    """Read texts with their units; the help calls what is taken by ``form``."""
+    return BeforeValidator(amounts.typed(read)), Field(json_schema_extra={"format": form})
+
+
+_BYTES = _quantity(partial(amounts.real, kind="size"), "size")
+Size = Annotated[int, *_quantity(amounts.whole_bytes, "size"), Ge(1)]
+"""A whole number of bytes, with a unit where one is written: ``1GiB`` = 2^30, ``64KB`` = 64000, ``4096``, ``1e9``."""
+Bytes = Annotated[float, *_BYTES, Gt(0)]
+"""Bytes likewise, not always whole: of models that share them out."""
+BytesOrNone = Annotated[float, *_BYTES, Ge(0)]
+Rate = Annotated[float, *_quantity(partial(amounts.real, kind="rate"), "rate"), Gt(0)]
+"""Bytes per second: ``25GB/s``, ``200Gbit/s``, ``25e9``."""
+Seconds = Annotated[float, *_quantity(partial(amounts.real, kind="time"), "time"), Ge(0)]
+"""``0.7us``, ``7e-7``."""
 
 
 class Keys(BaseModel):
@@ -119,16 +111,21 @@ class Keys(BaseModel):
         """The parameters as typed, files by their names only; part of the instance's ``source``."""
         values = {key: getattr(self, key) for key in self._given}
         return " ".join(
-            f"{key}={values[key].name if isinstance(values[key], Path) else as_text(typed)}"
+            f"{key}={values[key].name if isinstance(values[key], InputFile) else as_text(typed)}"
             for key, typed in self._given.items()
         )
 
-    def instance(self, family: str, instance_type: type[AnyInstance], name: str, **raw: Any) -> AnyInstance:
-        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given. Raises
-        :class:`InputError`."""
+    def instance(
+        self, family: str, instance_type: type[AnyInstance], name: str, *, notes: Sequence[str] = (), **raw: Any
+    ) -> AnyInstance:
+        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given. ``notes``
+        say what a reader of the parameters alone would not know (what was rounded, what failed); they end the source.
+        Raises :class:`InputError`."""
         whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": self.name or name}
+        whole["source"] = ". ".join([whole["source"], *notes])
         instance = parse(whole, instance_type, f"synth make {family}")
         assert isinstance(instance, instance_type)
+        instance._notes = tuple(notes)
         return instance
 
 
@@ -192,6 +189,7 @@ def _takes(schema: Mapping[str, Any]) -> str:
     if "enum" in schema or "const" in schema:
         return " | ".join(schema.get("enum") or [schema["const"]])
     words = {"boolean": "on | off", "integer": "whole number", "number": "number", "string": "text"}
-    word = "file" if schema.get("format") == "path" else words.get(schema.get("type", ""), "")
+    forms = {"path": "file", "size": "size such as 64KiB", "rate": "rate such as 25GB/s", "time": "time such as 0.7us"}
+    word = forms.get(schema.get("format", ""), words.get(schema.get("type", ""), ""))
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     return " ".join([word, *(f"{sign} {schema[key]:g}" for key, sign in signs.items() if key in schema)])

@@ -11,6 +11,7 @@ from typing import Any
 from synth import compiling
 from synth.errors import Fault, InputError
 from synth.progress import Progress
+from synth.text import amounts
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,7 @@ def read_choice(*choices: str) -> Callable[[str], str]:
 
 def read_duration(text: str) -> float:
     """Seconds from texts like ``90``, ``60s``, ``1.5m``, ``2h``; must be > 0."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*(s|m|min|h)?\s*", text)
-    seconds = float(match[1]) * {"s": 1, "m": 60, "min": 60, "h": 3600, None: 1}[match[2]] if match else 0.0
-    if not 0 < seconds < float("inf"):
-        raise ValueError("must be a duration > 0 such as 90, 60s, 5m or 2h")
-    return seconds
+    return amounts.wall_time(text)
 
 
 def read_limit(limit: str | float | None) -> float | None:
@@ -162,12 +159,8 @@ def read_factor(text: str) -> float | None:
 
 
 def read_megabytes(text: str) -> float:
-    """Megabytes (10^6 bytes) from texts like ``500M``, ``4G``, ``1.5GB``; a bare number is megabytes; must be > 0."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(k|m|g|t)?i?b?\s*", text.lower())
-    size = float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3, "t": 1e6, None: 1.0}[match[2]] if match else 0.0
-    if not 0 < size < float("inf"):
-        raise ValueError("must be a size > 0 such as 500M or 4G")
-    return size
+    """Megabytes (10^6 bytes) from texts like ``500M``, ``4G``, ``4GiB``; a bare number is megabytes; must be > 0."""
+    return amounts.megabytes(text)
 
 
 def split_pairs(pairs: Iterable[str], what: str) -> dict[str, str]:

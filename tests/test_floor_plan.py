@@ -120,6 +120,8 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.errors",
         "synth.options",
         "synth.progress",
+        "synth.text",
+        "synth.text.amounts",
     }
 
 

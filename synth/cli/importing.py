@@ -116,24 +116,24 @@ def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -
 
 
 def _hints(switches: str | None, nvlinks: str | None, chunk: str | None, time_unit: str | None) -> Hints:
-    from synth.exchange.machines import units
     from synth.exchange.machines.machine import Hints
+    from synth.text import amounts
 
     if nvlinks not in (None, "direct", "switch"):
         raise bad_option("--nvlinks", "must be direct or switch", nvlinks or "")
     return Hints(
         tuple(word.strip() for word in switches.split(",")) if switches else (),
         "direct" if nvlinks == "direct" else "switch" if nvlinks == "switch" else None,
-        None if chunk is None else checked("--chunk", units.size, chunk),
-        None if time_unit is None else checked("--time-unit", units.duration, time_unit),
+        None if chunk is None else checked("--chunk", amounts.size, chunk),
+        None if time_unit is None else checked("--time-unit", amounts.duration, time_unit),
     )
 
 
 def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
-    from synth.exchange.machines import units
     from synth.exchange.machines.completing import by_class
+    from synth.text import amounts
 
-    reader: Callable[[str], float] = getattr(units, unit)
+    reader: Callable[[str], float] = getattr(amounts, unit)
     return {} if text is None else checked(option, lambda words: by_class(words, reader), text)
 
 
@@ -173,6 +173,8 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
     if key is None:
         raise bad_option("--family", f"takes no machines; one of {', '.join(_families())}", chosen.name)
     instance = make(chosen, {key: as_raw(machine), **split_pairs(parameters, "synth import")})
+    for note in instance.notes:
+        errors.print(f"note: {note}", markup=False, soft_wrap=True)
     path = output or Path(f"{instance.name}.json")
     _put(instance.to_json(), path, f"{instance.family} instance {instance.name}")
 

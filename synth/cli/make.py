@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from synth.cli import complete
-from synth.cli.output import console, table
+from synth.cli.output import console, errors, table
 
 
 class WithKeys(TyperCommand):
@@ -59,6 +59,8 @@ def make(
     except InputError as error:
         error.hint = f"what each key means: synth make {family} --help"
         raise
+    for note in instance.notes:
+        errors.print(f"note: {note}", markup=False, soft_wrap=True)
     if output is not None and str(output) == "-":
         typer.echo(instance.to_json(), nl=False)
         return

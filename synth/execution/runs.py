@@ -205,8 +205,10 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
             if not found:
                 raise InputError("no instance files (*.json) below this folder", str(path))
             files += found
-        elif path.exists():
+        elif path.is_file():
             files.append(path)
+        elif path.exists():
+            raise InputError("is no regular file: every run and check reads it again; write it to one", str(path))
         else:
             raise InputError("no such file or folder", str(path))
     return list(dict.fromkeys(files))

@@ -7,38 +7,52 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, InstanceOf
 
 from synth.errors import Fault, InputError
 from synth.instance import Part
-from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive
+from synth.making import Count, Flag, Keys, Listed, Rate, Seconds
+from synth.network.links_table import HEADER, LinksTable, from_frame, from_graph, read_csv
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
-from synth.network.spec import SPECS, links_from_csv
+from synth.network.spec import SPECS
+from synth.text.input_file import InputFile
 
 BUILT = tuple(kind for kind in SPECS if kind != "links")
 SIDES = ("top", "bottom", "left", "right")
 
 
 def links_of(value: Any) -> Any:
-    """A NetworkX graph or a table of links (from Python) as the network of an instance file; else a path."""
-    if isinstance(value, (str, Path)) or value is None:
+    """A NetworkX graph or a pandas frame (from Python) as a table of links; what else there is stays."""
+    try:
+        if hasattr(value, "edges") and hasattr(value, "nodes"):
+            return from_graph(value)
+        if hasattr(value, "to_dict") and hasattr(value, "columns"):
+            return from_frame(value)
+    except InputError as error:
+        raise ValueError("; ".join(map(str, error.faults))) from None
+    if isinstance(value, (str, Path, InputFile)) or value is None:
         return value
-    if hasattr(value, "edges") and hasattr(value, "nodes"):
-        return links_from_graph(value)
-    if hasattr(value, "to_dict") and hasattr(value, "columns"):
-        return links_from_frame(value)
     raise ValueError("must be a file, a NetworkX graph or a pandas frame")
+
+
+def table_of_links(links: InputFile | LinksTable) -> LinksTable:
+    """The table behind ``links=``, a file's read once. Raises :class:`InputError` naming the file."""
+    return links if isinstance(links, LinksTable) else links.once(_read_links)
+
+
+Links = Annotated[InputFile | InstanceOf[LinksTable] | None, BeforeValidator(links_of)]
+LINKS_HELP = (
+    f"CSV file with the header {HEADER}: nodes by number (from 0 on) or name, one direction a line, units as in 25GB/s "
+    "and 0.7us (default bytes/s, seconds); rows with the same ends are parallel links; from Python also a NetworkX "
+    "graph or a pandas frame with such columns"
+)
 
 
 class NetworkKeys(Keys):
     """``network=KIND`` with the kind's own parameters, or ``links=FILE.csv``."""
 
     network: str | None = Field(None, description=f"one of {', '.join(BUILT)}")
-    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
-        None,
-        description="CSV file with the header src,dst[,bandwidth][,latency] (nodes from 0 on, one direction a line, "
-        "bytes/s, seconds); from Python also a NetworkX graph or a pandas frame with such columns",
-    )
+    links: Links = Field(None, description=LINKS_HELP)
     rows: Count | None = Field(None, description="of a mesh, torus or EquiMesh")
     cols: Count | None = Field(None, description="of a mesh, torus or EquiMesh")
     nodes: Count | None = Field(None, description="of a line, ring or Kautz network")
@@ -48,34 +62,60 @@ class NetworkKeys(Keys):
     rings: Listed | None = Field(
         None, description="EquiMesh: even_up or odd_up, one for all edges or four (top,bottom,left,right)"
     )
-    bandwidth: Positive | None = Field(
-        None, description=f"of every link, bytes/s (default {DEFAULT_BANDWIDTH:g}); not with links"
+    bandwidth: Rate | None = Field(
+        None,
+        description=f"of every link, bytes/s (default {DEFAULT_BANDWIDTH:g}); with links: of those that state none",
     )
-    latency: NotNegative | None = Field(
-        None, description=f"of every link, seconds (default {DEFAULT_LATENCY:g}); not with links"
+    latency: Seconds | None = Field(
+        None, description=f"of every link, seconds (default {DEFAULT_LATENCY:g}); with links: of those that state none"
     )
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = SPECS
     OF_SHAPE: ClassVar[tuple[str, ...]] = ("rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings")
     OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
+    GROUPS: ClassVar[bool] = False  # whether links may take turns
     CHOSEN: ClassVar[tuple[str, ...]] = ()  # words for rings that the family itself turns into directions
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        return [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK, cls.KINDS, cls.CHOSEN)]
+        faults = [*super().faults_in(values), *_network_faults(values, cls.OF_NETWORK, cls.KINDS, cls.CHOSEN)]
+        return [*faults, *cls.links_faults(values)]
+
+    @classmethod
+    def links_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        """What is wrong with the table of links: its rows, and what it neither says nor the keys."""
+        if values.get("links") is None or "network" in values:
+            return []
+        try:
+            cls.table(values)
+        except InputError as error:
+            return list(error.faults)
+        return []
+
+    @classmethod
+    def table(cls, values: Mapping[str, Any]) -> LinksTable:
+        """The complete table of links. Raises :class:`InputError`."""
+        table = table_of_links(values["links"])
+        grouped = [] if cls.GROUPS else [link.where for link in table.links if link.group is not None]
+        if grouped:
+            words = "links that take turns are no part of this family's problem: leave the column empty"
+            raise InputError([Fault(f"links, {where}, group", words) for where in grouped])
+        return table.completed(values.get("bandwidth"), values.get("latency"))
 
     def raw_network(self) -> dict[str, Any]:
         """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
-        if isinstance(self.links, dict):
-            return self.links
         if self.links is not None:
-            return _links(self.links)
+            return self.table({key: getattr(self, key) for key in ("links", "bandwidth", "latency")}).raw()
         raw = {"kind": self.network} | {
             key: getattr(self, key) for key in self.given if key in self.OF_NETWORK and key != "rings"
         }
         if self.rings is not None:
             raw["rings"] = dict(zip(SIDES, self.directions(), strict=True))
         return raw
+
+    def network_notes(self) -> list[str]:
+        """What the table of links means that its reader may not expect."""
+        return [] if self.links is None else table_of_links(self.links).parallel()
 
     def directions(self) -> list[str]:
         """The four directions that ``rings`` asks for. A family that knows a word of :attr:`CHOSEN` overrides this."""
@@ -89,42 +129,11 @@ def network_name(raw: Mapping[str, Any]) -> str:
     return f"{raw['kind']}-{size}"
 
 
-def links_from_graph(graph: Any) -> dict[str, Any]:
-    """A raw ``links`` network from a NetworkX graph: nodes numbered in the graph's order, an undirected edge a link
-    each way, a multigraph's edges parallel links; edge attributes ``bandwidth`` (bytes/s), ``latency`` (s) if given."""
-    number = {node: index for index, node in enumerate(graph.nodes)}
-    links = []
-    for tail, head, data in graph.edges(data=True):
-        ends = [(tail, head)] if graph.is_directed() else [(tail, head), (head, tail)]
-        own = {key: float(data[key]) for key in ("bandwidth", "latency") if key in data}
-        links += [{"src": number[u], "dst": number[v], **own} for u, v in ends]
-    return {"kind": "links", "nodes": len(number), "links": links}
-
-
-def links_from_frame(frame: Any) -> dict[str, Any]:
-    """A raw ``links`` network from a pandas frame with columns ``src,dst[,bandwidth][,latency][,group]`` (groups are
-    for families that know them), missing values being the defaults. Raises ``ValueError``."""
-    known = {"src", "dst", "bandwidth", "latency", "group"}
-    columns = set(map(str, frame.columns))
-    if not {"src", "dst"} <= columns <= known or not len(frame):
-        raise ValueError("a table of links has the columns src,dst[,bandwidth][,latency][,group] and at least one row")
-    links = []
-    for row in frame.to_dict("records"):
-        ends = {key: row[key] for key in ("src", "dst")}
-        if any(value != int(value) for value in ends.values()):
-            raise ValueError(f"src and dst are whole numbers, not {ends}")
-        given = {key: value for key, value in row.items() if value is not None and value == value}
-        own: dict[str, Any] = {key: float(given[key]) for key in ("bandwidth", "latency") if key in given}
-        own |= {"group": str(given["group"])} if "group" in given else {}
-        links.append({**{key: int(value) for key, value in ends.items()}, **own})
-    return {"kind": "links", "nodes": 1 + max(max(link["src"], link["dst"]) for link in links), "links": links}
-
-
-def _links(path: Path) -> dict[str, Any]:
+def _read_links(file: InputFile) -> LinksTable:
+    where = f"links ({file.name})"
     try:
-        return links_from_csv(path)
+        return read_csv(file.text)
     except InputError as error:
-        where = f"links ({path.name})"
         faults = [replace(f, path=f"{where}, {f.path}" if f.path else where) for f in error.faults]
         raise InputError(faults) from None
 
@@ -135,7 +144,8 @@ def _network_faults(
     kind = values.get("network")
     shapes = [name for name in kinds if name != "links"]
     if "links" in values and "network" not in values:
-        return [Fault(key, "has no meaning with links", values[key], True) for key in own if key in values]
+        shape = [key for key in own if key in values and key not in ("bandwidth", "latency")]
+        return [Fault(key, "has no meaning with links", values[key], True) for key in shape]
     if kind not in shapes:
         return [Fault("network", f"must be one of {', '.join(shapes)}, or give links=FILE.csv", kind, kind is not None)]
     fields = kinds[kind].model_fields

@@ -42,6 +42,8 @@ class Network:
         Name of the builder (``"mesh"``, …) or ``"links"``.
     grid : tuple of int or None
         Side lengths when node ``v`` stands at the row-major coordinates ``np.unravel_index(v, grid)``.
+    names : tuple of str or None
+        What people call the nodes, where they have names; see :meth:`name`.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Network:
         kind: str = "links",
         grid: tuple[int, ...] | None = None,
         positions: Sequence[tuple[float, float]] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0."""
         pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
@@ -65,6 +68,7 @@ class Network:
         self.latency: FloatArray = _frozen(np.broadcast_to(np.asarray(latency, dtype=float), (count,)), np.float64)
         self.kind = kind
         self.grid = grid
+        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
         self.positions: FloatArray | None = None if positions is None else _frozen(positions, np.float64)
         if self.nodes < 1:
             raise ValueError("a network has at least one node")
@@ -81,6 +85,10 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network({self.kind}, nodes={self.nodes}, links={self.links})"
+
+    def name(self, node: int) -> str:
+        """What people call a node: its name, or its number."""
+        return str(node) if self.names is None else self.names[node]
 
     @property
     def links(self) -> int:
@@ -170,7 +178,7 @@ class Network:
         """The network with every link turned around; link ids stay."""
         links = np.stack([self.dst, self.src], axis=1)
         mirrored = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
-        mirrored.positions = self.positions
+        mirrored.positions, mirrored.names = self.positions, self.names
         return mirrored
 
     def to_networkx(self) -> nx.MultiDiGraph[int]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from synth.csvfile import typed_rows
 from synth.errors import Fault
 from synth.instance import Part
 from synth.network import builders
@@ -132,11 +130,13 @@ class LinkSpec(Part):
 
 
 class LinksSpec(Part):
-    """Any network, link by link; ``positions`` (x, y per node) are used only for drawing."""
+    """Any network, link by link; ``names`` (what people call the nodes) are shown instead of numbers, ``positions``
+    (x, y per node) are used only for drawing."""
 
     kind: Literal["links"]
     nodes: Side
     links: Annotated[tuple[LinkSpec, ...], Field(min_length=1)]
+    names: tuple[str, ...] | None = None
     positions: tuple[tuple[float, float], ...] | None = None
 
     def build(self) -> Network:
@@ -146,6 +146,7 @@ class LinksSpec(Part):
             [link.bandwidth for link in self.links],
             [link.latency for link in self.links],
             positions=self.positions,
+            names=self.names,
         )
 
 
@@ -204,9 +205,10 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
                     faults.append(Fault(f"{path}.links[{i}].{end}", message, node, True))
             if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
                 faults.append(Fault(f"{path}.links[{i}]", "goes from a node to itself", link, True))
-        positions = raw.get("positions")
-        if isinstance(positions, list) and len(positions) != nodes:
-            faults.append(Fault(f"{path}.positions", f"{len(positions)} positions for {nodes} nodes"))
+        for key in ("positions", "names"):
+            each = raw.get(key)
+            if isinstance(each, list) and len(each) != nodes:
+                faults.append(Fault(f"{path}.{key}", f"{len(each)} {key} for {nodes} nodes"))
     if faults:
         return faults
     kind = raw.get("kind")
@@ -227,14 +229,3 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
     if pair is not None:
         return [Fault(path, f"disconnected: node {pair[1]} cannot be reached from node {pair[0]}")]
     return []
-
-
-def links_from_csv(path: Path) -> dict[str, Any]:
-    """A raw ``links`` network from a CSV file with the header ``src,dst[,bandwidth][,latency]``.
-
-    Raises :class:`InputError` naming the file and every faulty line.
-    """
-    columns = {"src": int, "dst": int, "bandwidth": float, "latency": float}
-    links = typed_rows(path, columns, ("src", "dst"), "link")
-    nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
-    return {"kind": "links", "nodes": nodes, "links": links}

@@ -15,7 +15,6 @@ from synth.study import figures, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
-from synth.textfile import read_text
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
         study.title,
         command or f"synth study {study.source or study.name}",
         [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
-        read_text(study.source) if study.source is not None and study.source.is_file() else "",
+        study.text,
     )
     report.write(files[-1], ran, table, drawn, records, prepared.instances)
     return Collected(folder, table, tuple(files))

@@ -43,7 +43,7 @@ from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
 from synth.options import as_text, read_limit
-from synth.textfile import read_text
+from synth.text.input_file import InputFile
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
@@ -110,6 +110,7 @@ class Study:
     baselines: tuple[str, ...] = ()
     figures: tuple[str, ...] = FIGURES
     source: Path | None = None
+    text: str = ""  # of the source, as it was read
 
     def with_options(self, time_limit: str | None = None, seed: int | None = None, threads: int | None = None) -> Study:
         """The same study with one time limit, seed or number of threads in place of its own."""
@@ -199,14 +200,13 @@ def load(target: str | Path) -> Study:
     if isinstance(target, str) and target in family_names() and not Path(target).suffix:
         return _family_study(target)
     path = Path(target)
-    if not path.is_file():
+    if path.is_dir() or not path.exists():
         raise InputError(f"no family and no study file; families: {', '.join(family_names())}", str(target))
+    text = InputFile(path).text
     try:
-        raw = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"not valid TOML: {error}", str(path)) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
     try:
         file = _File.model_validate(raw)
     except ValidationError as error:
@@ -236,6 +236,7 @@ def load(target: str | Path) -> Study:
         tuple(file.baselines),
         tuple(file.figures),
         path,
+        text,
     )
 
 

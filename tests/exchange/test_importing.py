@@ -85,7 +85,7 @@ def test_bad_files_and_options_end_in_words(tmp_path: Path) -> None:
     assert "line 3, GPU1-GPU0" in text
     for words, message in [
         (("--nvlinks", "maybe"), "--nvlinks = 'maybe': must be direct or switch"),
-        (("--bandwidth", "NV=1e18"), "--bandwidth: times the number of bonded links must be in 1..1e+18 bytes/s"),
+        (("--bandwidth", "NV=1e18"), "--bandwidth: times the number of bonded links must be in 0.001..1e+18 bytes/s"),
         (("--bandwidth", "NV=quick"), "--bandwidth = 'NV=quick': must be a rate"),
         (("--format", "lstopo"), "--format = 'lstopo': unknown; one of nvidia-smi"),
         (("--family", "xtree", *NUMBERS, "chunks=1"), "--family = 'xtree': takes no machines; one of fabric"),

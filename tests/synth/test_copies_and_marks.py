@@ -13,8 +13,9 @@ import pytest
 import synth
 from synth.errors import InputError
 from synth.family import family_names
-from synth.network.spec import links_from_csv
+from synth.network.links_table import read_csv
 from synth.study.definition import load
+from synth.text.input_file import InputFile
 from synth_models.bine.making import lines_of
 from synth_models.harvest.parts.step_files import read_matrix
 
@@ -94,8 +95,8 @@ def test_every_reader_takes_marked_files(kind: str, newline: str, tmp_path: Path
         path = smallest(family)
         copy = marked(tmp_path / path.name, path.read_text(), kind, newline)
         assert synth.read(copy).model_dump() == synth.read(path).model_dump()
-    links = links_from_csv(marked(tmp_path / "links.csv", "src,dst\n0,1\n1,0\n", kind, newline))
-    assert links["links"] == [{"src": 0, "dst": 1}, {"src": 1, "dst": 0}]
+    links = read_csv(InputFile(marked(tmp_path / "links.csv", "src,dst\n0,1\n1,0\n", kind, newline)).text)
+    assert [(link.src, link.dst) for link in links.links] == [(0, 1), (1, 0)]
     text = f'name = "marked"\ntitle = "Übersicht"\ninstances = ["{smallest("xtree").as_posix()}"]\n'
     assert load(marked(tmp_path / "marked.toml", text, kind, newline)).title == "Übersicht"
     assert read_matrix(marked(tmp_path / "demand.csv", "0,2\n3,0\n", kind, newline)).tolist() == [[0, 2], [3, 0]]

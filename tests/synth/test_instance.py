@@ -239,7 +239,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ({"network": "mesh", "rows": "x", "cols": "0"}, ["rows = 'x': must be a whole", "cols = '0': must be >= 1"]),
         ({"network": "ring", "nodes": "4", "rows": "2"}, ["rows = '2': unknown parameter"]),
         ({"network": "ring", "nodes": "4", "chunks": "0"}, ["chunks = '0': must be >= 1"]),
-        ({"network": "ring", "nodes": "4", "bandwidth": "nan"}, ["bandwidth = 'nan': must be a finite number"]),
+        ({"network": "ring", "nodes": "4", "bandwidth": "nan"}, ["bandwidth = 'nan': must be a rate such as 25GB/s"]),
         ({"network": "ring", "nodes": "4", "chunk_bytes": "-1"}, ["chunk_bytes = '-1': must be > 0"]),
         ({"network": "ring", "nodes": "4", "collective": "x"}, ["collective = 'x': must be one of"]),
         ({"network": "ring", "nodes": "4", "name": "a/b"}, ["name = 'a/b'"]),
@@ -262,8 +262,10 @@ def test_make_names_every_fault(parameters: dict[str, str], messages: list[str])
 def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
     path = tmp_path / "links.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
+    header = str(text).partition("\\n" if isinstance(text, bytes) else "\n")[0]
+    keys = {key: "1" for key in ("bandwidth", "latency") if key not in header}  # what a file without columns needs
     with pytest.raises(InputError) as caught:
-        synth.make("xtree", **{"links": str(path)})
+        synth.make("xtree", **{"links": str(path)}, **keys)
     return str(caught.value).splitlines()
 
 
@@ -276,18 +278,21 @@ def csv_lines(tmp_path: Path, text: str | bytes) -> list[str]:
         ("src,dst,speed\n0,1,5\n", ["needs a header line"]),
         ("src\n0\n", ["needs a header line"]),
         (b"\xff\xfe\x00", ["cannot be read"]),
-        ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': not a whole number"]),
-        ("src,dst\n0,\n1.5,0\n", ["line 2, dst: is missing", "line 3, src = '1.5': not a whole number"]),
+        ("src,dst\n0,x\n1,0\n", ["line 2, dst = 'x': nodes are numbers or names, not both"]),
+        ("src,dst\n0,\n1.5,0\n", ["line 2, dst: is missing", "line 3, src = '1.5': nodes are numbers or names"]),
         ("src,dst\n0,1\n\n\n1,y\n", ["line 5, dst = 'y'"]),  # empty lines count when a person looks for line 5
         ("src,dst\n0,1\n1,0,7\n", ["line 3"]),  # more cells than the header has
-        ("src,dst,bandwidth\n0,1,fast\n1,0,\n", ["line 2, bandwidth = 'fast': not a number"]),
-        ("src,dst,bandwidth\n0,1,0\n1,0,-2\n", ["network.links[0].bandwidth = 0", "network.links[1].bandwidth = -2"]),
-        ("src,dst,latency\n0,1,nan\n1,0,1\n", ["network.links[0].latency = nan"]),
-        ("src,dst\n-1,0\n0,1\n1,0\n", ["network.links[0].src = -1: must be >= 0"]),
+        ("src,dst,bandwidth\n0,1,fast\n1,0,\n", ["line 2, bandwidth = 'fast': must be a rate"]),
+        ("src,dst,bandwidth\n0,1,0\n1,0,-2\n", ["line 2, bandwidth = '0'", "line 3, bandwidth = '-2'"]),
+        ("src,dst,latency\n0,1,nan\n1,0,1\n", ["line 2, latency = 'nan'"]),
+        ("src,dst\n-1,0\n0,1\n1,0\n", ["line 2, src = '-1': nodes are numbers or names, not both"]),
         ("src,dst\n0,0\n0,1\n1,0\n", ["goes from a node to itself"]),
         ("src,dst\n0,1\n", ["disconnected"]),
         ("src,dst\n1,2\n2,1\n", ["disconnected: node 1 cannot be reached from node 0"]),
-        ("src,dst\n0,999999999\n999999999,0\n", ["network.nodes = 1000000000"]),
+        (
+            "src,dst\n0,999999999\n999999999,0\n",
+            ["line 2, dst = '999999999': must be less", "line 3, src = '999999999'"],
+        ),
     ],
 )
 def test_csv_faults(tmp_path: Path, text: str | bytes, messages: list[str]) -> None:
@@ -300,10 +305,10 @@ def test_csv_faults(tmp_path: Path, text: str | bytes, messages: list[str]) -> N
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["plain", "with the byte-order mark spreadsheets write"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
 def test_csv_links(tmp_path: Path, start: bytes, end: bytes) -> None:
-    """Columns in any order, empty cells mean the default, equal rows are parallel links."""
+    """Columns in any order, empty cells are filled by the key, equal rows are parallel links."""
     path = tmp_path / "links.csv"
     path.write_bytes(start + end.join([b"bandwidth,src,dst", b"1e9,0,1", b",0,1", b"5,1,0", b""]))
-    instance = synth.make("xtree", **{"links": str(path), "chunks": "3"})
+    instance = synth.make("xtree", **{"links": str(path), "chunks": "3", "bandwidth": "7GB/s", "latency": "0"})
     assert instance.chunks == 3
-    assert instance.topology.bandwidth.tolist() == [1e9, 128e9, 5.0]
+    assert instance.topology.bandwidth.tolist() == [1e9, 7e9, 5.0]
     assert (instance.topology.src.tolist(), instance.topology.dst.tolist()) == ([0, 0, 1], [1, 1, 0])

@@ -14,22 +14,23 @@ def test_a_graph_is_a_network() -> None:
     """A path a - b - c takes two timesteps each way for C = 1: b receives both ends in one, the ends need two."""
     graph = nx.path_graph(["a", "b", "c"])
     graph["a"]["b"]["bandwidth"] = 5.0
-    instance = synth.make("xtree", links=graph, chunks=1, name="path")
-    assert instance.source == "synth make xtree links=(Graph) chunks=1 name=path"
+    instance = synth.make("xtree", links=graph, bandwidth=1.0, latency=0, chunks=1, name="path")
+    assert instance.source == "synth make xtree links=(Graph) bandwidth=1.0 latency=0 chunks=1 name=path"
     assert instance.topology.src.tolist() == [0, 1, 1, 2]
-    assert instance.topology.bandwidth.tolist()[:2] == [5.0, 5.0]
+    assert instance.topology.bandwidth.tolist() == [5.0, 5.0, 1.0, 1.0]
+    assert instance.topology.names == ("a", "b", "c")
     assert synth.solve(instance, "ilp").value == 2
 
 
 def test_parallel_edges_are_parallel_links() -> None:
     graph = nx.MultiDiGraph([(0, 1), (0, 1), (1, 0)])
-    assert synth.make("xtree", links=graph, name="two").topology.links == 3
+    assert synth.make("xtree", links=graph, bandwidth=1, latency=0, name="two").topology.links == 3
 
 
 def test_a_frame_is_a_network() -> None:
     frame = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 0, 0], "latency": [1e-6, None, 2e-6]})
-    instance = synth.make("xtree", links=frame, name="frame")
-    assert instance.topology.latency.tolist()[0] == 1e-6
+    instance = synth.make("xtree", links=frame, name="frame", bandwidth="1GB/s", latency="3us")
+    assert instance.topology.latency.tolist() == [1e-6, 3e-6, 2e-6]
     assert instance.topology.links == 3
 
 
@@ -44,4 +45,4 @@ def test_a_frame_is_a_network() -> None:
 )  # fmt: skip
 def test_what_is_no_network(links: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        synth.make("xtree", links=links, name="x")
+        synth.make("xtree", links=links, name="x", bandwidth=1, latency=0)

@@ -6,6 +6,7 @@ Every reader of a file raises :class:`InputError` (``expand_hosts``: ``ValueErro
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.making import Count, Keys, Listed, Positive, Sides
+from synth.making import Bytes, Count, Keys, Listed, Sides
 from synth.options import read_int
+from synth.text.input_file import InputFile, as_input_file
 from synth.textfile import decode
 from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, Collective, parse_runs
 
@@ -46,10 +48,10 @@ class BineKeys(Keys):
     groups: Listed | None = Field(
         None, description="ranks per group in order, such as 8,8,16 (with ranks_per_node: nodes per group)"
     )
-    hosts: Path | None = Field(None, description="file with a host list; needs nodes")
-    jobs: Path | None = Field(None, description="file with a trace of jobs, gzipped or not")
+    hosts: InputFile | None = Field(None, description="file with a host list; needs nodes")
+    jobs: InputFile | None = Field(None, description="file with a trace of jobs, gzipped or not")
     torus: Sides | None = Field(None, description="sides, such as 8x8x8: every node its own group")
-    nodes: Path | None = Field(None, description="CSV table host,group for hosts")
+    nodes: InputFile | None = Field(None, description="CSV table host,group for hosts")
     order: Literal["file", "name"] | None = Field(
         None, description="ranks of hosts in the file's order (default), or by name, h2 before h10"
     )
@@ -74,7 +76,7 @@ class BineKeys(Keys):
     problem: Literal["any", "tree", "butterfly"] | None = Field(
         None, description="which schedules count (default: tree for small rooted collectives, else any)"
     )
-    bytes: Positive | None = Field(None, description="size of the vector, bytes (default 1048576)")
+    bytes: Bytes | None = Field(None, description="size of the vector, bytes (default 1048576)")
     root: Annotated[int, Field(ge=0)] | None = Field(None, description="root of a rooted collective (default 0)")
     rounds: Count | None = Field(None, description="most rounds of a tree (default: the fewest)")
     uplinks: Count | None = Field(None, description="fat-tree: uplinks of a group")
@@ -237,8 +239,8 @@ def _is_power(labels: list[str], counts: list[int]) -> bool:
     return sum(counts).bit_count() == 1 and len(set(labels)) > 1
 
 
-def _trace(path: Path, only: str | None) -> tuple[str, dict[str, Any]]:
-    jobs = read_trace(path)
+def _trace(file: InputFile, only: str | None) -> tuple[str, dict[str, Any]]:
+    jobs = read_trace(file)
     if only == "powers":
         jobs = [(name, runs) for name, runs in jobs if _is_power(*parse_runs(runs))]
     elif only is not None:
@@ -247,7 +249,7 @@ def _trace(path: Path, only: str | None) -> tuple[str, dict[str, Any]]:
         if unknown:
             raise InputError([Fault("only", f"the trace has no job {', '.join(unknown)}", only, True)])
         jobs = [(name, runs) for name, runs in jobs if name in wanted]
-    label = path.name.split(".")[0] + (f"-{only}" if only and len(only) < 20 else "")
+    label = file.name.split(".")[0] + (f"-{only}" if only and len(only) < 20 else "")
     return label, {"jobs": [{"name": name, "allocation": runs} for name, runs in jobs]}
 
 
@@ -281,30 +283,30 @@ def _split_outside_brackets(text: str) -> list[str]:
     return [word for word in re.split(r"[,\s]+(?![^\[]*\])", text.strip()) if word]
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(file: InputFile | Path) -> Iterator[tuple[int, str]]:
     """Numbered lines of a text file, unpacked if it is gzipped, without comments (#) and empty lines."""
+    data = as_input_file(file).data
     try:
-        data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
-            with gzip.open(path) as packed:
+            with gzip.open(io.BytesIO(data)) as packed:
                 data = packed.read(MOST_TEXT + 1)
             if len(data) > MOST_TEXT:
-                raise InputError(f"unpacks to more than {MOST_TEXT >> 20} MiB", str(path))
+                raise InputError(f"unpacks to more than {MOST_TEXT >> 20} MiB", str(file))
         text = decode(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(file)) from None
     except UnicodeDecodeError:
-        raise InputError("is not a text file", str(path)) from None
+        raise InputError("is not a text file", str(file)) from None
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.strip()
 
 
-def read_node_map(path: Path) -> dict[str, str]:
+def read_node_map(file: InputFile | Path) -> dict[str, str]:
     """Host -> group from lines ``host,group`` (a header line ``host,group`` is skipped)."""
     table: dict[str, str] = {}
     faults = []
-    for number, line in lines_of(path):
+    for number, line in lines_of(file):
         fields = [field.strip() for field in line.split(",")]
         if fields[:2] == ["host", "group"]:
             continue
@@ -317,7 +319,7 @@ def read_node_map(path: Path) -> dict[str, str]:
         else:
             table[fields[0]] = fields[1]
     if faults:
-        raise InputError(faults, str(path))
+        raise InputError(faults, str(file))
     return table
 
 
@@ -327,22 +329,22 @@ def by_name(host: str) -> list[tuple[int, str]]:
     return [(int(run), run) if run.isdigit() and run.isascii() else (-1, run) for run in runs]
 
 
-def read_hosts(path: Path, table: dict[str, str], order: str = "file") -> str:
+def read_hosts(file: InputFile | Path, table: dict[str, str], order: str = "file") -> str:
     """The run-length code of a host list file; ranks in the order of the ``file``, or sorted by ``name``.
 
     Faults: lines that are no host list, hosts named twice, hosts that the table does not know.
     """
-    hosts = [host for host, _ in hosts_of(path, table)]
+    hosts = [host for host, _ in hosts_of(file, table)]
     return to_runs([table[host] for host in (sorted(hosts, key=by_name) if order == "name" else hosts)])
 
 
-def hosts_of(path: Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
+def hosts_of(file: InputFile | Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
     """Hosts of a host list file in its order, with the ranks that ``host[1-3]*4`` gives each, else None. Faults as
     :func:`read_hosts`."""
     hosts: list[tuple[str, int | None]] = []
     seen: dict[str, int] = {}
     faults = []
-    for number, line in lines_of(path):
+    for number, line in lines_of(file):
         try:
             named = counted_hosts(line)
         except ValueError as error:
@@ -358,7 +360,7 @@ def hosts_of(path: Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
     if not hosts and not faults:
         faults.append(Fault("", "names no hosts"))
     if faults:
-        raise InputError(faults, str(path))
+        raise InputError(faults, str(file))
     return hosts
 
 
@@ -382,11 +384,11 @@ def _with_tasks(hosts: list[tuple[str, int | None]], text: str) -> list[tuple[st
         raise InputError([Fault("tasks_per_node", str(error), text, True)]) from None
 
 
-def read_trace(path: Path) -> list[tuple[str, str]]:
+def read_trace(file: InputFile | Path) -> list[tuple[str, str]]:
     """(job, run-length code) of every line ``job,nodes,groups`` of a trace, gzipped or not."""
     jobs = []
     faults = []
-    for number, line in lines_of(path):
+    for number, line in lines_of(file):
         fields = [field.strip() for field in line.split(",")]
         if fields[:3] == ["job", "nodes", "groups"]:
             continue
@@ -407,5 +409,5 @@ def read_trace(path: Path) -> list[tuple[str, str]]:
     if not jobs and not faults:
         faults.append(Fault("", "holds no jobs"))
     if faults:
-        raise InputError(faults, str(path))
+        raise InputError(faults, str(file))
     return jobs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -13,12 +14,21 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
-from synth_models.fabric.parts.collective import COLLECTIVES, ROOTED, SHARED_OUT, Blocks, Collective, blocks_of
+from synth_models.fabric.parts.collective import (
+    COLLECTIVES,
+    ROOTED,
+    SHARED_OUT,
+    Blocks,
+    Collective,
+    blocks_of,
+    rounded_size,
+)
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.network_spec import FabricSpec, built, own_faults
 
 IntArray = npt.NDArray[np.int64]
 Node = Annotated[int, Field(ge=0)]
+Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
 MOST_SHOWN = 8
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
@@ -39,10 +49,22 @@ class Switching(Part):
 
 
 class Failed(Part):
-    """What is broken: links as pairs of nodes (all links from the first to the second), and whole nodes."""
+    """What is broken: links as pairs of nodes (all links from the first to the second, one direction), whole nodes, and
+    ``reduced``: links of which only a share of the bandwidth is left, ``[from, to, "11/12"]``."""
 
     links: tuple[tuple[Node, Node], ...] = ()
     nodes: tuple[Node, ...] = ()
+    reduced: tuple[tuple[Node, Node, Share], ...] | None = None
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything has failed."""
+        return bool(self.links or self.nodes or self.reduced)
+
+    @property
+    def shares(self) -> dict[tuple[int, int], Fraction]:
+        """The share of the bandwidth that is left, by the ends of the link."""
+        return {(u, v): Fraction(share) for u, v, share in self.reduced or ()}
 
 
 class FabricInstance(Instance):
@@ -115,7 +137,7 @@ def _usable(machine: Machine, failed: Failed, members: tuple[int, ...], relay: b
     pairs = set(failed.links)
     net = machine.network
     links = [e for e in range(net.links) if (int(net.src[e]), int(net.dst[e])) in pairs] if pairs else []
-    return machine.without(links, gone)
+    return machine.slowed(failed.shares).without(links, gone)
 
 
 def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
@@ -146,8 +168,10 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     failed = Failed.model_validate(raw.get("failed") or {})
     ranks = raw.get("ranks")
     members = _members(machine, tuple(ranks) if ranks is not None else None, failed.nodes)
+    usable = _usable(machine, failed, members, raw.get("relay") is True)
+    yield from _range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)
-    yield from _partition_faults(raw, _usable(machine, failed, members, raw.get("relay") is True), members)
+    yield from _partition_faults(raw, usable, members)
 
 
 def _json(value: Any) -> str:
@@ -206,8 +230,9 @@ def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
                 broken.add(node)
                 if node >= machine.nodes:
                     yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
-        net = machine.network
-        there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links else set()
+        net, reduced = machine.network, failed.get("reduced") or ()
+        there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links or reduced else set()
+        yield from _reduced_faults(reduced, there, links)
         for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
             if (
                 isinstance(pair, (list, tuple))
@@ -237,6 +262,24 @@ def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
                 yield Fault(f"demand[{i}]", "goes from a rank to itself", row[0], True)
 
 
+def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Iterator[Fault]:
+    """Links of which a share is left: there are such, each stands once and has not failed, the share is below 1."""
+    listed = gone if isinstance(gone, (list, tuple)) else ()
+    seen = {tuple(pair) for pair in listed if isinstance(pair, (list, tuple)) and all(map(_whole, pair))}
+    for i, row in enumerate(reduced if isinstance(reduced, (list, tuple)) else ()):
+        if not (isinstance(row, (list, tuple)) and len(row) == 3 and all(map(_whole, row[:2]))):
+            continue
+        path, pair = f"failed.reduced[{i}]", (row[0], row[1])
+        if pair not in there:
+            yield Fault(path, f"there is no link from {row[0]} to {row[1]}")
+        if pair in seen:
+            yield Fault(path, f"the link from {row[0]} to {row[1]} stands twice")
+        seen.add(pair)
+        above, slash, below = str(row[2]).partition("/")
+        if slash and above.isdecimal() and below.isdecimal() and not int(above) < int(below):
+            yield Fault(path, "the share that is left must be less than 1", row[2], True)
+
+
 def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
     if node >= machine.nodes:
         yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
@@ -253,7 +296,9 @@ def _division_faults(raw: dict[str, Any], members: tuple[int, ...]) -> Iterator[
     if not members:
         yield Fault("ranks", "no rank is left")
     elif collective in SHARED_OUT and isinstance(size, int) and _whole(size) and size % len(members):
-        yield Fault("bytes", f"does not divide among {len(members)} ranks", size, True)
+        fit = rounded_size(collective, size, len(members))
+        hint = f"; nccl-tests, and synth make, take {fit}" if fit else ""
+        yield Fault("bytes", f"does not divide among {len(members)} ranks{hint}", size, True)
 
 
 def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int, ...]) -> Iterator[Fault]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
@@ -16,12 +14,15 @@ from synth.errors import Fault, InputError
 from synth.exchange.machines.completing import missing
 from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
 from synth.exchange.machines.machine import Machine as ReadMachine
+from synth.exchange.machines.machine import listed
 from synth.instance import Part
-from synth.making import Count, Flag, Listed, Positive, Size, read_size
-from synth.network.keys import NetworkKeys, links_of
-from synth.textfile import read_text
+from synth.making import Count, Flag, Listed, Rate, Size
+from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
+from synth.text import amounts
+from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import Collective
+from synth_models.fabric.parts.collective import Collective, rounded_size
+from synth_models.fabric.parts.failure_file import failures, in_words, node_number, read_statements
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.parts.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
 
@@ -29,11 +30,12 @@ _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 
 _SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
 _PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
 _ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies": "store_and_forward"}
-_COLUMNS = {"src": int, "dst": int, "bandwidth": float, "latency": float, "group": str}
 
 
 def _raw_machine(value: Any) -> Any:
-    """What the readers of topology formats return, as a machine file holds it."""
+    """What the readers of topology formats return, as a machine file holds it; a path as the file it names."""
+    if isinstance(value, str) and value not in machine_names() and (value.endswith(".json") or "/" in value):
+        return InputFile(value)
     if not isinstance(value, ReadMachine):
         return value
     unknown = missing(value)
@@ -45,9 +47,10 @@ def _raw_machine(value: Any) -> Any:
 class FabricKeys(NetworkKeys):
     """The machine, the collective and its size.
 
-    A ``failed`` file holds lines ``link A B`` (all links from A to B), ``node A``; nodes by number or by name
-    (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``; nodes
-    likewise, bytes also with a unit (``64KB``).
+    A ``failed`` file holds lines ``link A B`` (all links between A and B, both directions), ``link A -> B`` (one
+    direction), ``link A B 11/12`` (that share of the bandwidth is left), ``node A``; nodes by number or by name
+    (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``; nodes likewise, bytes also
+    with a unit (``64KB``).
     """
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
@@ -61,22 +64,18 @@ class FabricKeys(NetworkKeys):
     examples = (
         "machine=dgx-a100 boxes=2 collective=allgather bytes=1GiB",
         "network=fat_tree leaves=4 hosts=8 spines=2 collective=alltoall bytes=64MiB",
-        "links=my-links.csv switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
+        "links=my-links.csv latency=0.7us switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
         "machine=imported.json collective=allgather bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
     )
-    machine: Annotated[str | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
+    GROUPS: ClassVar[bool] = True
+    machine: Annotated[str | InputFile | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
         None,
         description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`; from Python also what "
         "synth.exchange.machines.formats.read has read",
     )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
-    links: Annotated[Path | dict[str, Any] | None, BeforeValidator(links_of)] = Field(
-        None,
-        description="instead of a machine, CSV file with the header src,dst,bandwidth[,latency][,group] (nodes from 0 "
-        "on, one direction a line, bytes/s, seconds; links of one group take turns); from Python also a NetworkX graph "
-        "or a pandas frame",
-    )
+    links: Links = Field(None, description=f"instead of a machine, {LINKS_HELP}; links of one group take turns")
     network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
     rows: Count | None = Field(None, description="of a mesh or torus")
     cols: Count | None = Field(None, description="of a mesh or torus")
@@ -87,22 +86,28 @@ class FabricKeys(NetworkKeys):
     spines: Count | None = Field(None, description="spine switches of a fat tree")
     groups: Count | None = Field(None, description="of a dragonfly")
     routers: Count | None = Field(None, description="a group of a dragonfly")
-    uplink_bandwidth: Positive | None = Field(None, description="leaf to spine, bytes/s (default: as the others)")
-    global_bandwidth: Positive | None = Field(None, description="between groups, bytes/s (default: as the others)")
-    switches: Listed | None = Field(None, description="with links: node numbers that are switches, such as 8,9")
+    uplink_bandwidth: Rate | None = Field(None, description="leaf to spine, bytes/s (default: as the others)")
+    global_bandwidth: Rate | None = Field(None, description="between groups, bytes/s (default: as the others)")
+    switches: Listed | None = Field(
+        None, description="with links: nodes that are switches, by number or name, such as 8,9"
+    )
     collective: Collective = Field("allgather", description="what to schedule")
     bytes: Size | None = Field(
         None,
-        description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends), such "
-        "as 1GiB or 64KB; a demand's is its sum",
+        description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends); a "
+        "size that does not divide among the ranks is rounded down as they do, and a note says so; a demand's: its sum",
     )
     root: int | None = Field(None, ge=0, description="of broadcast, reduce, gather, scatter (default: the first rank)")
     ranks: Listed | None = Field(None, description="process group, node numbers such as 0,1,4-7 (default: all ranks)")
     relay: Flag = Field(False, description="whether ranks outside the group forward data")
-    demand: Path | None = Field(
+    demand: InputFile | None = Field(
         None, description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB)"
     )
-    failed: Path | None = Field(None, description="file with failed links and nodes")
+    failed: InputFile | None = Field(
+        None,
+        description="file of lines 'link A B' (fails in both directions), 'link A -> B' (in one), either with the "
+        "share of the bandwidth that is left, such as 11/12, and 'node A'",
+    )
     switching: Literal["cut_through", "store_and_forward"] | None = Field(
         None, description="how switches forward (default: as the machine's file says, else cut_through)"
     )
@@ -135,9 +140,8 @@ class FabricKeys(NetworkKeys):
                 faults.append(Fault("machine", f"unknown; one of {known}, or FILE.json", values["machine"], True))
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
-        for key in ("switches", "ranks"):
-            if key in values:
-                faults += _guarded(lambda key=key: _numbers(values[key], key))
+        if "ranks" in values:
+            faults += _guarded(lambda: _numbers(values["ranks"], "ranks"))
         mode = _mode(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, _PLAIN[key]) and mode not in (None, needed):
@@ -147,9 +151,19 @@ class FabricKeys(NetworkKeys):
                 faults.append(Fault("demand", "is missing: demand=FILE.csv"))
         elif "bytes" not in values:
             faults.append(Fault("bytes", "is missing"))
-        for key, reader in (("links", _links), ("demand", _demand), ("failed", _failed_lines)):
-            if isinstance(values.get(key), Path):
+        for key, reader in (("demand", _demand), ("failed", read_statements)):
+            if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
+        return faults
+
+    @classmethod
+    def links_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        """As of every network, and switches that are no nodes of the table."""
+        if "machine" in values:
+            return []
+        faults = super().links_faults(values)
+        if not faults and values.get("links") is not None and "switches" in values:
+            faults += _guarded(lambda: _named(values["switches"], "switches", cls.table(values).names))
         return faults
 
     def raw_network(self) -> dict[str, Any]:
@@ -158,9 +172,9 @@ class FabricKeys(NetworkKeys):
             if _is_imported(self.machine):
                 return dict(_imported(self.machine)["network"])
             return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1}
-        raw = _links(self.links) if isinstance(self.links, Path) else super().raw_network()
-        if self.switches is not None:
-            raw["switches"] = _numbers(self.switches, "switches")
+        raw = super().raw_network()
+        if self.switches is not None and self.links is not None:
+            raw["switches"] = _named(self.switches, "switches", table_of_links(self.links).names)
         return raw
 
 
@@ -176,8 +190,6 @@ def make(keys: FabricKeys) -> FabricInstance:
         except InputError as error:
             raise InputError(_with_source(error)) from None
         raw["bytes"] = sum(row[2] for row in raw["demand"])
-    if keys.bytes is not None:
-        raw["bytes"] = keys.bytes
     if keys.root is not None:
         raw["root"] = keys.root
     if keys.ranks is not None:
@@ -185,27 +197,45 @@ def make(keys: FabricKeys) -> FabricInstance:
     if keys.relay:
         raw["relay"] = True
     raw["switching"] = _switching(keys)
+    notes = keys.network_notes()
     if keys.failed is not None:
-        raw["failed"] = _failed(keys.failed, network)
+        raw["failed"], told = _failed(keys.failed, network)
+        notes += told
+    if keys.bytes is not None:
+        raw["bytes"], told = _size(keys, network, raw)
+        notes += told
     if _is_imported(keys.machine):
         own = [word for word in keys.command.split() if not word.startswith("machine=")]
         raw["source"] = f"{provenance(_imported(keys.machine))}. {' '.join(own)}"
     try:
-        return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), **raw)
+        return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), notes=notes, **raw)
     except InputError as error:
         if keys.demand is None:
             raise
         raise InputError([_by_line(fault, keys.demand, lines) for fault in error.faults], error.source) from None
 
 
+def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, list[str]]:
+    """The size as nccl-tests would run it, and what was rounded in words."""
+    asked, machine = keys.bytes or 0, _built(network)
+    if machine is None:
+        return asked, []
+    broken = set((raw.get("failed") or {}).get("nodes") or ())
+    ranks = len(raw["ranks"]) if "ranks" in raw else sum(int(v) not in broken for v in machine.ranks)
+    size = rounded_size(keys.collective, asked, ranks) if ranks else asked
+    if size in (0, asked):
+        return asked, []
+    return size, [f"bytes={asked} does not divide among {ranks} ranks: rounded down to {size}, as nccl-tests does"]
+
+
 def _is_imported(machine: Any) -> bool:
     """Whether it is a machine that ``synth import`` has read: its file or, from the command itself, its data."""
-    return isinstance(machine, dict) or (isinstance(machine, str) and machine.endswith(".json"))
+    return isinstance(machine, (dict, InputFile))
 
 
 def _imported(machine: Any) -> dict[str, Any]:
     """The data of such a machine. Raises :class:`InputError`."""
-    return checked(machine, "machine") if isinstance(machine, dict) else read_machine_file(Path(machine))
+    return checked(machine, "machine") if isinstance(machine, dict) else machine.once(read_machine_file)
 
 
 def _switching(keys: FabricKeys) -> dict[str, Any]:
@@ -231,7 +261,9 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
     elif isinstance(keys.machine, str):
         place = keys.machine + (f"-x{keys.boxes}" if keys.boxes and keys.boxes > 1 else "")
     elif network["kind"] == "links":
-        place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, Path) else "links").strip("-")
+        place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, InputFile) else "links").strip(
+            "-"
+        )
     else:
         sides = "x".join(str(network[key]) for key in _SIDES if key in network)
         place = f"{network['kind'].replace('_', '')}-{sides}"
@@ -261,22 +293,6 @@ def _short(size: int) -> str:
     return f"{size}B"
 
 
-def _links(path: Path) -> dict[str, Any]:
-    links = typed_rows(path, _COLUMNS, ("src", "dst", "bandwidth"), "link", _wrong_link)
-    nodes = 1 + max(max(link["src"], link["dst"]) for link in links)
-    return {"kind": "links", "nodes": nodes, "links": links}
-
-
-def _wrong_link(link: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from _wrong_ends(link, "node")
-    for key in ("bandwidth", "latency"):
-        value = link.get(key, 1.0)
-        if not math.isfinite(value):
-            yield key, "must be a finite number"
-        elif value < 0 or (key == "bandwidth" and value == 0):
-            yield key, "must be > 0" if key == "bandwidth" else "must be >= 0"
-
-
 def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _wrong_ends(row, "rank")
     if row.get("bytes", 1) < 1:
@@ -292,23 +308,23 @@ def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
         yield "", f"goes from a {what} to itself"
 
 
-def _demand(path: Path, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
+def _demand(file: InputFile, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
     """Rows (src, dst, bytes) and the line of each; nodes by number or, where the machine is known, by name."""
 
     def end(word: str) -> int | str:
-        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word):
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word) and (machine is None or word.strip() not in machine.names):
             return int(word)
-        found = word if machine is None else _node(word.strip(), machine)
+        found = word if machine is None else node_number(word.strip(), machine)
         if found is None:
             raise ValueError("no such node")
         return found
 
-    columns = {"src": end, "dst": end, "bytes": read_size}
-    rows = typed_rows(path, columns, tuple(columns), "row", _wrong_demand, line_key="line")
+    columns = {"src": end, "dst": end, "bytes": amounts.whole_bytes}
+    rows = typed_rows(file, columns, tuple(columns), "row", _wrong_demand, line_key="line")
     return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
 
 
-def _by_line(fault: Fault, file: Path, lines: Sequence[int]) -> Fault:
+def _by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
     """A fault of the instance's demand as one of the file it comes from."""
     found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
     if found is None:
@@ -317,49 +333,11 @@ def _by_line(fault: Fault, file: Path, lines: Sequence[int]) -> Fault:
     return replace(fault, path=f"{file}, line {lines[int(found[1])]}" + (f", {column}" if column else ""))
 
 
-def _failed_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Line number and words of every line that says something. Raises :class:`InputError` with all faults."""
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path)) from None
-    lines = [(n, line.split("#")[0].replace(",", " ").split()) for n, line in enumerate(text.split("\n"), 1)]
-    faults = [
-        Fault(f"line {n}", "must be 'link A B' or 'node A'", " ".join(words), True)
-        for n, words in lines
-        if words and not (words[0] == "link" and len(words) == 3) and not (words[0] == "node" and len(words) == 2)
-    ]
-    if faults:
-        raise InputError(faults, str(path))
-    return [(n, words) for n, words in lines if words]
-
-
-def _failed(path: Path, network: Mapping[str, Any]) -> dict[str, Any]:
+def _failed(file: InputFile, network: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """``failed`` of the instance, and the same in words. Raises :class:`InputError`."""
     machine = _built(network)
-    pairs = set(zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True)) if machine else None
-    links: list[list[int]] = []
-    nodes: list[int] = []
-    faults: list[Fault] = []
-    for n, words in _failed_lines(path):
-        ends = [_node(word, machine) for word in words[1:]]
-        if None in ends:
-            unknown = words[1 + ends.index(None)]
-            faults.append(Fault(f"line {n}", "no such node", unknown, True))
-        elif words[0] == "link":
-            if pairs is not None and tuple(ends) not in pairs:
-                faults.append(Fault(f"line {n}", f"there is no link from {words[1]} to {words[2]}"))
-            links.append([end for end in ends if end is not None])
-        else:
-            nodes += [end for end in ends if end is not None]
-    if faults:
-        raise InputError(faults, str(path))
-    return {"links": links, "nodes": nodes}
-
-
-def _node(word: str, machine: Machine | None) -> int | None:
-    if word.isdecimal():
-        return int(word) if machine is None or int(word) < machine.nodes else None
-    return machine.names.index(word) if machine is not None and word in machine.names else None
+    found = failures(file, machine)
+    return found, [] if machine is None else in_words(found, machine.names)
 
 
 def _built(network: Mapping[str, Any]) -> Machine | None:
@@ -379,6 +357,20 @@ def _numbers(text: str, key: str) -> list[int]:
         if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and not int(first) <= int(last) < 2**20):
             raise InputError([Fault(key, "must be node numbers such as 0,1,4-7", text, True)])
         found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _named(text: str, key: str, names: Sequence[str]) -> list[int]:
+    """Nodes by name, or by number as :func:`_numbers`. Raises :class:`InputError`."""
+    number = {name: index for index, name in enumerate(names)}
+    found: list[int] = []
+    for part in map(str.strip, text.split(",")):
+        if part in number:
+            found.append(number[part])
+        elif re.fullmatch("[0-9]+(-[0-9]+)?", part):
+            found += _numbers(part, key)
+        else:
+            raise InputError([Fault(key, f"no such node; there are {listed(names)}", part, True)])
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.making import Count, Flag, Keys, Listed, NotNegative, Positive, Sides
+from synth.making import BytesOrNone, Count, Flag, Keys, Listed, Rate, Seconds, Sides
 from synth.options import read_int
+from synth.text.amounts import real
+from synth.text.input_file import InputFile
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.patterns import ALGORITHMS, USES, Wish
 from synth_models.harvest.parts.step_files import lists_steps, read_steps
@@ -36,27 +37,27 @@ class HarvestKeys(Keys):
         "delta=500e-9 reconfiguration_delay=1e-5",
     )
     algorithm: str | None = Field(None, description=f"one of {', '.join(ALGORITHMS)}")
-    steps: Path | None = Field(None, description="file with steps or demands, instead of an algorithm")
+    steps: InputFile | None = Field(None, description="file with steps or demands, instead of an algorithm")
     split: Flag | None = Field(None, description="a matrix into steps of one partner each (default on)")
     gpus: Annotated[int, Field(ge=2, le=4096)] | None = Field(None, description="needed with an algorithm")
     ports: Annotated[int, Field(ge=1, le=64, description="of every GPU")]
-    port_bandwidth: Positive = Field(description="bytes/s")
-    alpha: NotNegative = Field(description="start-up time of a step, seconds")
-    delta: NotNegative = Field(description="propagation time of a hop, seconds")
-    reconfiguration_delay: NotNegative = Field(description="seconds, of any change of topology")
-    delay_per_circuit: NotNegative | None = Field(None, description="seconds more for every circuit that is set up")
+    port_bandwidth: Rate = Field(description="bytes/s")
+    alpha: Seconds = Field(description="start-up time of a step, seconds")
+    delta: Seconds = Field(description="propagation time of a hop, seconds")
+    reconfiguration_delay: Seconds = Field(description="seconds, of any change of topology")
+    delay_per_circuit: Seconds | None = Field(None, description="seconds more for every circuit that is set up")
     delay_by_ports: Listed | None = Field(
         None,
         description="seconds more by ports changed, rows PORTS:SECONDS (at most that many of the 2 * gpus * ports "
         "inputs and outputs), the last one for all: 32:1e-6,128:1e-5",
     )
-    overlap: NotNegative | Listed | None = Field(
+    overlap: Seconds | Listed | None = Field(
         None,
         description="seconds of the reconfiguration before a step hidden behind computation: one number for all steps, "
         "or one a step",
     )
     latency: Literal["on", "off"] | None = Field(None, description="whether hops cost delta (default on)")
-    message_bytes: NotNegative | None = Field(None, description="bytes; needed with an algorithm")
+    message_bytes: BytesOrNone | None = Field(None, description="bytes; needed with an algorithm")
     half: Literal["both", "reduce_scatter", "allgather"] | None = Field(None, description="of an allreduce")
     direction: Literal["forwards", "backwards"] | None = Field(
         None, description="of the allgather half round the ring (default forwards)"
@@ -110,11 +111,11 @@ def _delay_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
 def _table(text: str) -> list[list[Any]]:
     """Rows (ports, seconds) of ``32:1e-6,128:1e-5``; raises ``ValueError``."""
     rows = [row.split(":") for row in text.split(",")]
-    return [[read_int(1)(ports), float(seconds)] for ports, seconds in rows]
+    return [[read_int(1)(ports), real(seconds, "time")] for ports, seconds in rows]
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(number) for number in text.split(",")]
+    return [real(number, "time") for number in text.split(",")]
 
 
 def _overlapped(steps: list[dict[str, Any]], seconds: list[float]) -> list[dict[str, Any]]:
@@ -132,17 +133,17 @@ def _file_faults(values: Mapping[str, Any]) -> list[Fault]:
         for key in (*_ALGORITHM, "message_bytes")
         if key in values
     ]
-    path, split = values["steps"], values.get("split") is not False
-    if not split and lists_steps(path):
-        faults.append(Fault("split", f"{path.name} lists steps, there is no matrix to split", "off", True))
+    file, split = values["steps"], values.get("split") is not False
     try:
-        gpus, _ = read_steps(path, split=split)
+        if not split and lists_steps(file):
+            faults.append(Fault("split", f"{file.name} lists steps, there is no matrix to split", "off", True))
+        gpus, _ = read_steps(file, split=split)
     except InputError as error:
         return faults + [
-            Fault(f"steps ({path.name}) {f.path}".strip(), f.message, f.value, f.has_value) for f in error.faults
+            Fault(f"steps ({file.name}) {f.path}".strip(), f.message, f.value, f.has_value) for f in error.faults
         ]
     if gpus is not None and values.get("gpus", gpus) != gpus:
-        faults.append(Fault("gpus", f"the matrix of {path.name} has {gpus} rows", values["gpus"], True))
+        faults.append(Fault("gpus", f"the matrix of {file.name} has {gpus} rows", values["gpus"], True))
     if gpus is None and "gpus" not in values:
         faults.append(Fault("gpus", "is missing"))
     return faults

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from synth.errors import Fault, InputError
-from synth.instance import read_json
-from synth.making import Count, Keys, NotNegative, Positive
-from synth.textfile import read_text
-from synth_models.mlfm.instance import MLFMInstance
+from synth.instance import parse_json
+from synth.making import Bytes, Count, Keys, Rate, Seconds
+from synth.text.input_file import InputFile
+from synth_models.mlfm.instance import Failed, MLFMInstance
 
+MOST_SHOWN = 6  # failed parts of a kind that a note names
 _BLOCK = ("layers", "columns", "servers")
 _FAILED = {"link": ("links", 4), "spine": ("spines", 2), "leaf": ("leaves", 2), "server": ("servers", 3)}
 
@@ -25,8 +25,9 @@ class MLFMKeys(Keys):
     A ``subset`` file has one server a line (``layer column slot``, commas or spaces) or a JSON list of triples. A
     ``demand`` file has one pair of servers a line, the sender first: ``layer column slot  layer column slot [count]``,
     or is a JSON list of such rows or of objects with ``source``, ``target`` and ``count``; lines of the same pair add
-    up. A ``failed`` file holds lines ``link LAYER COLUMN A B`` (leaf, then the spine's columns), ``spine A B``, ``leaf
-    LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance file.
+    up. A ``failed`` file holds lines ``link LAYER COLUMN A B`` (the cable from a leaf to a spine by its columns, both
+    directions), ``spine A B``, ``leaf LAYER COLUMN``, ``server LAYER COLUMN SLOT``, or the JSON object of an instance
+    file.
     """
 
     examples = (
@@ -38,17 +39,19 @@ class MLFMKeys(Keys):
     layers: Count | None = Field(None, description="of the block of servers")
     columns: Count | None = Field(None, description="of the block of servers")
     servers: Count | None = Field(None, description="of the block, on every leaf")
-    subset: Path | None = Field(None, description="file with any servers, instead of a block")
-    demand: Path | None = Field(
+    subset: InputFile | None = Field(None, description="file with any servers, instead of a block")
+    demand: InputFile | None = Field(
         None, description="file with the pairs of servers that send, alone or among the block's or subset's servers"
     )
-    failed: Path | None = Field(None, description="file with failed links, spines, leaves and servers")
+    failed: InputFile | None = Field(
+        None, description="file with failed cables (both directions), spines, leaves, servers"
+    )
     routes: Literal["minimal", "detour"] | None = Field(
         None, description="one spine, or also two (default: detour when links, spines or leaves have failed)"
     )
-    bandwidth: Positive | None = Field(None, description="of a link, bytes/s")
-    message_bytes: Positive | None = Field(None, description="of every transfer, bytes")
-    latency: NotNegative | None = Field(None, description="of a link, seconds")
+    bandwidth: Rate | None = Field(None, description="of a link, bytes/s")
+    message_bytes: Bytes | None = Field(None, description="of every transfer, bytes")
+    latency: Seconds | None = Field(None, description="of a link, seconds")
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
@@ -79,54 +82,73 @@ def make(keys: MLFMKeys) -> MLFMInstance:
         key: getattr(keys, key) for key in ("d", "routes", "bandwidth", "message_bytes", "latency") if key in keys.given
     }
     if keys.subset is not None:
-        raw["subset"] = _subset(keys.subset)
+        raw["subset"] = keys.subset.once(_subset)
     elif keys.layers is not None:
         raw["block"] = {key: getattr(keys, key) for key in _BLOCK}
     if keys.demand is not None:
-        raw["demand"] = _demand(keys.demand)
+        raw["demand"] = keys.demand.once(_demand)
     if keys.failed is not None:
-        raw["failed"] = _failed(keys.failed)
+        raw["failed"] = keys.failed.once(_failed)
     parts = raw.get("failed") or {}
     raw.setdefault("routes", "detour" if any(parts.get(key) for key in ("links", "spines", "leaves")) else "minimal")
-    return keys.instance("mlfm", MLFMInstance, _name(keys, raw["routes"]), **raw)
+    return keys.instance("mlfm", MLFMInstance, _name(keys, raw["routes"]), notes=_failed_words(parts), **raw)
 
 
-def _guarded(read: Callable[[Path], Any], file: Path, faults: list[Fault]) -> None:
+def _failed_words(parts: Mapping[str, Any]) -> list[str]:
+    """What fails, in one note; none where the file is wrong, which the instance then says."""
     try:
-        read(file)
+        failed = Failed.model_validate(parts)
+    except ValidationError:
+        return []
+    ids = {
+        "cables (both directions)": [
+            f"leaf {_place(link.leaf)} <-> spine {_place(link.spine)}" for link in failed.links
+        ],
+        "spines": [*map(_place, failed.spines)],
+        "leaves": [*map(_place, failed.leaves)],
+        "servers": [*map(_place, failed.servers)],
+    }
+    words = [f"{what} {', '.join(every[:MOST_SHOWN])}{_more(every)}" for what, every in ids.items() if every]
+    return [f"failed: {'; '.join(words)}"] if words else []
+
+
+def _place(numbers: Sequence[int]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def _more(every: Sequence[str]) -> str:
+    return f", … ({len(every)})" if len(every) > MOST_SHOWN else ""
+
+
+def _guarded(read: Callable[[InputFile], Any], file: InputFile, faults: list[Fault]) -> None:
+    try:
+        file.once(read)
     except InputError as error:
         faults += [
             Fault(f"{file}" + (f", {fault.path}" if fault.path else ""), fault.message) for fault in error.faults
         ]
 
 
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
+def _lines(file: InputFile) -> list[tuple[int, list[str]]]:
     """Non-empty lines, numbered from 1, cut into words; ``#`` starts a comment."""
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     cut = [
-        (number, re.split(r"[,;\s]+", line.split("#")[0].strip())) for number, line in enumerate(text.splitlines(), 1)
+        (number, re.split(r"[,;\s]+", line.split("#")[0].strip()))
+        for number, line in enumerate(file.text.splitlines(), 1)
     ]
     return [(number, words) for number, words in cut if words != [""]]
 
 
-def _json(path: Path, bracket: str) -> Any:
+def _json(file: InputFile, bracket: str) -> Any:
     """The file's JSON when it starts with ``bracket``, else None."""
-    try:
-        start = read_text(path).lstrip()[:1]
-    except (OSError, UnicodeDecodeError):
-        return None
-    return read_json(path)[0] if start == bracket else None
+    return parse_json(file.data, str(file)) if file.text.lstrip()[:1] == bracket else None
 
 
-def _subset(path: Path) -> list[Any]:
-    listed = _json(path, "[")
+def _subset(file: InputFile) -> list[Any]:
+    listed = _json(file, "[")
     if listed is not None:
         return list(listed)
     faults, servers = list[Fault](), []
-    for position, (number, words) in enumerate(_lines(path)):
+    for position, (number, words) in enumerate(_lines(file)):
         if position == 0 and words == ["layer", "column", "slot"]:
             continue
         if len(words) == 3 and all(re.fullmatch(r"\d+", word) for word in words):
@@ -138,19 +160,19 @@ def _subset(path: Path) -> list[Any]:
     return servers
 
 
-def _demand(path: Path) -> list[dict[str, Any]]:
+def _demand(file: InputFile) -> list[dict[str, Any]]:
     """The pairs in the order of their first line, the counts of the same pair added up."""
-    listed = _json(path, "[")
-    rows = _pair_objects(listed) if listed is not None else _pair_lines(path)
+    listed = _json(file, "[")
+    rows = _pair_objects(listed) if listed is not None else _pair_lines(file)
     counts: dict[tuple[int, ...], int] = {}
     for row in rows:
         counts[row[:6]] = counts.get(row[:6], 0) + row[6]
     return [{"source": [*ends[:3]], "target": [*ends[3:]], "count": count} for ends, count in counts.items()]
 
 
-def _pair_lines(path: Path) -> list[tuple[int, ...]]:
+def _pair_lines(file: InputFile) -> list[tuple[int, ...]]:
     faults, rows = list[Fault](), list[tuple[int, ...]]()
-    for position, (number, words) in enumerate(_lines(path)):
+    for position, (number, words) in enumerate(_lines(file)):
         if position == 0 and not any(re.search(r"\d", word) for word in words[:1]):
             continue  # a header
         if len(words) in (6, 7) and all(re.fullmatch(r"\d{1,9}", word) for word in words):
@@ -183,12 +205,12 @@ def _pair_objects(listed: list[Any]) -> list[tuple[int, ...]]:
     return rows
 
 
-def _failed(path: Path) -> dict[str, Any]:
-    listed = _json(path, "{")
+def _failed(file: InputFile) -> dict[str, Any]:
+    listed = _json(file, "{")
     if listed is not None:
         return dict(listed)
     faults, parts = list[Fault](), dict[str, Any]()
-    for number, (kind, *rest) in _lines(path):
+    for number, (kind, *rest) in _lines(file):
         if kind not in _FAILED:
             faults.append(Fault(f"line {number}", f"expected link, spine, leaf or server, got {kind!r}"))
             continue

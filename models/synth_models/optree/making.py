@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from synth.errors import Fault
-from synth.making import Keys, Listed, NotNegative, Positive, Sides
+from synth.making import Bytes, Keys, Listed, NotNegative, Positive, Rate, Seconds, Sides
 from synth_models.optree.instance import OpTreeInstance
 
 POWER = ("laser_dbm", "modulator_loss_db", "pass_loss_db", "penalty_db")
@@ -31,9 +31,9 @@ class OpTreeKeys(Keys):
         None, description="ring or line, for all sides or one a side (default ring: a torus; line: a mesh)"
     )
     wavelengths: Annotated[int, Field(ge=1, description="per direction")]
-    item_bytes: Positive | None = Field(None, description="size of a node's item, bytes (default 4194304)")
-    wavelength_bandwidth: Positive | None = Field(None, description="bytes/s (default 5e9, 40 Gbit/s)")
-    step_overhead: NotNegative | None = Field(None, description="of every step, seconds (default 25e-6)")
+    item_bytes: Bytes | None = Field(None, description="size of a node's item, bytes (default 4194304)")
+    wavelength_bandwidth: Rate | None = Field(None, description="bytes/s (default 5e9, 40 Gbit/s)")
+    step_overhead: Seconds | None = Field(None, description="of every step, seconds (default 25e-6)")
     laser_dbm: float | None = Field(None, description="power budget: laser power, dBm")
     modulator_loss_db: NotNegative | None = Field(None, description="power budget: loss of the modulator, dB")
     pass_loss_db: NotNegative | None = Field(None, description="power budget: loss per optical interface, dB")

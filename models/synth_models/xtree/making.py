@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from synth.making import Count, Listed, Positive
+from synth.making import Bytes, Count, Listed
 from synth.network.builders import RING_DIRECTIONS
 from synth.network.keys import NetworkKeys, network_name
 from synth.network.spec import MAX_NODES
@@ -19,7 +19,7 @@ class XTreeKeys(NetworkKeys):
 
     examples = (
         "network=equimesh rows=4 cols=6 chunks=4 collective=allreduce rings=even_up,odd_up,odd_up,even_up",
-        "links=my-links.csv chunks=2",
+        "links=my-links.csv chunks=2 bandwidth=25GB/s latency=0.7us",
     )
     CHOSEN: ClassVar[tuple[str, ...]] = ("best",)
     rings: Listed | None = Field(
@@ -29,7 +29,7 @@ class XTreeKeys(NetworkKeys):
     )
     collective: Literal["allgather", "reduce_scatter", "allreduce"] = Field("allgather", description="what to schedule")
     chunks: Count = Field(1, description="equal chunks that every node's data is cut into")
-    chunk_bytes: Positive | None = Field(None, description="size of a chunk, bytes (default 1048576)")
+    chunk_bytes: Bytes | None = Field(None, description="size of a chunk, bytes (default 1048576)")
 
     def directions(self) -> list[str]:
         if self.rings != "best":
@@ -46,4 +46,4 @@ def make(keys: XTreeKeys) -> XTreeInstance:
     raw |= {key: getattr(keys, key) for key in ("collective", "chunk_bytes") if key in keys.given}
     suffix = "" if keys.collective == "allgather" else "-" + keys.collective.replace("_", "")
     name = f"{network_name(raw['network'])}-c{keys.chunks}{suffix}"
-    return keys.instance("xtree", XTreeInstance, name, **raw)
+    return keys.instance("xtree", XTreeInstance, name, notes=keys.network_notes(), **raw)

@@ -18,8 +18,9 @@ from typing import Any
 import yaml
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, too_large
-from synth.exchange.machines.units import scaled_duration, scaled_rate
+from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
+from synth.network.links_table import too_large
+from synth.text.amounts import scaled_duration, scaled_rate
 from synth.untrusted import choice, number, whole
 
 BLOCKS = ("Ring", "FullyConnected", "Switch")

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import Link, Machine, listed, too_large
-from synth.exchange.machines.units import scaled_rate
+from synth.exchange.machines.machine import Link, Machine, listed
+from synth.network.links_table import too_large
+from synth.text.amounts import scaled_rate
 
 NET = "NET"
 MOST_BOXES = 4096

@@ -8,17 +8,15 @@ JSON with the keys ``format``, ``name``, ``source`` (file and format), ``given``
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, get_args
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import Machine, Switching
-from synth.instance import read_json
+from synth.instance import parse_json
+from synth.text.input_file import InputFile
 from synth.textfile import dumps
 
 FORMAT = "synth-machine/1"
-MOST_BYTES = 2**30
 _TEXTS = ("name", "source", "switching")
 _LISTS = ("given", "assumed", "unknown", "left_out")
 
@@ -53,20 +51,9 @@ def to_text(machine: Machine) -> str:
     return dumps(as_raw(machine)) + "\n"
 
 
-def read_machine_file(path: Path) -> dict[str, Any]:
+def read_machine_file(file: InputFile) -> dict[str, Any]:
     """The file's data, its frame checked; the network is the instance's to check. Raises :class:`InputError`."""
-    try:
-        state = path.stat()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
-    return _read(path, state.st_mtime_ns, state.st_size)
-
-
-@lru_cache(maxsize=2)
-def _read(path: Path, changed: int, size: int) -> dict[str, Any]:
-    if size > MOST_BYTES:
-        raise InputError(f"is larger than {MOST_BYTES:,} bytes, the most that is read", str(path))
-    return checked(read_json(path)[0], str(path))
+    return checked(parse_json(file.data, str(file)), str(file))
 
 
 def checked(raw: Any, source: str) -> dict[str, Any]:

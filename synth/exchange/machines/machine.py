@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from synth.errors import Fault, InputError
+from synth.network.links_table import too_large
+from synth.textfile import plain
 
-MOST_NODES, MOST_LINKS = 65_536, 4_000_000
 Switching = Literal["cut_through", "store_and_forward"]
 
 
@@ -152,19 +153,6 @@ class Builder:
     def _node(self, name: str) -> int:
         self.names.append(plain(name))
         return len(self.names) - 1
-
-
-def too_large(nodes: int, links: int) -> list[Fault]:
-    """What is to be said of a machine of this size before it is built."""
-    if nodes > MOST_NODES or links > MOST_LINKS:
-        words = f"at most {MOST_NODES:,} nodes and {MOST_LINKS:,} links are supported"
-        return [Fault("", f"{nodes:,} nodes and {links:,} links; {words}")]
-    return []
-
-
-def plain(text: str) -> str:
-    """The text as it can be printed and stored: no control characters, no half of a character."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def listed(words: Iterable[object], most: int = 6) -> str:

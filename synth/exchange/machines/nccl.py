@@ -24,9 +24,10 @@ from xml.etree.ElementTree import Element
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import attribute, root_name, whole_attribute, xml_root
-from synth.exchange.machines.machine import MOST_NODES, NO_HINTS, Builder, Hints, Machine, Port, listed
-from synth.exchange.machines.units import scaled_duration, scaled_rate
+from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
+from synth.network.links_table import MOST_NODES
 from synth.quantities import counted
+from synth.text.amounts import scaled_duration, scaled_rate
 
 T = TypeVar("T")
 NVLINK_GBPS = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (80, 20.0), (70, 20.0), (60, 18.0))  # from this sm on

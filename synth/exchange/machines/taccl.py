@@ -24,7 +24,7 @@ from synth.errors import Fault, InputError
 from synth.exchange.machines import cube_mesh
 from synth.exchange.machines.hardened import json_object, looks_like_json, unknown_keys
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
-from synth.exchange.machines.units import LEAST_RATE, MOST_RATE, scaled_duration
+from synth.text.amounts import LEAST_RATE, MOST_RATE, scaled_duration
 from synth.untrusted import number, whole
 
 COMMON = ("name", "gpus_per_node", "alpha")

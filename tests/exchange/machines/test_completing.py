@@ -10,7 +10,7 @@ from synth.exchange.machines import completing
 from synth.exchange.machines.completing import Supplied, by_class, missing, only, parted, several, supplied
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Machine
-from synth.exchange.machines.units import rate
+from synth.text.amounts import rate
 
 GB = 1e9
 

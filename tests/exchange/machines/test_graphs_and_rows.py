@@ -12,9 +12,9 @@ from exchange.machines.reading import both_ways, links_of, refused, sample, text
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.exchange.machines import units
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Hints
+from synth.text import amounts as units
 
 GB = 1e9
 
@@ -86,7 +86,7 @@ CSV = text_of("links.csv")
     ("old", "new", "message"),
     [
         ("0,1,25,", "0,1,fast,", "line 2, bandwidth = 'fast': must be a rate such as 25GB/s"),
-        ("0,1,25,", "0,1,-25,", "line 2, bandwidth = '-25GB/s': must be in 1..1e+18 bytes/s"),
+        ("0,1,25,", "0,1,-25,", "line 2, bandwidth = '-25GB/s': must be in 0.001..1e+18 bytes/s"),
         ("0,1,25,", "0,1,nan,", "line 2, bandwidth = 'nanGB/s': must be a rate"),
         ("0,1,25,0.7us", "0,1,25,soon", "line 2, latency = 'soon': must be a time such as 0.7us"),
         ("0,1,25,", "0,0,25,", "line 2 = '0': goes from a node to itself"),
@@ -94,7 +94,7 @@ CSV = text_of("links.csv")
         ("0,1,25,", "0,gpu1,25,", "line 2, dst = 'gpu1': nodes are numbers or names, not both"),
         ("0,1,25,", "0,70000,25,", "line 2, dst = '70000': must be less than 65,536"),
         ("0,1,25,0.7us,,NV", "0,1,25,0.7us,NV", "line 2: has 5 cells, the header 6"),
-        ("bandwidth (GB/s)", "speed", "needs a header line src,dst,bandwidth[,latency][,group][,class]"),
+        ("bandwidth (GB/s)", "speed", "needs a header line src,dst[,bandwidth][,latency][,group][,class]"),
         ("group,class", "group,group", "needs a header line src,dst"),
         ("0,1,25", '0,1,"25', "not valid CSV"),
     ],
@@ -143,7 +143,7 @@ XML = text_of("graph.graphml")
     ("old", "new", "message"),
     [
         ("50000000000.0", "fast", "not valid GraphML: could not convert string to float: 'fast'"),
-        ("50000000000.0", "-1.0", "edge n0-n2, bandwidth = -1.0: must be in 1..1e+18 bytes/s"),
+        ("50000000000.0", "-1.0", "edge n0-n2, bandwidth = -1.0: must be in 0.001..1e+18 bytes/s"),
         ("0.5us", "half", "edge n0-n2, latency = 'half': must be a time"),
         ('target="n2"', 'target="n0"', "goes from a node to itself"),
         ("</graph>", "", "not valid XML: mismatched tag"),

@@ -218,3 +218,16 @@ def test_shipped_instances_are_what_the_study_makes() -> None:
     from synth_models.mlfm.paper.problems import shipped
 
     assert {made.name: made.to_json() for made in shipped()} == {path.stem: path.read_text() for path in SHIPPED}
+
+
+def test_a_failed_cable_fails_in_both_directions_and_that_is_said(tmp_path: Path) -> None:
+    """In the note that the command prints and the instance's source, from lines as from JSON."""
+    lines, data = tmp_path / "a.txt", tmp_path / "b.json"
+    lines.write_text("link 0 0 0 1\nspine 1 2\nserver 0 3 2\n")
+    parts = {"links": [{"leaf": [0, 0], "spine": [0, 1]}], "spines": [[1, 2]], "servers": [[0, 3, 2]]}
+    data.write_text(json.dumps(parts))
+    words = "failed: cables (both directions) leaf 0.0 <-> spine 0.1; spines 1.2; servers 0.3.2"
+    for file in (lines, data):
+        instance = synth.make("mlfm", d=3, layers=2, columns=4, servers=3, failed=file)
+        assert instance.notes == (words,)
+        assert instance.source.endswith(words)

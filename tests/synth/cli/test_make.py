@@ -78,10 +78,12 @@ def test_a_column_in_the_wrong_unit_is_one_fault(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("\n".join(["src,dst,bandwidth", *rows, "x,1,1e9"]))
     done = run("make", "xtree", "links=l.csv", cwd=tmp_path, code=2)
     places = "500 times; then links (l.csv), line 3, bandwidth; links (l.csv), line 4, bandwidth; …"
-    column, node, *_ = done.stderr.splitlines()
-    assert column == f"synth: synth make xtree: links (l.csv), line 2, bandwidth = 'fast': not a number ({places})"
-    assert node == "synth: synth make xtree: links (l.csv), line 502, src = 'x': not a whole number"
-    (tmp_path / "d.csv").write_text("\n".join(",".join(["1MB"] * 50) for _ in range(50)))
+    node, column, *_ = done.stderr.splitlines()
+    wrong = "synth: synth make xtree: links (l.csv), line 2, bandwidth = 'fast': must be a rate such as 25GB/s, "
+    wrong += "200Gbit/s or 25e9 (bytes/s) "
+    assert column == wrong + f"({places})"
+    assert node == "synth: synth make xtree: links (l.csv), line 502, src = 'x': nodes are numbers or names, not both"
+    (tmp_path / "d.csv").write_text("\n".join(",".join(["1XB"] * 50) for _ in range(50)))
     (tmp_path / "t.csv").write_text("\n".join(f"job{i},4,rack{i}" for i in range(60)))
     links = [{"src": i % 2, "dst": 1 - i % 2, "bandwidth": -i} for i in range(60)]
     data = {"format": "synth-instance/1", "family": "xtree", "name": "n", "source": "test", "chunks": 1}
@@ -89,7 +91,7 @@ def test_a_column_in_the_wrong_unit_is_one_fault(tmp_path: Path) -> None:
     for words, first in (
         (
             ("make", "harvest", "steps=d.csv"),
-            "row 0, column 0 = '1MB': must be a finite number of bytes >= 0 (2,500 times",
+            "row 0, column 0 = '1XB': must be a finite number of bytes >= 0, such as 4096 or 64KB (2,500 times",
         ),
         (("make", "bine", "jobs=t.csv"), "(60 times; then jobs (t.csv), line 2; jobs (t.csv), line 3; …)"),
         (("solve", "n.json"), "links[0].bandwidth = 0: must be > 0 (60 times; then network"),
@@ -111,7 +113,7 @@ def test_make_to_standard_output_and_elsewhere(tmp_path: Path) -> None:
 
 def test_make_from_csv(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("src,dst,bandwidth\n0,1,1e9\n1,2,\n2,0,2e9\n")
-    run("make", "xtree", "links=l.csv", "chunks=2", "name=n", cwd=tmp_path)
+    run("make", "xtree", "links=l.csv", "bandwidth=3GB/s", "latency=0", "chunks=2", "name=n", cwd=tmp_path)
     record = json.loads(run("solve", "n.json", "-m", "pull", "--json", cwd=tmp_path).stdout)
     assert record["objective"]["value"] == 4.0  # one-way ring of 3: 2 nodes' 2 chunks over one link
 

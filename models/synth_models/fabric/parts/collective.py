@@ -37,6 +37,7 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 REDUCING = ("reduce_scatter", "allreduce", "reduce")
 SHARED_OUT = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")  # bytes are cut into N equal parts
 EVERYONE = -1
+PART_BYTES = {"allgather": 16, "reduce_scatter": 16, "alltoall": 16, "gather": 4, "scatter": 4}  # of nccl-tests
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,19 @@ def blocks_of(
         rows = []
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return Blocks(table[:, 0], table[:, 1], table[:, 2])
+
+
+def rounded_size(collective: str, size: int, ranks: int) -> int:
+    """The largest size of at most ``size`` bytes that a collective over so many ranks takes; 0 where there is none.
+
+    A size that divides stays. Others are rounded as nccl-tests does (``GetCollByteCount`` of its ``all_gather.cu``,
+    ``reduce_scatter.cu``, ``alltoall.cu``, ``gather.cu``, ``scatter.cu``, with its default type, float): every rank's
+    part down to whole 16 bytes, of gather and scatter to whole elements of 4. Where that leaves nothing, to bytes.
+    """
+    if collective not in SHARED_OUT or size % ranks == 0:
+        return size
+    unit = PART_BYTES[collective]
+    return (size // (ranks * unit) * unit or size // ranks) * ranks
 
 
 def bus_factor(collective: str, ranks: int) -> Fraction:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from synth.network import Network
+from synth_models.fabric.parts.exact import exact
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -78,6 +80,19 @@ class Machine:
         )
         network.positions = old.positions
         return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names)
+
+    def slowed(self, shares: Mapping[tuple[int, int], Fraction]) -> Machine:
+        """The machine with only a share of the bandwidth left on all links from a node to another, each rounded to the
+        nearest float."""
+        if not shares:
+            return self
+        old = self.network
+        ends = zip(old.src.tolist(), old.dst.tolist(), old.bandwidth.tolist(), strict=True)
+        left = [float(exact(rate) * shares[u, v]) if (u, v) in shares else rate for u, v, rate in ends]
+        links = np.stack([old.src, old.dst], axis=1)
+        network = Network(old.nodes, links, left, old.latency, kind=old.kind, grid=old.grid, names=old.names)
+        network.positions = old.positions
+        return Machine(network, self.is_switch, self.group, self.names, self.group_names)
 
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:
         """The members by strongly connected component, a component's members together, in the order of the first."""

@@ -9,6 +9,7 @@ import numpy as np
 from synth.quantities import BYTES, SECONDS, count, percent, shown
 from synth_models.fabric.check.routes import hops_of
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.failure_file import in_words
 from synth_models.fabric.solution import Schedule
 
 MAX_LINES = 40
@@ -22,9 +23,9 @@ def describe(instance: FabricInstance, schedule: Schedule) -> str:
     if not schedule.transfers:
         return "nothing has to move"
     hops = hops_of(instance, schedule)
-    lines = [_pieces(instance, schedule)]
+    lines = [_pieces(instance, schedule), *in_words(instance.failed.model_dump(), instance.machine.names)]
     if hops.wrong_count:  # a schedule that the check refuses
-        return lines[0] + "\nsome routes are none: synth check says which"
+        return "\n".join(lines) + "\nsome routes are none: synth check says which"
     lines += _busiest(instance, schedule, hops.ticks[hops.span], int(hops.arrive.max()))
     lines.append(LEGEND + ("; + is added to what is there" if schedule.adds.any() else ""))
     first = np.argsort(schedule.start, kind="stable")[:MAX_LINES]

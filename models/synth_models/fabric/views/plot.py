@@ -67,7 +67,8 @@ def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: npt.
     for kind, marker in ((machine.is_switch, "s"), (~machine.is_switch, "o")):
         axes.scatter(place[kind, 0], place[kind, 1], s=150, marker=marker, color="white", edgecolor="black", zorder=3)
     for v in range(machine.nodes):
-        axes.text(place[v, 0], place[v, 1], machine.names[v], ha="center", va="center", fontsize=6, zorder=4)
+        words: dict[str, Any] = dict(ha="center", va="center", fontsize=6, parse_math=False)  # a name may hold a $
+        axes.text(place[v, 0], place[v, 1], machine.names[v], zorder=4, **words)
     axes.margins(0.12)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -114,7 +115,8 @@ def _draw_chart(
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel("link")
     names = machine.names
-    axes.set_yticks(range(len(rows)), [f"{names[network.src[e]]}→{names[network.dst[e]]}" for e in rows], fontsize=6)
+    style: dict[str, Any] = {"fontsize": 6, "parse_math": False}  # a name may hold a $
+    axes.set_yticks(range(len(rows)), [f"{names[network.src[e]]}→{names[network.dst[e]]}" for e in rows], **style)
     parts = [f"{count(schedule.transfers)} transfers; white: idle"]
     if machine.links > len(rows):
         parts.append(f"the {len(rows)} busiest of {count(machine.links)} links")

@@ -16,7 +16,9 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
         return None
     network = instance.network
     raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes"})
-    plain = isinstance(network, MachineSpec) and not instance.failed.links + instance.failed.nodes
+    if instance.failed.reduced is None:  # a key that older instances do not have: names of series stay
+        raw["failed"].pop("reduced")
+    plain = isinstance(network, MachineSpec) and not instance.failed.anything
     plain = plain and instance.ranks is None and instance.root is None and instance.switching.mode == "cut_through"
     words = [instance.collective.replace("_", "-"), "on"]
     if isinstance(network, MachineSpec):
@@ -25,7 +27,7 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
         sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
         words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
         plain = not isinstance(network, OwnSpec) and instance.ranks is None and instance.root is None
-        plain = plain and not instance.failed.links + instance.failed.nodes
+        plain = plain and not instance.failed.anything
     if not plain:
         words.append("#" + hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:4])
     return " ".join(filter(None, words)), float(instance.bytes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from synth.errors import Fault, InputError
-from synth.instance import read_json
-from synth.textfile import read_text
+from synth.instance import parse_json
+from synth.text.amounts import amount
+from synth.text.input_file import InputFile, as_input_file
 from synth_models.harvest.instance import LARGEST_VOLUME
 from synth_models.harvest.solution import IntArray
 
@@ -26,39 +26,36 @@ LARGEST_ENTRY, SMALLEST_ENTRY = 1e300, 1e-300  # bytes; times of others are beyo
 ExactMatrix = npt.NDArray[np.object_]  # of fractions
 
 
-def read_steps(path: Path, *, split: bool = True) -> tuple[int | None, list[dict[str, Any]]]:
+def read_steps(file: InputFile | Path, *, split: bool = True) -> tuple[int | None, list[dict[str, Any]]]:
     """The number of GPUs, where the file says it, and the steps. Raises :class:`InputError`.
 
     ``.json`` or ``.steps``, both JSON: a list of ``{"bytes": …, "shift": …}`` or ``{"bytes": …, "pairs": [[src, dst],
     …]}``, with or without ``volumes``, or an object with such a list under ``steps``. Anything else is read as a CSV
     matrix of bytes without a header: matchings whose sum it is or, without ``split``, one step.
     """
-    if lists_steps(path):
-        raw, _ = read_json(path)
+    file = as_input_file(file)
+    if lists_steps(file):
+        raw = parse_json(file.data, str(file))
         steps = raw.get("steps") if isinstance(raw, dict) else raw
         if not isinstance(steps, list):
             raise InputError("holds no list of steps")
         return None, steps
-    demand = read_matrix(path)
+    demand = file.once(read_matrix)
     if not split:
         return len(demand), [one_step(demand)]
     return len(demand), [{"bytes": size, "pairs": pairs.tolist()} for size, pairs in birkhoff_von_neumann(demand)]
 
 
-def lists_steps(path: Path) -> bool:
-    """Whether the file's name says that it lists steps; else it is a matrix."""
-    return path.suffix.lower() in (".json", ".steps")
+def lists_steps(file: InputFile) -> bool:
+    """Whether the file lists steps: its name says so, or, of a pipe without a name, its first character does; else it
+    is a matrix."""
+    return file.suffix in (".json", ".steps") or (not file.suffix and file.text.lstrip()[:1] in ("[", "{"))
 
 
-def read_matrix(path: Path) -> ExactMatrix:
+def read_matrix(file: InputFile | Path) -> ExactMatrix:
     """A square matrix of bytes >= 0, its diagonal zero, as exact fractions of what the file says, shape (gpus, gpus).
     Raises :class:`InputError` listing all faults."""
-    try:
-        rows = [row for row in csv.reader(read_text(path).splitlines()) if row]
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError("is not a text") from None
+    rows = [row for row in csv.reader(as_input_file(file).text.splitlines()) if row]
     faults, values = [], np.full((len(rows), len(rows)), Fraction(0), dtype=object)
     for i, row in enumerate(rows):
         if len(row) != len(rows):
@@ -71,7 +68,7 @@ def read_matrix(path: Path) -> ExactMatrix:
             except OverflowError as error:
                 faults.append(Fault(where, str(error), text, True))
             except ValueError:
-                faults.append(Fault(where, "must be a finite number of bytes >= 0", text, True))
+                faults.append(Fault(where, "must be a finite number of bytes >= 0, such as 4096 or 64KB", text, True))
             if i == j and values[i, j] != 0:
                 faults.append(Fault(where, "a GPU sends nothing to itself", text, True))
     if not 2 <= len(rows) <= MAX_MATRIX:
@@ -84,16 +81,16 @@ def read_matrix(path: Path) -> ExactMatrix:
 
 
 def _exact(text: str) -> Fraction:
-    """The number of bytes that a text says. Raises ``ValueError`` where it is none, ``OverflowError`` out of range."""
-    rounded = float(text)
-    if not (math.isfinite(rounded) and rounded >= 0):
+    """The number of bytes that a text says, with a unit where it has one. Raises ``ValueError`` where it is none,
+    ``OverflowError`` out of range."""
+    number = amount(text, "size")
+    if number < 0:
         raise ValueError(text)
-    if rounded > LARGEST_ENTRY:
+    if number > LARGEST_ENTRY:
         raise OverflowError(f"is larger than {LARGEST_ENTRY:g} bytes")
-    number = Decimal(text.strip())
-    if number and rounded < SMALLEST_ENTRY:
+    if number and number < SMALLEST_ENTRY:
         raise OverflowError(f"is smaller than {SMALLEST_ENTRY:g} bytes, and not 0")
-    return Fraction(number)
+    return number
 
 
 def one_step(demand: npt.ArrayLike) -> dict[str, Any]:

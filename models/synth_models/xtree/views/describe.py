@@ -14,7 +14,7 @@ LEGEND = "a transfer reads src->dst:origin.chunk, the node the chunk belongs to 
 
 def describe(instance: XTreeInstance, schedule: Solution) -> str:
     """Per timestep the transfers as ``src->dst:origin.chunk`` (``+`` marks a partial sum that is added)."""
-    network = instance.topology
+    network, name = instance.topology, instance.topology.name
     if isinstance(schedule, QuotientSchedule):
         whole = schedule.transfers(network.nodes)
         lines = [f"node 0's chunks; {len(schedule.generators)} symmetries carry them to all others: {whole} transfers"]
@@ -27,7 +27,7 @@ def describe(instance: XTreeInstance, schedule: Solution) -> str:
         for i in now[:MAX_LINES]:
             e, (origin, chunk) = ordered.link[i], divmod(int(ordered.chunk[i]), instance.chunks)
             plus = "+" if ordered.adds[i] else ""
-            shown.append(f"{network.src[e]}->{network.dst[e]}:{plus}{origin}.{chunk}")
+            shown.append(f"{name(network.src[e])}->{name(network.dst[e])}:{plus}{name(origin)}.{chunk}")
         more = f" … {len(now) - MAX_LINES} more" if len(now) > MAX_LINES else ""
         lines.append(f"step {step:>3} ({len(now)} of {network.links} links): {' '.join(shown)}{more}")
         if step == MAX_LINES and schedule.steps > MAX_LINES:

@@ -21,12 +21,12 @@ def frames(instance: XTreeInstance, schedule: Solution) -> Frames | None:
     origins = np.stack([chunks, chunks // instance.chunks], axis=1)
     return Frames(
         positions=positions(network),
-        names=[str(v) for v in range(network.nodes)],
+        names=[network.name(v) for v in range(network.nodes)],
         step=ordered.step.astype(np.int64),
         src=network.src[ordered.link].astype(np.int64),
         dst=network.dst[ordered.link].astype(np.int64),
         item=ordered.chunk.astype(np.int64),
-        items=[f"chunk {c // instance.chunks}.{c % instance.chunks}" for c in chunks],
+        items=[f"chunk {network.name(int(c) // instance.chunks)}.{c % instance.chunks}" for c in chunks],
         links=np.stack([network.src, network.dst], axis=1).astype(np.int64),
         held=origins[:0] if instance.task.reduces else origins,
     )

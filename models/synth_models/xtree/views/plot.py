@@ -56,8 +56,11 @@ def _draw_network(figure: Figure, axes: Any, network: Network, schedule: Schedul
     size = 170 if network.nodes <= 80 else 20
     axes.scatter(place[:, 0], place[:, 1], s=size, color="white", edgecolor="black", zorder=3)
     if network.nodes <= 80:
+        words: dict[str, Any] = dict(
+            ha="center", va="center", fontsize=8 if network.names is None else 6, parse_math=False
+        )
         for v in range(network.nodes):
-            axes.text(place[v, 0], place[v, 1], str(v), ha="center", va="center", fontsize=8, zorder=4)
+            axes.text(place[v, 0], place[v, 1], network.name(v), zorder=4, **words)
     axes.margins(0.12)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -79,6 +82,8 @@ def _draw_chart(figure: Figure, axes: Any, instance: XTreeInstance, schedule: Sc
     axes.set_xlabel("timestep")
     axes.set_ylabel("link")
     if network.links <= 64:
-        axes.set_yticks(range(network.links), [f"{network.src[e]}→{network.dst[e]}" for e in order], fontsize=6)
+        name = network.name
+        ends = [f"{name(network.src[e])}→{name(network.dst[e])}" for e in order]
+        axes.set_yticks(range(network.links), ends, fontsize=6, parse_math=False)
     axes.set_title(f"{len(schedule)} transfers; white: idle")
     figure.colorbar(image, ax=axes, label="node the chunk belongs to", shrink=0.7)
