@@ -24,6 +24,7 @@ from synth.exchange.places import (
     WRITES_DST,
     Cells,
     Steps,
+    changes_nothing,
 )
 from synth.kernels import jit
 
@@ -65,8 +66,9 @@ def run(
     racing: npt.NDArray[np.bool_],
     most: int,
 ) -> Contents:
-    """Run the steps in ``order``. What steps that ``racing`` marks (shape (steps,)) read and write is not judged: it
-    depends on the order. Raises :class:`InputError` where the sets of contributions would not fit into memory."""
+    """Run the steps in ``order``, but for copies of cells onto themselves, which change nothing. What steps that
+    ``racing`` marks (shape (steps,)) read and write is not judged: it depends on the order. Raises
+    :class:`InputError` where the sets of contributions would not fit into memory."""
     a = algorithm
     reduces = a.collective in REDUCING
     words = (a.ranks + 63) // 64 if reduces else 0
@@ -86,7 +88,7 @@ def run(
     chunk, made, cause = (np.zeros(rows, dtype=np.int64) for _ in range(3))
     sets = np.zeros((added if words else 0, words), dtype=np.uint64)
     count = _run(
-        order, a.kind, a.count,
+        order[~changes_nothing(a, steps, where)[order]], a.kind, a.count,
         where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset,
         waits.message, start[:-1], sent, racing, held, chunks, 1 + a.ranks * chunks,
         reduces, READS_SRC, READS_DST, WRITES_DST, SENDING, RECEIVING, ADDING, chunk, made, cause, sets, unwritten,

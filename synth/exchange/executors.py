@@ -3,7 +3,7 @@
 | executor | source |
 |---|---|
 | ``azure`` | Azure/msccl-executor-nccl: src/misc/msccl/msccl_parser.cc, src/include/msccl/msccl_struct.h |
-| ``msccl`` | microsoft/msccl: src/graph/topo.cc, src/include/msccl.h, src/graph/xml.h |
+| ``msccl`` | microsoft/msccl: src/graph/topo.cc, src/include/msccl.h, src/graph/xml.h, src/collectives/all_to_all.cc |
 
 Limits are those of the parsers and of the widths of the fields they fill without a look (8 bits for the thread block of
 a dependence, 16 for an offset), so that what passes here is neither refused nor garbled. That thread blocks must all
@@ -35,7 +35,8 @@ class Executor:
 
     ``collectives``: those it runs, as it spells them. ``attributes``: what ``algo`` must have. ``zero_is_endless``:
     whether ``maxBytes = 0`` means no limit. ``whole_buffers``: input and output, if declared, must have
-    ``nchunksperloop`` chunks (a share of them on the side that has one part).
+    ``nchunksperloop`` chunks (a share of them on the side that has one part). ``never_in_place``: collectives whose
+    call it refuses where input and output are one buffer.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Executor:
     offset: int = 2**15 - 1
     nodes: int = 4095
     children: int = 1024
+    never_in_place: tuple[str, ...] = ()
 
 
 _ALIKE = {name: name for name in ("allgather", "allreduce", "alltoall", "broadcast", "reduce")}
@@ -71,7 +73,7 @@ EXECUTORS = {
         "msccl",
         _ALIKE | {"reduce_scatter": "reduce_scatter"},
         (*_HEAD, "name"),
-        steps=256, blocks=216, name_length=63, zero_is_endless=False, whole_buffers=True,
+        steps=256, blocks=216, name_length=63, zero_is_endless=False, whole_buffers=True, never_in_place=("alltoall",),
     ),
 }  # fmt: skip
 
@@ -101,6 +103,8 @@ def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> 
     spelt = limits.collectives.get(a.collective)
     if spelt is None:
         yield Fault("algo", f"does not run {a.collective}, only {', '.join(limits.collectives)}")
+    if a.in_place and a.collective in limits.never_in_place:
+        yield Fault("algo", f"runs no {a.collective} in place: it refuses a call with sendbuff = recvbuff")
     if written is not None:
         for key in limits.attributes:
             if key not in written:

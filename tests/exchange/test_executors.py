@@ -110,6 +110,9 @@ def test_the_head() -> None:
     assert refused("msccl", read(other)) == ""
     assert "coll = 'reduce_scatter': it reads 'reducescatter' only" in refused("azure", read(other))
     assert "msccl: does not run gather" in refused("msccl", read(SMALL["gather-out"]))
+    assert refused("azure", read(SMALL["alltoall-in"])) == ""
+    assert "msccl: runs no alltoall in place" in refused("msccl", read(SMALL["alltoall-in"]))
+    assert refused("msccl", read(SMALL["alltoall-out"])) == ""
     for key, wanting in (
         ("name", "msccl"), ("outofplace", "azure"), ("minBytes", "azure"), ("maxBytes", "azure"),
         ("inplace", "azure"), ("inplace", "msccl"), ("nchannels", "azure"), ("nchannels", "msccl"),

@@ -153,6 +153,11 @@ class Replay:
             for s, d in zip(op.src, op.dst, strict=True):
                 self._copy(block, s, d, stamp)
             return
+        if self._changes_nothing(op):
+            for k, cell in enumerate(self._at(op.src[0])):
+                self._after_its_writer(block, op.src[0], k, cell, place)
+                cell.readers.append(stamp)
+            return
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
         if len(values) > 1:
@@ -168,6 +173,14 @@ class Replay:
                         block.waited_for(clock)
         for d in op.dst:
             self._write(block, d, total, stamp, made)
+
+    def _changes_nothing(self, op: Op) -> bool:
+        """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it
+        stores what it has loaded, so that beside reads it is one of them, even where nothing has been written."""
+        if len(op.src) != 1 or len(op.dst) != 1:
+            return False
+        cells = zip(self._at(op.src[0]), self._at(op.dst[0]), strict=True)
+        return all(source is target for source, target in cells)
 
     def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
         values = self._read(block, s, stamp)
@@ -199,11 +212,8 @@ class Replay:
         self._begun(block, s, stamp[2])
         found = []
         for k, cell in enumerate(self._at(s)):
-            writer = cell.writer
-            if writer and not s.packets and block.data[writer[0]] < writer[1]:
-                self._race(
-                    stamp[2], f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block
-                )
+            if not s.packets:
+                self._after_its_writer(block, s, k, cell, stamp[2])
             if cell.value is None:
                 self.fault(stamp[2], "uninitialised", f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
@@ -211,6 +221,11 @@ class Replay:
                 self.used.setdefault(cell.came_by, self.done)
             found.append(cell.value)
         return found
+
+    def _after_its_writer(self, block: Block, s: Span, k: int, cell: Cell, place: str) -> None:
+        writer = cell.writer
+        if writer and block.data[writer[0]] < writer[1]:
+            self._race(place, f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block)
 
     def _write(
         self,
