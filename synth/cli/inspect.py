@@ -94,6 +94,7 @@ def _check_algorithms(
         if found.faults:
             lines = str(InputError(found.faults)).splitlines()
             console.print(f"FAILED {path}: {found.summary}", markup=False, soft_wrap=True)
+            lines += found.notes
             console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
         elif not summary:
             words = "\n".join((f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes)))

@@ -4,8 +4,8 @@ It walks through every state that any interleaving of the thread blocks can reac
 is), looks in each for two steps that could run at once and touch the same chunk, and runs some interleavings on bags of
 names. Steps take effect at once; a message waits in its channel until it is received.
 
-:func:`outcomes` runs *all* interleavings on real cells: a step first loads what it reads, then stores what it writes, and
-anything may happen in between. Memory that nobody has written holds rubbish.
+:func:`outcomes` runs *all* interleavings on real cells: a step first loads what it reads, then stores what it writes,
+and anything may happen in between. Memory that nobody has written holds rubbish.
 """
 
 from __future__ import annotations
