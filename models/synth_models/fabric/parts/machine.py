@@ -35,6 +35,8 @@ class Machine:
         What people call the nodes.
     group_names : tuple of str
         What people call the groups.
+    kept : int64 array, shape (links,), or None
+        Where links were taken out: the number that every link had before (:attr:`file_links`).
     """
 
     network: Network
@@ -42,6 +44,7 @@ class Machine:
     group: IntArray
     names: tuple[str, ...]
     group_names: tuple[str, ...] = ()
+    kept: IntArray | None = None
 
     @property
     def nodes(self) -> int:
@@ -52,6 +55,11 @@ class Machine:
     def links(self) -> int:
         """Number of links."""
         return self.network.links
+
+    @property
+    def file_links(self) -> IntArray:
+        """The number of every link in the whole network, nothing taken out, shape (links,)."""
+        return np.arange(self.links, dtype=np.int64) if self.kept is None else self.kept
 
     @cached_property
     def ranks(self) -> IntArray:
@@ -77,7 +85,8 @@ class Machine:
             grid=old.grid,
         )
         network.positions = old.positions
-        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names)
+        left = self.file_links[keep]
+        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names, left)
 
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:
         """The members by strongly connected component, a component's members together, in the order of the first."""
