@@ -162,7 +162,9 @@ def pack(
 def show(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML, MSCCL++ plan)."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
-    csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
+    csv: bool = typer.Option(
+        False, "--csv", help="Print the solution as one flat table; the family's page lists its columns."
+    ),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
 ) -> None:
     """Show a record and its solution to a person."""
