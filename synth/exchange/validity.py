@@ -162,7 +162,11 @@ def _step_faults(a: Algorithm, steps: Steps, where: Cells) -> Iterator[Fault]:
     yield from _at(a, works & (a.count < 1), lambda i: f"cnt = {a.count[i]}: it moves nothing")
     for which, peers, word in ((SENDING, a.tb_send, "send"), (RECEIVING, a.tb_recv, "recv")):
         alone = which[a.kind] & (peers[steps.block] < 0)
-        yield from _at(a, alone, lambda i, w=word: f"type {KINDS[a.kind[i]]}, but its thread block has {w} = -1")
+
+        def peerless(i: int, word: str = word) -> str:
+            return f"type {KINDS[a.kind[i]]}, but its thread block has {word} = -1"
+
+        yield from _at(a, alone, peerless)
     declared = a.buffer_chunks
     for which, buffer, offset, verb in (
         (READS_SRC, a.src_buffer, a.src_offset, "reads"),

@@ -38,14 +38,15 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     made["ticks_per_s"] = np.full(len(order), schedule.ticks_per_s, dtype=np.int64)
     made["start_tick"] = schedule.start[order]
     made["end_tick"] = last[order]
-    for name, values in {
+    columns: dict[str, IntArray] = {
         "file_links": instance.machine.file_links[schedule.link],
         "hop_src": net.src[schedule.link],
         "hop_dst": net.dst[schedule.link],
         "hop_start": hops.begin,
         "hop_ticks": hops.ticks[hops.span],
         "hop_arrive": hops.arrive,
-    }.items():
+    }
+    for name, values in columns.items():
         texts = list(map(str, values.tolist()))
         rows = [" ".join(texts[a:b]) for a, b in pairwise(ends.tolist())]
         made[name] = [rows[i] for i in order.tolist()]
