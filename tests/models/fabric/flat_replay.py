@@ -25,6 +25,25 @@ def replay(table: str, instance: dict[str, Any]) -> Fraction:
     return max((Fraction(int(row["end_tick"]), int(row["ticks_per_s"])) for row in rows), default=Fraction(0))
 
 
+def in_ten_lines(rows: list[dict[str, str]], switches: list[int], held: dict[Any, int], wanted: dict[Any, int]) -> None:
+    """The same in short, without a look into the file: no link carries two transfers at a time, nobody sends what it
+    does not hold, nothing is added twice. ``held``, ``wanted``: contributions, a bit each, by piece and rank."""
+    hops = [
+        (int(e), n, int(s), int(s) + int(ticks), int(arrive), int(v))
+        for n, row in enumerate(rows)
+        for e, _, v, s, ticks, arrive in zip(*(row[key].split() for key in HOPS), strict=True)
+    ]
+    assert not any(a[0] == b[0] and a[1] != b[1] and a[2] < b[3] and b[2] < a[3] for a, b in combinations(hops, 2))
+    events = [(int(row["start_tick"]), 2, n, int(row["src"])) for n, row in enumerate(rows)]
+    events += [(arrive, int(rows[n].get("adds") or 0), n, v) for _, n, _, _, arrive, v in hops if arrive >= 0]
+    for _, kind, n, v in sorted(events):
+        brings = int(rows[n].get("contributions") or "1", 16)
+        at = (int(rows[n]["piece"]), v, *[brings] * (v in switches))  # a switch keeps sums apart
+        assert held.get(at, 0) == brings if kind == 2 else kind == 0 or v in switches or not held.get(at, 0) & brings
+        held[at] = brings | (held.get(at, 0) if kind else 0)
+    assert wanted.items() <= held.items()
+
+
 def links_hold(rows: list[dict[str, str]], instance: dict[str, Any]) -> list[Event]:
     """Every hop uses a link of the file that works, for as long as it takes, and no link or group carries two."""
     net, broken, busy, events = instance["network"], instance["failed"], list[Any](), list[Event]()

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from models.fabric.flat_replay import HOPS, replay
+from models.fabric.flat_replay import HOPS, bits, blocks_of, in_ten_lines, replay
 from models.fabric.small_machines import COLLECTIVES, machine, random_instance, random_schedule, schedule_of
 
 from synth_models.fabric.check.replay import check_schedule
@@ -113,6 +113,30 @@ def test_a_replay_from_the_table_alone(seed: int) -> None:
             changed = mutated(chooser, text, raw)
             with pytest.raises((AssertionError, KeyError, ValueError, IndexError)):
                 replay(changed, raw)
+
+
+def test_a_replay_in_ten_lines() -> None:
+    """It needs the table and what the collective means; a contribution more or less and another source are refused."""
+    chooser = random.Random("ten lines")
+    for _ in range(60):
+        instance, schedule, _ = drawn(chooser)
+        raw = json.loads(instance.model_dump_json())
+        rows = list(csv.DictReader(io.StringIO(views_table.table(instance, schedule).to_csv(index=False))))
+        blocks, bit, switches = blocks_of(raw), bits(raw), raw["network"]["switches"]
+        own, goal = {}, {}
+        for p, b in {(int(row["piece"]), int(row["block"])) for row in rows}:
+            whose, whither, _ = blocks[b]
+            own |= {(p, v): bit[v] for v in bit} if whose is None else {(p, whose): 1}
+            whole = sum(bit.values()) if whose is None else 1
+            goal |= {(p, v): whole for v in (bit if whither is None else [whither])}
+        in_ten_lines(rows, switches, dict(own), goal)
+        row = chooser.choice(rows)
+        if "contributions" in row:
+            row["contributions"] = f"{int(row['contributions'], 16) ^ 1:x}"
+        else:
+            row["src"] = str(raw["network"]["nodes"])
+        with pytest.raises(AssertionError):
+            in_ten_lines(rows, switches, dict(own), goal)
 
 
 def test_every_kind_of_schedule_is_among_them() -> None:

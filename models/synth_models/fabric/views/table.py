@@ -6,7 +6,7 @@ Replays of a few lines are in ``tests/models/fabric/test_flat_table.py``.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     made["ticks_per_s"] = np.full(len(order), schedule.ticks_per_s, dtype=np.int64)
     made["start_tick"] = schedule.start[order]
     made["end_tick"] = last[order]
-    columns: dict[str, IntArray] = {
+    columns: dict[str, Any] = {
         "file_links": instance.machine.file_links[schedule.link],
         "hop_src": net.src[schedule.link],
         "hop_dst": net.dst[schedule.link],
