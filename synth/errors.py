@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 FEW = 5  # faults of one kind that have a line each; more of them share one
@@ -13,12 +14,14 @@ FEW = 5  # faults of one kind that have a line each; more of them share one
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with an input: where it stands, what stands there, and what would be right."""
+    """One thing wrong with an input: where it stands, what stands there, and what would be right. ``more``: how many
+    further faults of its kind there are that are not listed."""
 
     path: str
     message: str
     value: Any = None
     has_value: bool = False
+    more: int = 0
 
     def __str__(self) -> str:
         where = self.path or "(top level)"
@@ -29,6 +32,51 @@ class Fault:
 def abridged(text: str, limit: int = 60) -> str:
     """The text, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+@lru_cache(maxsize=2**14)
+def _without_numbers(text: str) -> str:
+    return re.sub(r"'[^']*'|\d+", "0", text)
+
+
+def first_of_kind(places: Sequence[int], fault_at: Callable[[int], Fault], listed: int = 3) -> Iterator[Fault]:
+    """Faults of one kind at all these places: the first ``listed``, the last of which says how many more there are."""
+    for n, place in enumerate(places[:listed], 1):
+        fault = fault_at(int(place))
+        yield replace(fault, more=len(places) - n) if n == listed else fault
+
+
+def kind_of(fault: Fault) -> tuple[str, str]:
+    """What faults of one kind have in common: their places and words differ in numbers and quoted texts only."""
+    return _without_numbers(fault.path), _without_numbers(fault.message)
+
+
+class FaultsByKind:
+    """Faults as they are found: of every kind the first ``listed``, and how many more there are. What is kept depends
+    on the number of kinds, not of faults."""
+
+    def __init__(self, listed: int = 3) -> None:
+        self._listed, self._kinds = listed, defaultdict[tuple[str, str], list[int]](list)
+        self._kept: list[Fault] = []
+        self._more: dict[int, int] = defaultdict(int)
+        self.total = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, fault: Fault) -> None:
+        """Count one more, and keep it if it is among the first of its kind."""
+        self.total += 1 + fault.more
+        places = self._kinds[kind_of(fault)]
+        if len(places) < self._listed:
+            places.append(len(self._kept))
+            self._kept.append(fault)
+        else:
+            self._more[places[-1]] += 1 + fault.more
+
+    def kept(self) -> list[Fault]:
+        """What is kept, in the order in which it was found."""
+        return [replace(fault, more=fault.more + self._more.get(k, 0)) for k, fault in enumerate(self._kept)]
 
 
 class SynthError(Exception):
@@ -52,18 +100,25 @@ class InputError(SynthError):
         return "\n".join(prefix + line for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
-        """Faults are of one kind where their places and words differ in numbers and quoted texts only."""
-        kinds: dict[tuple[str, ...], list[Fault]] = defaultdict(list)
+        """Faults of one kind have a line each where they are few, and share one where they are many."""
+        kinds: dict[tuple[str, str], list[Fault]] = defaultdict(list)
         for fault in self.faults:
-            kinds[tuple(re.sub(r"'[^']*'|\d+", "0", text) for text in (fault.path, fault.message))].append(fault)
-        many = {id(kind[0]): kind for (path, _), kind in kinds.items() if path and len(kind) > FEW}
-        alike = {id(fault) for kind in many.values() for fault in kind[1:]}
+            kinds[kind_of(fault)].append(fault)
+        times = {key: sum(1 + fault.more for fault in kind) for key, kind in kinds.items()}
+        many = {id(kinds[key][0]): key for key in kinds if times[key] > (FEW if key[0] else len(kinds[key]))}
+        alike = {id(fault) for key in many.values() for fault in kinds[key][1:]}
         for fault in self.faults:
             if id(fault) in many:
-                kind = many[id(fault)]
-                yield f"{fault} ({len(kind):,} times; then {'; '.join(other.path for other in kind[1:3])}; …)"
+                key = many[id(fault)]
+                places = [other.path for other in kinds[key][1:3] if other.path]
+                then = f"; then {'; '.join(places)}; …" if places else ""
+                yield f"{_line(fault)} ({times[key]:,} times{then})"
             elif id(fault) not in alike:
-                yield str(fault) if fault.path else fault.message
+                yield _line(fault) + (f" (and {fault.more:,} more of this kind)" if fault.more else "")
+
+
+def _line(fault: Fault) -> str:
+    return str(fault) if fault.path else fault.message
 
 
 class LimitError(InputError):

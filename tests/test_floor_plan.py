@@ -162,5 +162,7 @@ def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch)
     named = [(part, place, getattr(data, part)) for place, parts in PARTS.items() for part in parts.split()]
     named += [(method.name, METHODS[method.kind], method.target) for method in data.methods.values()]
     there = [(part, place, target) for part, place, target in named if target is not None]
-    assert [(part, target) for part, place, target in there if room(target.partition(":")[0], family) != place] == []
+    either = {"table": {"solution", "views"}}  # a table that needs a replay is a view
+    strange = [t for part, place, t in there if room(t.partition(":")[0], family) not in either.get(part, {place})]
+    assert strange == []
     assert all(callable(load(target)) or isinstance(load(target), tuple) for _, _, target in there)  # findings: data

@@ -94,6 +94,7 @@ def _check_algorithms(
         if found.faults:
             lines = str(InputError(found.faults)).splitlines()
             console.print(f"FAILED {path}: {found.summary}", markup=False, soft_wrap=True)
+            lines += found.notes
             console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
         elif not summary:
             words = "\n".join((f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes)))
@@ -161,7 +162,9 @@ def pack(
 def show(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML, MSCCL++ plan)."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
-    csv: bool = typer.Option(False, "--csv", help="Print the solution as one flat table."),
+    csv: bool = typer.Option(
+        False, "--csv", help="Print the solution as one flat table; the family's page lists its columns."
+    ),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
 ) -> None:
     """Show a record and its solution to a person."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,16 +62,16 @@ def check_file(path: Path, collective: str | None = None, executor: str | None =
     for algorithm in read.algorithms():
         verdict = _checked(algorithm, str(path))
         mode = ("in place: " if algorithm.in_place else "out of place: ") if len(read.modes) > 1 else ""
-        faults += [Fault(fault.path, mode + fault.message) for fault in verdict.faults]
+        faults += [replace(fault, message=mode + fault.message) for fault in verdict.faults]
         notes += _notes(algorithm, verdict)
-    if not faults or executor is not None:
-        found = {name: executors.faults(name, read.algorithm, read.written) for name in executors.EXECUTORS}
-        if executor is not None:
-            faults += executors.faults(executor, read.algorithm, read.written)
-            faults += [Fault("", f"{executor}: its reader stops at {what}") for what in read.unread]
-        else:
-            notes += [_taken(name, refused) for name, refused in found.items()]
-            notes += [f"executors' reader stops at {what}" for what in read.unread]
+    if executor is not None:
+        faults += executors.faults(executor, read.algorithm, read.written)
+        faults += [Fault("", f"{executor}: its reader stops at {what}") for what in read.unread]
+    else:
+        notes += [_taken(name, executors.faults(name, read.algorithm, read.written)) for name in executors.EXECUTORS]
+        notes += [f"executors' reader stops at {what}" for what in read.unread]
+    if missing := executors.missing(read.written):
+        notes.append(f"missing: {_named(missing)}")
     return Checked(describe(read, verdict), tuple(faults), tuple(dict.fromkeys(notes)))
 
 
@@ -123,7 +124,12 @@ def _notes(a: Algorithm, verdict: validity.Verdict) -> list[str]:
 
 
 def _taken(name: str, refused: list[Fault]) -> str:
+    """Whether an executor takes an algorithm, or every kind of reason why not."""
     if not refused:
         return f"executor {name} takes it"
-    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return f"executor {name} refuses it: {refused[0].path}: {refused[0].message.removeprefix(f'{name}: ')}{more}"
+    lines = str(InputError([replace(one, message=one.message.removeprefix(f"{name}: ")) for one in refused]))
+    return f"executor {name} refuses it: {'; '.join(lines.splitlines())}"
+
+
+def _named(missing: Mapping[str, list[str]]) -> str:
+    return ", ".join(f"{key} (wanted by {', '.join(names)})" for key, names in missing.items())

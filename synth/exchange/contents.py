@@ -24,6 +24,7 @@ from synth.exchange.places import (
     WRITES_DST,
     Cells,
     Steps,
+    changes_nothing,
 )
 from synth.kernels import jit
 
@@ -40,7 +41,7 @@ class Contents:
 
     ``held``: shape (cells,). ``chunks``: chunks of the largest input. Per row: ``row_chunk``, ``row_step`` (where it
     was made), ``row_cause`` (0 for a sum, else why it is none), ``row_set`` (ranks that contribute, a bit each, shape
-    (rows, words)). ``unwritten``: rows (step, cell) of reads of chunks that nothing has written; ``unwritten_count``.
+    (rows, words)). ``unwritten``: for every step the first cell that it reads and nothing has written, or -1.
     """
 
     held: npt.NDArray[np.int32]
@@ -53,7 +54,6 @@ class Contents:
     row_cause: IntArray
     row_set: npt.NDArray[np.uint64]
     unwritten: IntArray
-    unwritten_count: int
 
 
 def run(
@@ -63,10 +63,10 @@ def run(
     waits: Before,
     order: IntArray,
     racing: npt.NDArray[np.bool_],
-    most: int,
 ) -> Contents:
-    """Run the steps in ``order``. What steps that ``racing`` marks (shape (steps,)) read and write is not judged: it
-    depends on the order. Raises :class:`InputError` where the sets of contributions would not fit into memory."""
+    """Run the steps in ``order``, but for copies of cells onto themselves, which change nothing. What steps that
+    ``racing`` marks (shape (steps,)) read and write is not judged: it depends on the order. Raises
+    :class:`InputError` where the sets of contributions would not fit into memory."""
     a = algorithm
     reduces = a.collective in REDUCING
     words = (a.ranks + 63) // 64 if reduces else 0
@@ -82,18 +82,16 @@ def run(
     start = np.concatenate([[0], np.cumsum(np.where(SENDING[a.kind], a.count, 0))]).astype(np.int64)
     sent = np.zeros(start[-1], dtype=np.int32)
     rows = added + len(order) + 1
-    unwritten = np.zeros((most, 2), dtype=np.int64)
+    unwritten = np.full(a.steps, -1, dtype=np.int64)
     chunk, made, cause = (np.zeros(rows, dtype=np.int64) for _ in range(3))
     sets = np.zeros((added if words else 0, words), dtype=np.uint64)
-    count = _run(
-        order, a.kind, a.count,
+    _run(
+        order[~changes_nothing(a, steps, where)[order]], a.kind, a.count,
         where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset,
         waits.message, start[:-1], sent, racing, held, chunks, 1 + a.ranks * chunks,
         reduces, READS_SRC, READS_DST, WRITES_DST, SENDING, RECEIVING, ADDING, chunk, made, cause, sets, unwritten,
     )  # fmt: skip
-    return Contents(
-        held, start[:-1], sent, chunks, 1 + a.ranks * chunks, chunk, made, cause, sets, unwritten, int(count)
-    )
+    return Contents(held, start[:-1], sent, chunks, 1 + a.ranks * chunks, chunk, made, cause, sets, unwritten)
 
 
 @jit
@@ -122,9 +120,9 @@ def _run(
     row_cause: IntArray,
     row_set: Any,
     unwritten: IntArray,
-) -> int:
+) -> None:
     """One row at most for every sum, one for every step that reads what nothing has written. Sums come first."""
-    missing, made, spoilt = 0, 0, len(row_set) if reduces else 0
+    made, spoilt = 0, len(row_set) if reduces else 0
     for n in range(len(order)):
         i = order[n]
         k = kind[i]
@@ -144,10 +142,8 @@ def _run(
                 else:
                     continue
                 if new == 0 or racing[i]:
-                    if not racing[i]:
-                        if missing < len(unwritten):
-                            unwritten[missing, 0], unwritten[missing, 1] = i, src[i] + c if source == 1 else dst[i] + c
-                        missing += 1
+                    if not racing[i] and unwritten[i] < 0:
+                        unwritten[i] = src[i] + c if source == 1 else dst[i] + c
                     if bad < 0:
                         bad = np.int64(sums + spoilt)
                         row_cause[spoilt], row_step[spoilt] = 1, i
@@ -175,7 +171,6 @@ def _run(
                 held[dst[i] + c] = value
             if sending[k]:
                 payload[sent[i] + c] = value
-    return missing
 
 
 @jit

@@ -3,7 +3,7 @@
 | executor | source |
 |---|---|
 | ``azure`` | Azure/msccl-executor-nccl: src/misc/msccl/msccl_parser.cc, src/include/msccl/msccl_struct.h |
-| ``msccl`` | microsoft/msccl: src/graph/topo.cc, src/include/msccl.h, src/graph/xml.h |
+| ``msccl`` | microsoft/msccl: src/graph/topo.cc, src/include/msccl.h, src/graph/xml.h, src/collectives/all_to_all.cc |
 
 Limits are those of the parsers and of the widths of the fields they fill without a look (8 bits for the thread block of
 a dependence, 16 for an offset), so that what passes here is neither refused nor garbled. That thread blocks must all
@@ -13,16 +13,15 @@ run at once (108 multiprocessors on an A100, 132 on an H100) is the GPU's limit,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from synth.errors import Fault, InputError
-from synth.exchange.algorithm import KINDS, Algorithm, IntArray
-from synth.exchange.places import block_place, numbers, place, steps
+from synth.errors import Fault, InputError, first_of_kind
+from synth.exchange.algorithm import KINDS, Algorithm, BoolArray, IntArray
+from synth.exchange.places import block_place, place, steps
 
-MOST_LISTED = 20
 NOP, RE = KINDS.index("nop"), KINDS.index("re")
 
 
@@ -35,7 +34,8 @@ class Executor:
 
     ``collectives``: those it runs, as it spells them. ``attributes``: what ``algo`` must have. ``zero_is_endless``:
     whether ``maxBytes = 0`` means no limit. ``whole_buffers``: input and output, if declared, must have
-    ``nchunksperloop`` chunks (a share of them on the side that has one part).
+    ``nchunksperloop`` chunks (a share of them on the side that has one part). ``never_in_place``: collectives whose
+    call it refuses where input and output are one buffer.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Executor:
     offset: int = 2**15 - 1
     nodes: int = 4095
     children: int = 1024
+    never_in_place: tuple[str, ...] = ()
 
 
 _ALIKE = {name: name for name in ("allgather", "allreduce", "alltoall", "broadcast", "reduce")}
@@ -71,9 +72,12 @@ EXECUTORS = {
         "msccl",
         _ALIKE | {"reduce_scatter": "reduce_scatter"},
         (*_HEAD, "name"),
-        steps=256, blocks=216, name_length=63, zero_is_endless=False, whole_buffers=True,
+        steps=256, blocks=216, name_length=63, zero_is_endless=False, whole_buffers=True, never_in_place=("alltoall",),
     ),
 }  # fmt: skip
+
+
+ATTRIBUTES = tuple(dict.fromkeys(key for one in EXECUTORS.values() for key in one.attributes))
 
 
 def executor(name: str) -> Executor:
@@ -94,13 +98,21 @@ def faults(name: str, algorithm: Algorithm, written: Mapping[str, str] | None = 
         *_dependences(limits, algorithm),
         *_reductions(limits, algorithm),
     ]
-    return [Fault(fault.path, f"{name}: {fault.message}") for fault in found]
+    return [replace(fault, message=f"{name}: {fault.message}") for fault in found]
+
+
+def missing(written: Mapping[str, str]) -> dict[str, list[str]]:
+    """Attributes that a file's ``algo`` lacks: for each the executors that refuse the file without it."""
+    wanted = {key: [name for name, one in EXECUTORS.items() if key in one.attributes] for key in ATTRIBUTES}
+    return {key: names for key, names in wanted.items() if key not in written}
 
 
 def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> Iterator[Fault]:
     spelt = limits.collectives.get(a.collective)
     if spelt is None:
         yield Fault("algo", f"does not run {a.collective}, only {', '.join(limits.collectives)}")
+    if a.in_place and a.collective in limits.never_in_place:
+        yield Fault("algo", f"runs no {a.collective} in place: it refuses a call with sendbuff = recvbuff")
     if written is not None:
         for key in limits.attributes:
             if key not in written:
@@ -123,46 +135,60 @@ def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> 
 def _whole_buffers(a: Algorithm) -> Iterator[Fault]:
     loop = a.chunks * (a.ranks if a.collective in ("allgather", "reduce_scatter", "alltoall") else 1)
     for side, parted in ((0, "allgather"), (1, "reduce_scatter")):
-        wanted = loop // a.ranks if a.collective == parted else loop
-        for rank in np.flatnonzero((a.buffer_chunks[:, side] > 0) & (a.buffer_chunks[:, side] != wanted))[:MOST_LISTED]:
-            yield Fault(f"gpu {rank}", f"{'io'[side]}_chunks = {a.buffer_chunks[rank, side]}: must be {wanted} or 0")
+        yield from _sizes(a, side, loop // a.ranks if a.collective == parted else loop)
+
+
+def _sizes(a: Algorithm, side: int, wanted: int) -> Iterator[Fault]:
+    has = a.buffer_chunks[:, side]
+    wrong = np.flatnonzero((has > 0) & (has != wanted)).tolist()
+    return first_of_kind(
+        wrong, lambda rank: Fault(f"gpu {rank}", f"{'io'[side]}_chunks = {has[rank]}: must be {wanted} or 0")
+    )
 
 
 def _blocks(limits: Executor, a: Algorithm) -> Iterator[Fault]:
-    number = numbers(a)
     per_gpu = np.bincount(a.tb_rank, minlength=a.ranks)
     steps_of = np.bincount(steps(a).rank, minlength=a.ranks)
-    for rank in np.flatnonzero(per_gpu > limits.blocks)[:MOST_LISTED].tolist():
-        yield Fault(f"gpu {rank}", f"{per_gpu[rank]} thread blocks, at most {limits.blocks}")
+    yield from first_of_kind(
+        np.flatnonzero(per_gpu > limits.blocks).tolist(),
+        lambda rank: Fault(f"gpu {rank}", f"{per_gpu[rank]} thread blocks, at most {limits.blocks}"),
+    )
     nodes = 1 + a.ranks + per_gpu + steps_of
-    for rank in np.flatnonzero(nodes > limits.nodes)[:MOST_LISTED].tolist():
-        words = f"{nodes[rank]} elements (gpus, its thread blocks, its steps), at most {limits.nodes}"
-        yield Fault(f"gpu {rank}", words)
+    elements = "elements (gpus, its thread blocks, its steps), at most"
+    yield from first_of_kind(
+        np.flatnonzero(nodes > limits.nodes).tolist(),
+        lambda rank: Fault(f"gpu {rank}", f"{nodes[rank]} {elements} {limits.nodes}"),
+    )
     if a.ranks > limits.children:
         yield Fault("algo", f"{a.ranks} gpus, at most {limits.children}")
-    for block in np.flatnonzero((a.tb_channel < 0) | (a.tb_channel >= limits.channels))[:MOST_LISTED].tolist():
-        yield Fault(block_place(a, block), f"chan = {a.tb_channel[block]}: must be in 0..{limits.channels - 1}")
+    yield from first_of_kind(
+        np.flatnonzero((a.tb_channel < 0) | (a.tb_channel >= limits.channels)).tolist(),
+        lambda tb: Fault(block_place(a, tb), f"chan = {a.tb_channel[tb]}: must be in 0..{limits.channels - 1}"),
+    )
     for peers, word in ((a.tb_send, "send"), (a.tb_recv, "receive")):
-        used = peers >= 0
-        pairs, count = np.unique(np.stack([a.tb_rank[used], a.tb_channel[used]], axis=1), axis=0, return_counts=True)
-        for (rank, channel), many in zip(pairs.tolist(), count.tolist(), strict=True):
-            if many > limits.blocks_per_channel:
-                words = f"{many} thread blocks {word} on channel {channel}, at most {limits.blocks_per_channel}"
-                yield Fault(f"gpu {rank}", words)
+        yield from _crowded(limits, a, peers >= 0, word)
     lengths = np.diff(a.step_start)
     option = f" ({limits.steps_option} of its build)" if limits.steps_option else ""
-    for block in np.flatnonzero(lengths > limits.steps)[:MOST_LISTED].tolist():
-        yield Fault(
-            f"gpu {a.tb_rank[block]}, tb {number[block]}", f"{lengths[block]} steps, at most {limits.steps}{option}"
-        )
+    yield from first_of_kind(
+        np.flatnonzero(lengths > limits.steps).tolist(),
+        lambda tb: Fault(block_place(a, tb), f"{lengths[tb]} steps, at most {limits.steps}{option}"),
+    )
+
+
+def _crowded(limits: Executor, a: Algorithm, used: BoolArray, word: str) -> Iterator[Fault]:
+    """Channels of a gpu over which more thread blocks send (or receive) than the executor takes."""
+    pairs, count = np.unique(np.stack([a.tb_rank[used], a.tb_channel[used]], axis=1), axis=0, return_counts=True)
+    most = limits.blocks_per_channel
+    yield from first_of_kind(
+        np.flatnonzero(count > most).tolist(),
+        lambda k: Fault(
+            f"gpu {pairs[k, 0]}", f"{count[k]} thread blocks {word} on channel {pairs[k, 1]}, at most {most}"
+        ),
+    )
 
 
 def _at(a: Algorithm, wrong: Any, words: Any) -> Iterator[Fault]:
-    found = np.flatnonzero(wrong)
-    for i in found[:MOST_LISTED].tolist():
-        yield Fault(place(a, i), words(i))
-    if len(found) > MOST_LISTED:
-        yield Fault("", f"… and {len(found) - MOST_LISTED:,} more of these")
+    return first_of_kind(np.flatnonzero(wrong).tolist(), lambda i: Fault(place(a, i), words(i)))
 
 
 def _steps(limits: Executor, a: Algorithm) -> Iterator[Fault]:

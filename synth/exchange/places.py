@@ -1,7 +1,20 @@
 """Where things are in an algorithm: the memory of every rank as numbered cells, and the words for a step or a chunk.
 
 A cell is one chunk of one buffer of one rank. In place, input and output are one piece of memory, so that a chunk of
-the input and one of the output may be the same cell (:class:`synth.exchange.algorithm.Algorithm` says which).
+the input and one of the output may be the same cell. Which ones follows from the pointers by which an executor knows a
+call to be in place (count: elements of one rank's part, chunks i[0..C-1] of an allgather):
+
+| collective | in place if | so that |
+|---|---|---|
+| allgather, gather (the root) | sendbuff = recvbuff + rank * count | i[c] is o[rank C + c] |
+| reduce_scatter, scatter (the root) | recvbuff = sendbuff + rank * count | o[c] is i[rank C + c] |
+| allreduce, broadcast, reduce, alltoall | sendbuff = recvbuff | i[c] is o[c] |
+
+Sources: Azure/msccl-executor-nccl @c6f6b36, src/misc/msccl/msccl_lifecycle.cc, mscclInternalSchedulerSelectAlgo (all
+eight); microsoft/msccl @b23e9cd, src/graph/tuning.cc, mscclInPlaceTotalCountHelper (six; it has no gather and no
+scatter, and src/collectives/all_to_all.cc refuses an alltoall in place); microsoft/msccl-tools @030a750,
+msccl/language/collectives.py, get_buffer_index (allgather, allreduce, reduce_scatter). At the other ranks of a gather
+or scatter one of the buffers is not there, so that nothing is shared.
 """
 
 from __future__ import annotations
@@ -57,6 +70,18 @@ def cells(algorithm: Algorithm) -> Cells:
     out_base = np.where(one, np.where(result < given, inner, first), first + given)
     base = np.stack([in_base, out_base, first + memory], axis=1).astype(np.int64)
     return Cells(base, np.stack([given, result, scratch], axis=1).astype(np.int64), int(start[-1]))
+
+
+def changes_nothing(algorithm: Algorithm, steps: Steps, where: Cells) -> BoolArray:
+    """Which steps copy cells onto themselves, shape (steps,). Every executor loads and stores them (localCopy), so that
+    they read: with other reads they do not conflict, with a write they do (they might store what was there before)."""
+    a = algorithm
+    src, dst = (
+        where.base[steps.rank, buffer] + offset
+        for buffer, offset in ((a.src_buffer, a.src_offset), (a.dst_buffer, a.dst_offset))
+    )
+    found: BoolArray = (a.kind == KINDS.index("cpy")) & (src == dst)
+    return found
 
 
 @dataclass(frozen=True)

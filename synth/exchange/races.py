@@ -1,4 +1,8 @@
-"""Races: two steps of one rank touch the same chunk, one of them writes it, and neither waits for the other."""
+"""Races: two steps of one rank touch the same chunk, one of them changes it, and neither waits for the other.
+
+A chunk is a cell of memory, whatever a step calls it: in place, one cell has two names. A copy of a cell onto itself
+changes nothing; it reads the cell.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from synth.exchange.algorithm import Algorithm, IntArray
+from synth.exchange.algorithm import Algorithm, BoolArray, IntArray
 from synth.exchange.order import Before, unordered
-from synth.exchange.places import READS_DST, READS_SRC, WRITES_DST, Cells, Steps
+from synth.exchange.places import READS_DST, READS_SRC, WRITES_DST, Cells, Steps, changes_nothing
 from synth.kernels import jit
 
 
@@ -30,9 +34,10 @@ def races(algorithm: Algorithm, steps: Steps, where: Cells, waits: Before, order
     """
     a = algorithm
     pairs = _neighbours(
-        order, a.kind, a.count,
+        order, a.count,
         where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset,
-        READS_SRC, READS_DST, WRITES_DST, where.total, touched(a),
+        READS_SRC[a.kind], READS_DST[a.kind], WRITES_DST[a.kind] & ~changes_nothing(a, steps, where),
+        where.total, touched(a),
     )  # fmt: skip
     first, then, cell = pairs[:, 0], pairs[:, 1], pairs[:, 2]
     different = steps.block[first] != steps.block[then]
@@ -47,28 +52,27 @@ def races(algorithm: Algorithm, steps: Steps, where: Cells, waits: Before, order
 @jit
 def _neighbours(
     order: IntArray,
-    kind: IntArray,
     count: IntArray,
     src: IntArray,
     dst: IntArray,
-    reads_src: Any,
-    reads_dst: Any,
-    writes_dst: Any,
+    reads_src: BoolArray,
+    reads_dst: BoolArray,
+    changes_dst: BoolArray,
     cells: int,
     total: int,
 ) -> Any:
-    """Pairs of accesses that must be ordered. Accesses are dealt out to their cells in ``order``; 2 step + (write)."""
+    """Pairs of accesses that must be ordered. Accesses are dealt out to their cells in ``order``; 2 step + (write).
+    What a step reads and changes is a row of truth values, shape (steps,), each."""
     start = np.zeros(cells + 1, dtype=np.int64)
-    for i in range(len(kind)):
-        k = kind[i]
-        if not (reads_src[k] or writes_dst[k]):
+    for i in range(len(count)):
+        if not (reads_src[i] or changes_dst[i]):
             continue  # whatever a nop says it counts
         for c in range(count[i]):
-            if reads_src[k]:
+            if reads_src[i]:
                 start[src[i] + c + 1] += 1
-            if reads_dst[k]:
+            if reads_dst[i]:
                 start[dst[i] + c + 1] += 1
-            if writes_dst[k]:
+            if changes_dst[i]:
                 start[dst[i] + c + 1] += 1
     for c in range(cells):
         start[c + 1] += start[c]
@@ -76,17 +80,16 @@ def _neighbours(
     at = start[:-1].copy()
     for n in range(len(order)):
         i = order[n]
-        k = kind[i]
-        if not (reads_src[k] or writes_dst[k]):
+        if not (reads_src[i] or changes_dst[i]):
             continue
         for c in range(count[i]):
-            if reads_src[k]:
+            if reads_src[i]:
                 access[at[src[i] + c]] = 2 * i
                 at[src[i] + c] += 1
-            if reads_dst[k]:
+            if reads_dst[i]:
                 access[at[dst[i] + c]] = 2 * i
                 at[dst[i] + c] += 1
-            if writes_dst[k]:
+            if changes_dst[i]:
                 access[at[dst[i] + c]] = 2 * i + 1
                 at[dst[i] + c] += 1
     pairs = np.zeros((2 * total, 3), dtype=np.int32)

@@ -49,7 +49,7 @@ def raised(algorithm: Algorithm, part_bytes: int) -> Raised:
     waits = order.before(a, steps, messages)
     sequence, level = order.sequence(waits)
     nothing = np.zeros(a.steps, dtype=bool)
-    ran = contents.run(a, steps, places.cells(a), waits, sequence, nothing, 1)
+    ran = contents.run(a, steps, places.cells(a), waits, sequence, nothing)
     turn = np.zeros(a.steps, dtype=np.int64)
     turn[sequence] = np.arange(a.steps)
     by_time = np.argsort(turn[messages.send], kind="stable")

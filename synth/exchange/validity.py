@@ -12,20 +12,19 @@ A stage is judged where the one before found nothing: ranges and matching; waiti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, FaultsByKind, InputError, first_of_kind
 from synth.exchange import contents, order, places
 from synth.exchange.algorithm import BUFFERS, COLLECTIVES, KINDS, Algorithm, IntArray
 from synth.exchange.contents import DOUBLED, MIXED, NO_SUMS, Contents, Wanted
 from synth.exchange.places import READS_SRC, RECEIVING, SENDING, WRITES_DST, Cells, Steps, block_place, place
 from synth.exchange.races import races, touched
 
-MOST_LISTED = 50  # faults of one kind that are listed
 MOST_RANKS = 2**16
 MOST_CELLS = 2**26
 MOST_TOUCHED = 2**25
@@ -36,9 +35,9 @@ MOST_SHOWN = 6  # steps of a circle that are named
 
 @dataclass(frozen=True)
 class Verdict:
-    """``faults``: what is wrong, each with its place (the first :data:`MOST_LISTED` of a kind); empty exactly if the
-    algorithm is valid. ``facts``: counts about a valid one; ``level``: the length of the longest chain of waits that
-    ends with each step, shape (steps,), empty if it does not run."""
+    """``faults``: what is wrong, each with its place (the first few of every kind, and how many more); empty exactly if
+    the algorithm is valid. ``facts``: counts about a valid one; ``level``: the length of the longest chain of waits
+    that ends with each step, shape (steps,), empty if it does not run."""
 
     faults: tuple[Fault, ...]
     facts: dict[str, Any] = field(default_factory=dict)
@@ -71,7 +70,7 @@ def check(algorithm: Algorithm) -> Verdict:
     racing = races(algorithm, steps, where, waits, sequence)
     marked = np.zeros(algorithm.steps, dtype=bool)
     marked[racing[:, :2].reshape(-1)] = True
-    ended = contents.run(algorithm, steps, where, waits, sequence, marked, MOST_LISTED)
+    ended = contents.run(algorithm, steps, where, waits, sequence, marked)
     promise = contents.wanted(algorithm)
     faults = [
         *_race_faults(algorithm, where, steps, racing),
@@ -93,12 +92,6 @@ def _facts(a: Algorithm, steps: Steps, found: order.Messages, level: IntArray) -
     }
 
 
-def _listed(faults: list[Fault], count: int, what: str) -> Iterator[Fault]:
-    yield from faults
-    if count > len(faults):
-        yield Fault("", f"… and {count - len(faults):,} more {what}")
-
-
 def _head_faults(a: Algorithm) -> Iterator[Fault]:
     """What must hold before anything else can be looked at."""
     if a.collective not in COLLECTIVES:
@@ -116,8 +109,11 @@ def _head_faults(a: Algorithm) -> Iterator[Fault]:
     if a.buffer_chunks.shape != (a.ranks, 3):
         yield Fault("buffers", f"must be three for each of {a.ranks} ranks")
         return
-    for rank, buffer in np.argwhere((a.buffer_chunks < 0) | (a.buffer_chunks > MOST_CELLS)).tolist():
-        yield Fault(f"gpu {rank}", f"its buffer {BUFFERS[buffer]} has {a.buffer_chunks[rank, buffer]} chunks")
+    wrong = np.flatnonzero((a.buffer_chunks < 0) | (a.buffer_chunks > MOST_CELLS)).tolist()
+    has = a.buffer_chunks.reshape(-1)
+    yield from first_of_kind(
+        wrong, lambda k: Fault(f"gpu {k // 3}", f"its buffer {BUFFERS[k % 3]} has {has[k]} chunks")
+    )
 
 
 def _refuse_huge(a: Algorithm, steps: Steps, where: Cells) -> None:
@@ -135,25 +131,23 @@ def _refuse_huge(a: Algorithm, steps: Steps, where: Cells) -> None:
 
 def _block_faults(a: Algorithm) -> Iterator[Fault]:
     """Thread blocks: peers and channels that exist, one block for each peer, channel and direction."""
-    faults: list[Fault] = []
+    faults = FaultsByKind()
     taken: dict[tuple[str, int, int, int], int] = {}
     columns = zip(a.tb_rank.tolist(), a.tb_send.tolist(), a.tb_recv.tolist(), a.tb_channel.tolist(), strict=True)
     for block, (rank, send, recv, channel) in enumerate(columns):
         where = block_place(a, block)
         for direction, peer in (("send", send), ("recv", recv)):
             if not -1 <= peer < a.ranks:
-                faults.append(Fault(where, f"{direction} = {peer}: there are gpus 0..{a.ranks - 1}, or -1 for none"))
+                faults.add(Fault(where, f"{direction} = {peer}: there are gpus 0..{a.ranks - 1}, or -1 for none"))
             elif peer == rank:
-                faults.append(Fault(where, f"{direction} = {peer}: is its own gpu"))
+                faults.add(Fault(where, f"{direction} = {peer}: is its own gpu"))
             elif peer >= 0:
                 other = taken.setdefault((direction, rank, peer, channel), block)
                 if other != block:
-                    faults.append(
-                        Fault(where, f"{direction} = {peer} on channel {channel}, as {block_place(a, other)}")
-                    )
+                    faults.add(Fault(where, f"{direction} = {peer} on channel {channel}, as {block_place(a, other)}"))
         if not (0 if send >= 0 or recv >= 0 else -1) <= channel <= MOST_CHANNEL:
-            faults.append(Fault(where, f"chan = {channel}: must be in 0..{MOST_CHANNEL}"))
-    yield from _listed(faults[:MOST_LISTED], len(faults), "thread blocks")
+            faults.add(Fault(where, f"chan = {channel}: must be in 0..{MOST_CHANNEL}"))
+    yield from faults.kept()
 
 
 def _step_faults(a: Algorithm, steps: Steps, where: Cells) -> Iterator[Fault]:
@@ -168,7 +162,11 @@ def _step_faults(a: Algorithm, steps: Steps, where: Cells) -> Iterator[Fault]:
     yield from _at(a, works & (a.count < 1), lambda i: f"cnt = {a.count[i]}: it moves nothing")
     for which, peers, word in ((SENDING, a.tb_send, "send"), (RECEIVING, a.tb_recv, "recv")):
         alone = which[a.kind] & (peers[steps.block] < 0)
-        yield from _at(a, alone, lambda i, w=word: f"type {KINDS[a.kind[i]]}, but its thread block has {w} = -1")
+
+        def peerless(i: int, word: str = word) -> str:
+            return f"type {KINDS[a.kind[i]]}, but its thread block has {word} = -1"
+
+        yield from _at(a, alone, peerless)
     declared = a.buffer_chunks
     for which, buffer, offset, verb in (
         (READS_SRC, a.src_buffer, a.src_offset, "reads"),
@@ -194,9 +192,8 @@ def _step_faults(a: Algorithm, steps: Steps, where: Cells) -> Iterator[Fault]:
     yield from _at(a, overlap, lambda i: "reads and writes chunks that overlap: it would read what it has written")
 
 
-def _at(a: Algorithm, wrong: Any, words: Any) -> Iterator[Fault]:
-    found = np.flatnonzero(wrong)
-    yield from _listed([Fault(place(a, int(i)), words(int(i))) for i in found[:MOST_LISTED]], len(found), "of these")
+def _at(a: Algorithm, wrong: Any, words: Callable[[int], str]) -> Iterator[Fault]:
+    return first_of_kind(np.flatnonzero(wrong).tolist(), lambda i: Fault(place(a, i), words(i)))
 
 
 def _dependence_faults(a: Algorithm, steps: Steps) -> Iterator[Fault]:
@@ -232,7 +229,7 @@ def _dependence_faults(a: Algorithm, steps: Steps) -> Iterator[Fault]:
 
 def _message_faults(a: Algorithm, steps: Steps, found: order.Messages) -> Iterator[Fault]:
     """As many sends as receives over every connection, and of the same count each."""
-    faults: list[Fault] = []
+    faults = FaultsByKind()
     if not found.matched:
         sends, receives = Counter(found.send_key.tolist()), Counter(found.recv_key.tolist())
         last: dict[int, int] = dict(zip(found.send_key.tolist(), found.send.tolist(), strict=True))
@@ -246,13 +243,13 @@ def _message_faults(a: Algorithm, steps: Steps, found: order.Messages) -> Iterat
                 ends = f"{rank} to {peer}" if sends[key] > receives[key] else f"{peer} to {rank}"
                 which = "send" if sends[key] > receives[key] else "receive"
                 words = f"gpu {ends} on channel {channel}: {sends[key]} sends, {receives[key]} receives"
-                faults.append(Fault(place(a, more), f"{words}; this is the last {which}"))
+                faults.add(Fault(place(a, more), f"{words}; this is the last {which}"))
     else:
         for k in np.flatnonzero(a.count[found.send] != a.count[found.recv]).tolist():
             send, recv = int(found.send[k]), int(found.recv[k])
             words = f"sends {a.count[send]} chunks, which {place(a, recv)} receives as {a.count[recv]}"
-            faults.append(Fault(place(a, send), words))
-    yield from _listed(faults[:MOST_LISTED], len(faults), "of these")
+            faults.add(Fault(place(a, send), words))
+    yield from faults.kept()
 
 
 def _deadlock(a: Algorithm, waits: order.Before, level: IntArray) -> Fault:
@@ -272,14 +269,22 @@ def _deadlock(a: Algorithm, waits: order.Before, level: IntArray) -> Fault:
     return Fault(place(a, told[0][0]), f"deadlock: waits {chain}{more}; {stuck:,} of {a.steps:,} steps never run")
 
 
+def _of_each_kind(columns: list[IntArray], fault_at: Callable[[int], Fault]) -> Iterator[Fault]:
+    """Faults in rows, of one kind where all ``columns`` (of one shape, (rows,)) agree: the first of every kind."""
+    if len(columns[0]):
+        _, first, kind = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
+        for k in np.argsort(first).tolist():
+            yield from first_of_kind(np.flatnonzero(kind.reshape(-1) == k).tolist(), fault_at)
+
+
 def _race_faults(a: Algorithm, where: Cells, steps: Steps, racing: IntArray) -> Iterator[Fault]:
-    faults = []
-    for first, then, cell in racing[:MOST_LISTED].tolist():
+    def fault(k: int) -> Fault:
+        first, then, cell = racing[k].tolist()
         one, other = (_access(a, where, steps, step, cell) for step in (first, then))
-        faults.append(
-            Fault(place(a, then), f"race: it {other}, {place(a, first)} {one}, and neither waits for the other")
-        )
-    yield from _listed(faults, len(racing), "races")
+        return Fault(place(a, then), f"race: it {other}, {place(a, first)} {one}, and neither waits for the other")
+
+    kinds = [column[racing[:, side]] for side in (0, 1) for column in (a.kind, a.src_buffer, a.dst_buffer)]
+    yield from _of_each_kind(kinds, fault)
 
 
 def _access(a: Algorithm, where: Cells, steps: Steps, step: int, cell: int) -> str:
@@ -296,26 +301,32 @@ def _access(a: Algorithm, where: Cells, steps: Steps, step: int, cell: int) -> s
 
 
 def _unwritten_faults(a: Algorithm, where: Cells, steps: Steps, ended: Contents) -> Iterator[Fault]:
-    faults = [
-        Fault(place(a, step), f"{_access(a, where, steps, step, cell)}, which nothing has written by then")
-        for step, cell in ended.unwritten[: ended.unwritten_count].tolist()
-    ]
-    yield from _listed(faults, ended.unwritten_count, "reads of what nothing has written")
+    at = np.flatnonzero(ended.unwritten >= 0)
+
+    def fault(k: int) -> Fault:
+        step = int(at[k])
+        said = _access(a, where, steps, step, int(ended.unwritten[step]))
+        return Fault(place(a, step), f"{said}, which nothing has written by then")
+
+    yield from _of_each_kind([a.kind[at], a.src_buffer[at], a.dst_buffer[at]], fault)
 
 
 def _lacking_faults(a: Algorithm, ended: Contents, promise: Wanted, wrong: IntArray) -> Iterator[Fault]:
     where = places.cells(a)
-    faults = []
-    for k in wrong[:MOST_LISTED].tolist():
+    held = ended.held[where.base[promise.rank, 1] + promise.offset][wrong].astype(np.int64)
+
+    def fault(k: int) -> Fault:
         rank, offset, chunk, origin = (
-            int(rows[k]) for rows in (promise.rank, promise.offset, promise.chunk, promise.origin)
+            int(rows[wrong[k]]) for rows in (promise.rank, promise.offset, promise.chunk, promise.origin)
         )
         wants = f"the sum of all gpus' i[{chunk}]" if origin < 0 else f"i[{chunk}] of gpu {origin}"
         if origin == rank:
             wants = f"its own i[{chunk}]"
-        held = int(ended.held[where.base[rank, 1] + offset])
-        faults.append(Fault(f"gpu {rank}, o[{offset}]", f"must end with {wants}; it holds {_held(a, ended, held)}"))
-    yield from _listed(faults, len(wrong), "chunks that end wrong")
+        return Fault(f"gpu {rank}, o[{offset}]", f"must end with {wants}; it holds {_held(a, ended, int(held[k]))}")
+
+    row = np.clip(held - ended.sums, 0, None)
+    cause = np.where(held >= ended.sums, 2 + ended.row_cause[row], np.minimum(held, 1))
+    yield from _of_each_kind([cause, (promise.origin == promise.rank)[wrong].astype(np.int64)], fault)
 
 
 def _held(a: Algorithm, ended: Contents, held: int) -> str:

@@ -3,6 +3,9 @@
 It walks through every state that any interleaving of the thread blocks can reach (a state is how far each thread block
 is), looks in each for two steps that could run at once and touch the same chunk, and runs some interleavings on bags of
 names. Steps take effect at once; a message waits in its channel until it is received.
+
+:func:`outcomes` runs *all* interleavings on real cells: a step first loads what it reads, then stores what it writes,
+and anything may happen in between. Memory that nobody has written holds rubbish.
 """
 
 from __future__ import annotations
@@ -51,15 +54,20 @@ class Machine:
         return {"i": given, "o": result, "s": int(self.gpus[rank].get("s_chunks"))}
 
     def where(self, rank: int, buffer: str, offset: int) -> tuple[Any, ...]:
-        """The memory that a chunk is."""
-        if self.shared and buffer in "io":
-            if self.coll == "allgather" or (self.coll == "gather" and rank == self.root):
-                return rank, "io", offset + (rank * self.c if buffer == "i" else 0)
-            if self.coll == "reducescatter" or (self.coll == "scatter" and rank == self.root):
-                return rank, "io", offset + (rank * self.c if buffer == "o" else 0)
-            if self.coll not in ("gather", "scatter"):
-                return rank, "io", offset
-        return rank, buffer, offset
+        """The memory that a chunk is: a pointer and what is added to it.
+
+        In place is what an executor takes for it (msccl_lifecycle.cc): sendbuff = recvbuff + rank * count for allgather
+        and gather, recvbuff = sendbuff + rank * count for reduce_scatter and scatter, else sendbuff = recvbuff.
+        """
+        sendbuff, recvbuff = 0, 1000
+        here = self.coll not in ("gather", "scatter") or rank == self.root  # elsewhere there is one buffer only
+        if self.shared and here:
+            recvbuff = sendbuff
+            if self.coll in ("allgather", "gather"):
+                sendbuff = recvbuff + rank * self.c
+            if self.coll in ("reducescatter", "scatter"):
+                recvbuff = sendbuff + rank * self.c
+        return rank, {"i": sendbuff, "o": recvbuff, "s": 2000}[buffer] + offset
 
     def touched(self, tb: dict[str, Any], step: dict[str, str], side: str) -> list[Any]:
         first, count = int(step[side + "off"]), int(step["cnt"])
@@ -71,6 +79,13 @@ class Machine:
 
     def writes(self, tb: dict[str, Any], step: dict[str, str]) -> list[Any]:
         return self.touched(tb, step, "dst") if step["type"] in WRITES else []
+
+    def idle(self, tb: dict[str, Any], step: dict[str, str]) -> bool:
+        """Whether a step stores into memory what it has loaded there."""
+        return step["type"] == "cpy" and self.touched(tb, step, "src") == self.touched(tb, step, "dst")
+
+    def changes(self, tb: dict[str, Any], step: dict[str, str]) -> list[Any]:
+        return [] if self.idle(tb, step) else self.writes(tb, step)
 
     def _sense(self) -> None:
         ends = set()
@@ -153,8 +168,8 @@ class Machine:
 
     def _conflict(self, x: int, y: int, at: tuple[int, ...]) -> bool:
         one, other = ((self.tbs[k], self.tbs[k]["steps"][at[k]]) for k in (x, y))
-        reads, writes = set(self.reads(*one)), set(self.writes(*one))
-        return bool(writes & {*self.reads(*other), *self.writes(*other)} or reads & set(self.writes(*other)))
+        reads, writes = set(self.reads(*one)), set(self.changes(*one))
+        return bool(writes & {*self.reads(*other), *self.changes(*other)} or reads & set(self.changes(*other)))
 
     def run(self, seed: int) -> set[str]:
         """One interleaving at random, and what is wrong with it: `unwritten`, `count`, `unreceived`, `result`."""
@@ -171,7 +186,7 @@ class Machine:
             k = chance.choice(ready)
             tb, step = self.tbs[k], self.tbs[k]["steps"][at[k]]
             at = (*at[:k], at[k] + 1, *at[k + 1 :])
-            if step["type"] == "nop":
+            if step["type"] == "nop" or self.idle(tb, step):
                 continue
             parts = []
             if step["type"] in RECEIVES:
@@ -214,6 +229,106 @@ class Machine:
                 }[self.coll]
                 found.append((self.where(r, "o", k), bag))
         return found
+
+
+class TooMany(Exception):
+    """More states than the oracle walks through."""
+
+
+class Interleavings:
+    """All runs of a machine on real cells. ``wrong``: `race` (a load, or what is left in the end, differs from run to
+    run), `deadlock`, `count`, `rubbish` (something is made of a cell that nobody has written), `unreceived`, `result`;
+    `same`: a step stores what another has left there, so that runs may be alike although it races."""
+
+    def __init__(self, machine: Machine, most: int) -> None:
+        self.m, self.wrong = machine, set[str]()
+        self.loads: dict[tuple[int, int], set[Any]] = {}
+        self.ends: set[Any] = set()
+        self._walk(most)
+        if any(len(seen) > 1 for seen in self.loads.values()) or len(self.ends) > 1:
+            self.wrong.add("race")
+
+    def _walk(self, most: int) -> None:
+        """A state: of every thread block how far it is and what it has loaded, the cells, the channels."""
+        m = self.m
+        cells: dict[Any, Any] = {}
+        for rank in range(m.n):
+            for buffer, size in m.sizes(rank).items():
+                for k in range(size):
+                    cells.setdefault(m.where(rank, buffer, k), (("rubbish", rank, buffer, k),))
+            if m.coll not in ("broadcast", "scatter") or rank == m.root:
+                for k in range(m.sizes(rank)["i"]):
+                    cells[m.where(rank, "i", k)] = ((rank, k),)
+        start = (((0, None),) * len(m.tbs), tuple(sorted(cells.items())), ())
+        seen, stack = {start}, [start]
+        while stack:
+            after = list(self._next(*stack.pop()))
+            for state in after:
+                if state not in seen:
+                    seen.add(state)
+                    stack.append(state)
+            if len(seen) > most:
+                raise TooMany
+
+    def _next(self, tbs: Any, cells: Any, channels: Any) -> Any:
+        m, memory, queue = self.m, dict(cells), dict(channels)
+        ready = set(m.enabled(tuple(done for done, _ in tbs)))
+        moved = False
+        for k, (done, loaded) in enumerate(tbs):
+            if loaded is None and k not in ready:
+                continue
+            moved = True
+            tb, step = m.tbs[k], m.tbs[k]["steps"][done]
+            here, there = (tb["recv"], tb["rank"], tb["chan"]), (tb["rank"], tb["send"], tb["chan"])
+            if loaded is None:
+                left, parts = dict(queue), []
+                if step["type"] in RECEIVES:
+                    parts.append(left[here][0])
+                    left[here] = left[here][1:]
+                for side in ("src", "dst"):
+                    if (side == "src" and step["type"] in READS_SOURCE) or (side == "dst" and step["type"] == "re"):
+                        parts.append(tuple(memory[cell] for cell in m.touched(tb, step, side)))
+                if step["type"] == "nop":
+                    parts = []
+                if parts and any(len(part) != int(step["cnt"]) for part in parts):
+                    self.wrong.add("count")
+                    return
+                self.loads.setdefault((k, done), set()).add(tuple(parts))
+                value = tuple(tuple(sorted(sum(bags, ()), key=str)) for bags in zip(*parts, strict=True))
+                if not m.idle(tb, step) and any(one[0] == "rubbish" for bag in value for one in bag):
+                    self.wrong.add("rubbish")
+                yield (*tbs[:k], (done, value), *tbs[k + 1 :]), cells, _kept(left)
+                continue
+            stored = dict(zip(m.writes(tb, step), loaded, strict=False))
+            if not m.idle(tb, step) and any(memory[cell] == value for cell, value in stored.items()):
+                self.wrong.add("same")
+            after = tuple(sorted({**memory, **stored}.items()))
+            sent = dict(queue)
+            if step["type"] in SENDS:
+                sent[there] = (*sent.get(there, ()), loaded)
+            yield (*tbs[:k], (done + 1, None), *tbs[k + 1 :]), after, _kept(sent)
+        if not moved:
+            self._ended(tbs, memory, queue)
+
+    def _ended(self, tbs: Any, memory: Any, queue: Any) -> None:
+        m = self.m
+        if any(done < len(tb["steps"]) for (done, _), tb in zip(tbs, m.tbs, strict=True)):
+            self.wrong.add("deadlock")
+            return
+        self.ends.add(tuple(sorted(memory.items())))
+        if queue:
+            self.wrong.add("unreceived")
+        if any(Counter(memory[cell]) != Counter(bag) for cell, bag in m.wanted()):
+            self.wrong.add("result")
+
+
+def _kept(queue: dict[Any, Any]) -> Any:
+    return tuple(sorted((key, value) for key, value in queue.items() if value))
+
+
+def outcomes(text: str, most: int = 40000) -> set[str]:
+    """What goes wrong in some interleaving. Raises :class:`TooMany`, and :class:`Broken` where words make no sense."""
+    return Interleavings(Machine(text), most).wrong
 
 
 def wrong(text: str, runs: int = 4) -> set[str]:

@@ -1,6 +1,6 @@
 """A GPU executor in miniature, written from MSCCL++'s kernel and not from our reader: it runs a plan's JSON on numbers,
 thread blocks in random order, and in a segment between two meetings of a thread block's threads data chunk by chunk in
-random order too."""
+random order too, what is loaded before what is stored."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
                     signals[other(r, kind, c)] += 1
             elif name in ("put", "copy"):
                 for s, d in zip(src, dst, strict=True):
-                    t["data"] += [_mover(memory, [s], d, k) for k in range(s[3])]
+                    t["data"] += [_mover(t["data"], memory, [s], d, k) for k in range(s[3])]
             elif name == "re":
-                t["data"] += [_mover(memory, src, dst[0], k) for k in range(src[0][3])]
+                t["data"] += [_mover(t["data"], memory, src, dst[0], k) for k in range(src[0][3])]
             else:
                 raise NotImplementedError(name)
         t["next"] += 1
@@ -104,11 +104,12 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
     return all(_right(memory[r, "o"], given, r, n, collective, root) for r in range(n))
 
 
-def _mover(memory: dict[Any, Any], sources: list[Any], d: Any, k: int) -> Any:
-    def move() -> None:
-        memory[d[0], d[1]][d[2] + k] = sum(memory[s[0], s[1]][s[2] + k] for s in sources)
+def _mover(left: list[Any], memory: dict[Any, Any], sources: list[Any], d: Any, k: int) -> Any:
+    def load() -> None:
+        value = sum(memory[s[0], s[1]][s[2] + k] for s in sources)
+        left.append(lambda: memory[d[0], d[1]].__setitem__(d[2] + k, value))
 
-    return move
+    return load
 
 
 def _place(x: dict[str, Any], tb: dict[str, Any], rank: int, kind: str, gpus: list[Any]) -> tuple[int, str, int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from exchange.small_algorithms import SMALL, edited, without
+from exchange.small_algorithms import SMALL, edited, without, xml
 from typer.testing import CliRunner
 
 from synth.cli.main import app
@@ -137,3 +137,64 @@ def test_show_of_a_plan(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (files / "broken.json").write_text(json.dumps(plan))
     assert "fault: " in said("show", "broken.json")
     assert "--plot draws records" in said("show", "plan.json", "--plot", "x.png", code=2)
+
+
+ATTRIBUTES = {"azure": ("outofplace", "minBytes", "maxBytes"), "msccl": ("name",)}  # beside those of both
+BOTH = ("nchannels", "inplace")
+
+
+@pytest.mark.parametrize("broken", ["holds", "has a race", "breaks off", "has a wrong number"])
+@pytest.mark.parametrize("options", ["", "--executor azure", "--executor msccl", "--collective allgather"])
+def test_every_missing_attribute_is_named(files: Path, broken: str, options: str) -> None:
+    """Whatever else is wrong with the file, and whatever is asked for."""
+    text = {
+        "holds": TWO, "has a race": edited(TWO, 0, 0, 1, depid=-1, deps=-1),
+        "breaks off": TWO[: TWO.index("<gpu id=\"1")],
+        "has a wrong number": edited(TWO, 0, 0, 1, cnt="x"),
+    }[broken]  # fmt: skip
+    missing = [*BOTH, *ATTRIBUTES["azure"], *ATTRIBUTES["msccl"]]
+    missing += ["coll"] if "--collective" in options else []
+    for key in missing:
+        text = re.sub(rf' {key}="[^"]*"', "", text, count=1)
+    path = files / "lacks.xml"
+    path.write_text(text)
+    done = CliRunner().invoke(app, ["check", str(path), *options.split()])
+    for key in missing:
+        assert re.search(rf"\b{key}\b.*(missing|wanted)|missing: .*\b{key}\b", done.output), (key, done.output)
+
+
+def test_no_reason_is_cut_off(files: Path) -> None:
+    """Thirty-two faults of one kind stand before the one of another that is the reason to rewrite the algorithm."""
+    rows = "".join(f"tb {1} -1 {c}: {'; '.join(['s i0'] * (65 if c == 9 else 1))}\n" for c in range(40))
+    rows += "tb -1 -1 0: cpy i0 >o0\n"
+    text = xml("allgather", 2, 2, False, f"gpu 0 1 2 0\n{rows}gpu 1 1 2 0")
+    for key in ("outofplace", "minBytes", "maxBytes"):
+        text = text.replace(f' {key}="', f' no{key}="')
+    (files / "many.xml").write_text(text)
+    for options in ((), ("--executor", "azure")):
+        found = " ".join(CliRunner().invoke(app, ["check", str(files / "many.xml"), *options]).output.split())
+        assert "65 steps, at most 64 (MSCCL_MAX_NUM_STEPS of its build)" in found
+        for key in ("outofplace", "minBytes", "maxBytes"):
+            assert f"{key} is missing" in found
+        assert re.search(r"chan = 32: must be in 0\.\.31 \(8 times; then", found)
+
+
+def test_the_first_fault_of_every_kind_is_shown(files: Path) -> None:
+    """A file with many faults of every kind that the reader knows: none hides another, and each says how many."""
+    rows = "".join(f"tb -1 -1 0: {'; '.join(['cpy i0 >o0'] * 50)}\n" for _ in range(30))
+    text = xml("allgather", 2, 2, False, f"gpu 0 1 2 0\n{rows}gpu 1 1 2 0").replace(' minBytes="0"', "")
+    edits = [("cnt", None), ("type", "cp"), ("srcbuf", "q"), ("depid", "9x"), ("hasdep", None), ("deps", "4")]
+    lines = text.splitlines()
+    steps = [n for n, line in enumerate(lines) if "<step" in line]
+    for k, n in enumerate(steps):
+        key, value = edits[k * len(edits) // len(steps)]
+        lines[n] = re.sub(rf' {key}="[^"]*"', "" if value is None else f' {key}="{value}"', lines[n])
+    lines[steps[-1]] = re.sub(r' dstoff="[^"]*"', "", lines[steps[-1]])
+    (files / "kinds.xml").write_text("\n".join(lines).replace(' proto="Simple"', ' proto="Fast"'))
+    found = " ".join(CliRunner().invoke(app, ["check", str(files / "kinds.xml")]).output.split())
+    for words in (
+        "cnt is missing (250 times", "type must be one of", "srcbuf must be one of", "depid is no whole number",
+        "hasdep is missing (250 times", "both are -1, or none (2", "dstoff is missing", "proto must be one of",
+        "minBytes is missing, and azure refuses",
+    ):  # fmt: skip
+        assert words in found, (words, found)

@@ -110,6 +110,9 @@ def test_the_head() -> None:
     assert refused("msccl", read(other)) == ""
     assert "coll = 'reduce_scatter': it reads 'reducescatter' only" in refused("azure", read(other))
     assert "msccl: does not run gather" in refused("msccl", read(SMALL["gather-out"]))
+    assert refused("azure", read(SMALL["alltoall-in"])) == ""
+    assert "msccl: runs no alltoall in place" in refused("msccl", read(SMALL["alltoall-in"]))
+    assert refused("msccl", read(SMALL["alltoall-out"])) == ""
     for key, wanting in (
         ("name", "msccl"), ("outofplace", "azure"), ("minBytes", "azure"), ("maxBytes", "azure"),
         ("inplace", "azure"), ("inplace", "msccl"), ("nchannels", "azure"), ("nchannels", "msccl"),
@@ -138,7 +141,8 @@ def test_all_faults_at_once() -> None:
     plain = read(SMALL["allgather-two-blocks"]).algorithm
     many = replace(plain, count=np.full(plain.steps, 99), tb_channel=plain.tb_channel + 40, name="x" * 300)
     nops = int(np.sum(plain.kind == executors.NOP))
-    assert len(executors.faults("azure", many)) == 1 + len(plain.tb_rank) + plain.steps - nops
+    found = executors.faults("azure", many)
+    assert sum(1 + fault.more for fault in found) == 1 + len(plain.tb_rank) + plain.steps - nops
 
 
 def test_unknown_executors_are_named() -> None:

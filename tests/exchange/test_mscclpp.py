@@ -11,7 +11,7 @@ import pytest
 from exchange.by_hand import EVERY
 from exchange.damaged_plans import DAMAGE, find, ops, swap
 from exchange.plan_runner import outcome
-from exchange.plans_by_hand import VALID, Plan
+from exchange.plans_by_hand import VALID, Plan, data, local
 
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import mscclpp
@@ -135,3 +135,51 @@ def test_what_goes_wrong_in_some_run_is_refused(name: str) -> None:
             wrong += 1
             assert mscclpp.faults(mscclpp.parse(json.dumps(plan)), t.collective, t.root)
     assert wrong > 3
+
+
+COLLECTIVES = ("allgather", "alltoall", "reduce_scatter", "allreduce", "broadcast", "reduce", "gather", "scatter")
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_copies_of_a_chunk_onto_itself_in_place(name: str) -> None:
+    """Put in anywhere, under any two names of the chunk: where nobody writes it they change nothing, and where somebody
+    does they are refused as soon as one of many random runs ends wrong."""
+    t = EVERY[name]
+    whole = mscclpp.plan(t, in_place=True, thread_blocks=2)
+    chance = random.Random(f"copies {name}")
+    harmless = 0
+    for _ in range(30):
+        plan = copy.deepcopy(whole)
+        rank = chance.randrange(t.ranks)
+        gpu = plan["gpus"][rank]
+        i, o = gpu["input_chunks"], gpu["output_chunks"]
+        k = chance.randrange(max(i, o))
+        names = [("i" if i > o else "o", k)]
+        if 0 <= k - (first := rank * min(i, o) if i != o else 0) < min(i, o):
+            names.append(("i" if i <= o else "o", k - first))
+        (src, a), (dst, b) = chance.choice(names), chance.choice(names)
+        one = data("copy", [local(src, a)], [local(dst, b)])
+        blocks = gpu["threadblocks"]
+        mine = chance.choice(blocks)["ops"]
+        mine.insert(chance.randint(0, len(mine)), one)
+        said = mscclpp.faults(mscclpp.parse(json.dumps(plan)), name, t.root)
+        if not {(rank, *name) for name in names} & _written(whole):
+            assert said == [], (names, said)
+        harmless += not said
+        if not said:
+            assert all(outcome(plan, name, seed, t.root or 0) for seed in range(12))
+    assert harmless
+
+
+def _written(plan: Plan) -> set[tuple[int, str, int]]:
+    """What some operation writes: GPU, buffer, chunk."""
+    found = set()
+    for gpu in plan["gpus"]:
+        for block in gpu["threadblocks"]:
+            refs = [i for b in block["remote_buffer_refs"] for i in b["remote_buffer_ids"]]
+            for x in (x for op in block["ops"] for x in op.get("dst_buff", [])):
+                at = (gpu["id"], x.get("type")) if "type" in x else None
+                there = gpu["remote_buffers"][refs[x["buffer_id"]]] if at is None else {}
+                owner, buffer = at or (there["rank"], there["type"])
+                found |= {(owner, buffer, x["index"] + n) for n in range(x["size"])}
+    return found

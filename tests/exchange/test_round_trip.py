@@ -56,6 +56,10 @@ def round_trip(where: dict[str, Any], collective: str, folder: Path) -> None:
             continue
         for in_place in (False, True):
             wish = Wish(in_place=in_place, fuse=in_place, instances=1 + in_place)
+            if in_place and collective in executors.executor(name).never_in_place:
+                with pytest.raises(synth.errors.InputError, match="in place: it refuses"):
+                    algorithm_of(t, name, wish)
+                continue
             try:
                 algorithm, notes = algorithm_of(t, name, wish)
             except synth.errors.InputError:

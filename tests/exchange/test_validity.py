@@ -8,10 +8,12 @@ import re
 
 import numpy as np
 import pytest
-from exchange.interpreter import wrong
+from exchange.interpreter import Broken, TooMany, outcomes, wrong
+from exchange.random_copies import with_copies
 from exchange.small_algorithms import SMALL, edited, swapped, without
 
 from synth.errors import InputError
+from synth.exchange.algorithm import COLLECTIVES
 from synth.exchange.msccl_xml import read_stream
 from synth.exchange.validity import check
 
@@ -93,6 +95,33 @@ def test_mutants_are_judged_as_by_walking_through_all_interleavings(name: str) -
             assert "which nothing has written by then" in said, (said, text)
         if known == {"result"}:
             assert "must end with" in said, (said, text)
+
+
+@pytest.mark.parametrize("name", sorted(SMALL.keys() - {"allgather-two-blocks"}))  # which has too many states
+def test_copies_are_judged_as_by_running_all_interleavings_on_real_cells(name: str) -> None:
+    """A copy of a cell onto itself, whatever two names it has in place, is harmless beside others that read the cell,
+    and a race beside one that writes it."""
+    chance = random.Random(f"copies {name}")
+    harmless = 0
+    for _ in range(40):
+        text, itself = with_copies(SMALL[name], chance)
+        said = faults(text)
+        try:
+            known = outcomes(text, most=2500)
+        except (Broken, TooMany):
+            continue
+        if not said:
+            assert known <= {"same"}, (known, text)
+            harmless += itself
+        else:
+            assert known, (said, text)
+        if not known & {"same", "deadlock"}:
+            assert ("race: " in said) == ("race" in known), (said, known, text)
+    assert harmless, "no copy of a cell onto itself was found harmless"
+
+
+def test_no_collective_is_left_out() -> None:
+    assert {name.split("-")[0] for name in SMALL if "-in" in name} == set(COLLECTIVES)
 
 
 def test_facts_and_logical_time() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS = 2**30  # with at most 2**16 ranks, (round, src, dst) then fits one number of 64 bits
 MAX_BLOCKS = 2**48  # of a solution
+MOST_LISTED = 50_000_000  # blocks in all messages that a table names
 _INTS = ("job", "round", "src", "dst", "first", "count", "adds", "layout", "starts")
 Ints = npt.NDArray[np.int64]
 
@@ -93,11 +94,37 @@ def unpack(instance: BineInstance, packed: Mapping[str, Any]) -> Messages:
 
 
 def table(instance: BineInstance, messages: Messages) -> pd.DataFrame:
-    """Columns ``round,src,dst,bytes``, one row a message; ``job`` in front where there are several jobs."""
+    """Columns ``round,src,dst,bytes``, one row a message; ``job`` in front where there are several jobs. Behind them
+    exact ones: ``copied`` and ``added``, the numbers of the blocks that the receiver stores and of those that it adds
+    to its own, as ``3`` and ``5-7``, separated by spaces (both empty beyond :data:`MOST_LISTED` blocks in all);
+    ``parts``: a block is the ``parts``-th part of the instance's bytes, the same in all rows of a job.
+    """
     import pandas as pd
 
-    unit = np.array([instance.block_bytes(len(groups)) for groups in instance.allocations]) / messages.shares
+    ranks = [len(groups) for groups in instance.allocations]
+    unit = np.array([instance.block_bytes(n) for n in ranks]) / messages.shares
     ends = {"job": messages.job, "round": messages.round, "src": messages.src, "dst": messages.dst}
     frame = pd.DataFrame(ends | {"bytes": messages.count * unit[messages.job]})
-    frame = frame.groupby(["job", "round", "src", "dst"])["bytes"].sum().reset_index()
+    grouped = frame.groupby(list(ends))
+    of_row, frame = grouped.ngroup().to_numpy(), grouped["bytes"].sum().reset_index()
+    listed = _listed(messages) if messages.count.astype(np.float64).sum() <= MOST_LISTED else [""] * len(messages)
+    for name, mask in (("copied", ~messages.adds), ("added", messages.adds)):
+        texts: list[list[str]] = [[] for _ in range(len(frame))]
+        for row in np.flatnonzero(mask).tolist():
+            texts[of_row[row]].append(listed[row])
+        frame[name] = [" ".join(filter(None, text)) for text in texts]
+    parts = [(n if instance.collective == "alltoall" else instance.blocks(n)) * messages.shares for n in ranks]
+    frame["parts"] = np.array(parts, dtype=np.int64)[frame["job"]]
     return frame if len(instance.allocations) > 1 else frame.drop(columns="job")
+
+
+def _listed(messages: Messages) -> list[str]:
+    """The blocks of every row, ``3`` or ``5-7`` for each run of numbers."""
+    found = []
+    first = (messages.starts[messages.job] + messages.first).tolist()
+    for a, count in zip(first, messages.count.tolist(), strict=True):
+        blocks = np.sort(messages.layout[a : a + count])
+        cuts = np.flatnonzero(np.diff(blocks) != 1) + 1
+        low, high = blocks[[0, *cuts]].tolist(), blocks[[*(cuts - 1), -1]].tolist()
+        found.append(" ".join(str(u) if u == v else f"{u}-{v}" for u, v in zip(low, high, strict=True)))
+    return found

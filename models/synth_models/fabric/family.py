@@ -59,8 +59,8 @@ FAMILY = Family(
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
-            suited="instance:suited", series="views.series:series", transfers="views.transfers:transfers",
-            findings="paper.findings:FINDINGS"),
+            table="views.table:table", suited="instance:suited", series="views.series:series",
+            transfers="views.transfers:transfers", findings="paper.findings:FINDINGS"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "

@@ -7,8 +7,9 @@ unknown here, as are all latencies but those of ports that state one. Classes: N
 (between CPUs), NET (out of the box).
 
 A file may hold no NVLinks at all, GPUs may be PCI devices of class 0x03 and no more: the machine then has none
-either, and what is missing is said. A GPU or port without a rank or number is one that NCCL does not use; it is left
-out.
+either, and what is missing is said. A cloud's file may name a GPU as the target of its own NVLinks: where they lead is
+then unknown, whatever class of target it states. A GPU or port without a rank or number is one that NCCL does not use;
+it is left out.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class _Gpu:
     path: str
     bonds: tuple[tuple[str, str, int], ...]  # target class, target, count
     c2c: float | None
+    astray: int = 0  # NVLinks whose target is the GPU itself
 
 
 @dataclass
@@ -191,25 +193,27 @@ def _gpu(
         found.left_out.append(f"GPU {bus}, which has no rank")
         return
     sm = found.value(where, "sm", element, _whole(1, 10_000)) if element.get("sm") is not None else None
-    bonds, c2c = [], None
+    bonds, c2c, astray = [], None, 0
     for child in element:
         if child.tag == "nvlink":
-            bonds.append(_nvlink(child, bus, f"{where}/nvlink", found))
+            bond = _nvlink(child, f"{where}/nvlink", found)
+            if bond is not None and bond[1] == bus:
+                astray += bond[2]
+            elif bond is not None:
+                bonds.append(bond)
         elif child.tag == "c2c":
             count = found.value(f"{where}/c2c", "count", child, _whole(1, 1000))
             rate_mb = found.value(f"{where}/c2c", "bw", child, _whole(1, 10**7))
             c2c = float((count or 1) * (rate_mb or 1) * 10**6)
         else:
             found.strange[child.tag[:40]] += 1
-    found.gpus.append(_Gpu(bus, host, rank, sm, parent, rate, where, tuple(filter(None, bonds)), c2c))
+    found.gpus.append(_Gpu(bus, host, rank, sm, parent, rate, where, tuple(bonds), c2c, astray))
 
 
-def _nvlink(element: Element, bus: str, where: str, found: _Found) -> tuple[str, str, int] | None:
+def _nvlink(element: Element, where: str, found: _Found) -> tuple[str, str, int] | None:
     count = found.value(where, "count", element, _whole(1, 1000))
     target = (found.value(where, "target", element, attribute) or "").lower()
     kind = element.get("tclass", "")
-    if target == bus:
-        found.faults.append(Fault(f"{where}@target", "is the GPU itself", target, True))
     known = next((one for one in (_NVSWITCH, _CPU_BRIDGE, _GPU) if kind.startswith(one)), None)
     if known is None:
         words = f"must be {_GPU}… (a GPU), {_NVSWITCH} (an NVSwitch) or {_CPU_BRIDGE} (a CPU)"
@@ -347,7 +351,13 @@ class _Assembly:
 
     def _words(self) -> None:
         built, links = self.built, Counter((link.src, link.dst) for link in self.built.links if link.kind == "NV")
-        bare = [f"gpu{i}" for i, gpu in enumerate(self.gpus) if not gpu.bonds]
+        astray = [f"gpu{i} ({gpu.astray})" for i, gpu in enumerate(self.gpus) if gpu.astray]
+        if astray:
+            built.unknown.append(
+                f"where NVLinks of {listed(astray)} lead: the file names the GPU itself as their target; what "
+                "`nvidia-smi topo -m` prints on the machine says it"
+            )
+        bare = [f"gpu{i}" for i, gpu in enumerate(self.gpus) if not gpu.bonds and not gpu.astray]
         if bare:
             built.unknown.append(
                 f"NVLinks of {listed(bare)}: the file has no nvlink element for them"

@@ -6,6 +6,7 @@ import codecs
 import re
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -16,13 +17,15 @@ import numpy as np
 from defusedxml import DefusedXmlException
 from defusedxml.expatreader import create_parser
 
-from synth.errors import Fault, InputError, abridged
+from synth.errors import Fault, FaultsByKind, InputError, abridged
+from synth.exchange import executors
 from synth.exchange.algorithm import BUFFERS, COLLECTIVES, KINDS, Algorithm, IntArray
 
 MOST_BYTES = 2**29
 MOST_STEPS = 4_000_000
 MOST_RANKS = 2**16
-MOST_FAULTS = 500
+MOST_KINDS = 500  # of faults
+MOST_FAULTS = 200_000  # that are counted: not every line of a large file of another kind is worth the time
 MOST_TAG = 2**18  # bytes of one tag
 MOST_NUMBER = 2**31 - 1
 MOST_SIZE = 2**62
@@ -33,7 +36,6 @@ PROTOCOLS = ("LL", "LL128", "Simple")
 NAMES = {name: name.replace("_", "") for name in COLLECTIVES}  # as executors write them: reducescatter
 SPELLINGS = {spelling: name for name in COLLECTIVES for spelling in (name, NAMES[name])}
 MULTIPLIED = ("allgather", "reduce_scatter", "alltoall")  # nchunksperloop counts the chunks of all ranks
-WANTED = ("name", "inplace", "outofplace", "minBytes", "maxBytes", "nchannels")  # not needed to understand a file
 PARENT = {"algo": None, "gpu": "algo", "tb": "gpu", "step": "tb", "copy": "gpu"}
 PATH = {
     "algo": ["algo"],
@@ -53,6 +55,7 @@ UNREAD = {  # XML that is right, and that NCCL's reader, which all executors use
     ),
     "a space before an equals sign": ((b" =", b"\n=", b"\r=", b"\t="), rb'<[^<>]*[a-zA-Z]\s+="'),
 }
+NEEDED = ("ngpus", "nchunksperloop", "proto")  # and coll, if nobody says what it is: else nothing is understood
 STEP = ("srcoff", "dstoff", "cnt", "depid", "deps", "hasdep")
 
 
@@ -62,14 +65,12 @@ class MscclFile:
 
     ``algorithm``: for the first of ``modes``, the values of ``in_place`` that the file is meant for (an executor may
     run it with one buffer for input and output, with two, or both). ``written``: the attributes of ``algo`` as they
-    stand there. ``missing``: those of :data:`WANTED` that are not there. ``unread``: what executors stop at although it
-    is right XML (:data:`UNREAD`).
+    stand there. ``unread``: what executors stop at although it is right XML (:data:`UNREAD`).
     """
 
     algorithm: Algorithm
     modes: tuple[bool, ...]
     written: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
     def algorithms(self) -> Iterator[Algorithm]:
@@ -80,7 +81,8 @@ class MscclFile:
 
 def read(path: Path, collective: str | None = None, root: int | None = None) -> MscclFile:
     """Read a file. ``collective`` and ``root`` overrule what it says. Raises :class:`InputError` with everything that
-    cannot be understood; whether the algorithm is right is for :mod:`synth.exchange.validity`."""
+    cannot be understood, the first of every kind, and every attribute that is missing; whether the algorithm is right
+    is for :mod:`synth.exchange.validity`."""
     try:
         with path.open("rb") as stream:
             return read_stream(stream, str(path), collective, root)
@@ -90,15 +92,13 @@ def read(path: Path, collective: str | None = None, root: int | None = None) -> 
 
 def read_stream(stream: IO[bytes], source: str, collective: str | None = None, root: int | None = None) -> MscclFile:
     """The same from an open binary stream; ``source`` is what messages call it."""
-    reader, found = _Reader(), None
-    try:
-        if _feed(stream, reader):
-            found = _Making(reader, collective, root).file()
-    except _EnoughError:
-        if len(reader.faults) > MOST_FAULTS:
-            reader.faults.append(Fault("", f"more than {MOST_FAULTS} faults; the rest of the file was not read"))
+    reader, whole = _Reader(), False
+    with suppress(_EnoughError):
+        whole = _feed(stream, reader)
+    making = _Making(reader, collective, root)
+    found = making.file(whole) if reader.algo_line else None
     if found is None:
-        raise InputError(reader.faults, source)
+        raise InputError(reader.faults.kept(), source)
     return found
 
 
@@ -174,7 +174,7 @@ class _Reader(ContentHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.faults: list[Fault] = []
+        self.faults = FaultsByKind()
         self.events = 0
         self.unread: list[str] = []
         self.algo: dict[str, str] = {}
@@ -184,8 +184,9 @@ class _Reader(ContentHandler):
         self._open: list[str] = []
 
     def fault(self, path: str, message: str, value: Any = None) -> None:
-        self.faults.append(Fault(path, message, value, value is not None))
-        if len(self.faults) > MOST_FAULTS:
+        self.faults.add(Fault(path, message, value, value is not None))
+        if len(self.faults) > MOST_KINDS or self.faults.total > MOST_FAULTS:
+            self.faults.add(Fault("", f"{self.faults.total:,} faults up to here; the rest of the file was not read"))
             raise _EnoughError
 
     @property
@@ -313,8 +314,8 @@ class _Making:
         self.collective, self.root = collective, root
         self.head = f"line {reader.algo_line}, algo"
 
-    def file(self) -> MscclFile | None:
-        """None, and faults, where there is none."""
+    def file(self, whole: bool) -> MscclFile | None:
+        """None, and faults, where there is none; ``whole``: whether the file was read to its end."""
         collective, ranks, per_loop = (
             self._collective(),
             self._head("ngpus", 1, MOST_RANKS),
@@ -328,14 +329,15 @@ class _Making:
         if "nchannels" in self.reader.algo:
             self._head("nchannels")
         root = self._root(collective, ranks)
-        gpus = self._in_order(self.reader.gpus, ranks, "gpu") if ranks else []
+        gpus = self._in_order(self.reader.gpus, ranks, "gpu") if ranks and whole else []
         blocks = [self._in_order(gpu.blocks, None, f"gpu {gpu.number}: tb") for gpu in gpus]
         chunks = per_loop
         if per_loop and ranks and collective in MULTIPLIED:
             chunks = per_loop // ranks
             if per_loop % ranks:
                 self._fault(f"nchunksperloop does not divide among {ranks} ranks ({collective})", per_loop)
-        if self.faults:
+        if len(self.faults) or not whole:
+            self._say_what_is_missing()
             return None
         assert collective is not None
         assert ranks is not None
@@ -343,11 +345,16 @@ class _Making:
             "name": self.reader.algo.get("name", ""), "collective": collective, "ranks": ranks, "root": root,
             "in_place": modes[0], "protocol": protocol, "chunks": chunks, "least_bytes": least, "most_bytes": most,
         })  # fmt: skip
-        missing = tuple(key for key in WANTED if key not in self.reader.algo)
-        return MscclFile(algorithm, modes, self.reader.algo, missing, tuple(self.reader.unread))
+        return MscclFile(algorithm, modes, self.reader.algo, tuple(self.reader.unread))
+
+    def _say_what_is_missing(self) -> None:
+        """Attributes that the file can be understood without, where it cannot for other reasons."""
+        for key, names in executors.missing(self.reader.algo).items():
+            if key not in NEEDED and not (key == "coll" and self.collective is None):
+                self._fault(f"{key} is missing, and {' and '.join(names)} refuses the file without it")
 
     def _fault(self, message: str, value: Any = None) -> None:
-        self.faults.append(Fault(self.head, message, value, value is not None))
+        self.faults.add(Fault(self.head, message, value, value is not None))
 
     def _head(self, key: str, least: int = 1, most: int = MOST_NUMBER, default: int | None = None) -> int | None:
         """A number of the head; without a default it must be there."""
@@ -393,7 +400,7 @@ class _Making:
             if one.number is None:  # reported when it was read
                 return []
             if one.number in seen:
-                self.faults.append(
+                self.faults.add(
                     Fault(f"line {one.line}, {what} {one.number}", f"stands in line {seen[one.number].line} already")
                 )
             seen[one.number] = one
@@ -403,9 +410,9 @@ class _Making:
         if missing:
             more = f" (and more: {len(seen)} of {wanted} are there)" if wanted - len(seen) > len(missing) else ""
             listed = ", ".join(map(str, missing[:8]))
-            self.faults.append(Fault(f"{what} {listed}", f"is missing: numbers count 0, 1, … without gaps{more}"))
+            self.faults.add(Fault(f"{what} {listed}", f"is missing: numbers count 0, 1, … without gaps{more}"))
         for k in strange:
-            self.faults.append(Fault(f"line {seen[k].line}, {what} {k}", f"there are {count} only (ngpus)"))
+            self.faults.add(Fault(f"line {seen[k].line}, {what} {k}", f"there are {count} only (ngpus)"))
         return [seen[k] for k in sorted(seen)]
 
     def _algorithm(self, gpus: list[_Gpu], blocks: list[list[_Block]], head: dict[str, Any]) -> Algorithm:

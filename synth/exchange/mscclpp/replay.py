@@ -15,10 +15,9 @@ block waits for never depends on timing. One replay therefore finds every race, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
-from synth.errors import Fault, UnsupportedError
+from synth.errors import Fault, FaultsByKind, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal, Value
 from synth.exchange.mscclpp.plan import Op, Plan, Span
 from synth.exchange.mscclpp.syncs import Block, Clock, Syncs
@@ -26,7 +25,7 @@ from synth.exchange.mscclpp.syncs import Block, Clock, Syncs
 Made = tuple[frozenset[tuple[str, int]], tuple[Clock, ...]]
 Stamp = tuple[int, int, str]  # entry of a clock, what it must have reached for the access to be over, place
 
-FEW = 20
+FEW = 5  # faults of a kind that are listed
 MOST_UNITS = 2**24
 
 
@@ -44,7 +43,7 @@ class Cell:
 
 
 def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
-    """All that is wrong with a plan, at most :data:`FEW` places of a kind.
+    """All that is wrong with a plan, the first :data:`FEW` of every kind.
 
     ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
     :class:`UnsupportedError` for a plan that cannot be replayed: operations over a switch, pipelines, a collective
@@ -64,8 +63,7 @@ class Replay:
         if sum(c for gpu in plan.gpus for c in gpu.chunks.values()) * plan.units > MOST_UNITS:
             raise UnsupportedError(f"more than {MOST_UNITS:,} chunks are more than can be replayed")
         self.plan, self.goal = plan, Goal.of(plan, collective, root)
-        self.found: list[Fault] = self.goal.size_faults()
-        self.kinds: dict[str, int] = defaultdict(int)
+        self.found = FaultsByKind(FEW)
         self.moves: list[tuple[int, int, tuple[Value | None, ...]]] = []
         self.began: list[int] = []
         self.used: dict[int, int] = {}
@@ -73,15 +71,13 @@ class Replay:
         self.done = 0
         self.memory: dict[tuple[int, str], list[Cell]] = {}
 
-    def fault(self, place: str, kind: str, message: str) -> None:
-        self.kinds[kind] += 1
-        if self.kinds[kind] <= FEW:
-            self.found.append(Fault(place, message))
+    def fault(self, place: str, message: str) -> None:
+        self.found.add(Fault(place, message))
 
     def run(self) -> list[Fault]:
         """All faults."""
-        if self.found:
-            return self.found
+        if faults := self.goal.size_faults():
+            return faults
         self.syncs = Syncs(self.plan, self.fault)
         for rank, gpu in enumerate(self.plan.gpus):
             for buffer, chunks in gpu.chunks.items():
@@ -105,8 +101,8 @@ class Replay:
                 held = self._at(span)[0].value
                 if held != value:
                     text = f"ends with {self.goal.described(held)}, not {self.goal.described(value)}"
-                    self.fault(f"gpu {span.rank}, o[{span.start // self.plan.units}]", "end", text)
-        return self.found
+                    self.fault(f"gpu {span.rank}, o[{span.start // self.plan.units}]", text)
+        return self.found.kept()
 
     def _run(self, block: Block) -> bool:
         """As far as a thread block comes; whether it came any further."""
@@ -153,6 +149,11 @@ class Replay:
             for s, d in zip(op.src, op.dst, strict=True):
                 self._copy(block, s, d, stamp)
             return
+        if self._changes_nothing(op):
+            for k, cell in enumerate(self._at(op.src[0])):
+                self._after_its_writer(block, op.src[0], k, cell, place)
+                cell.readers.append(stamp)
+            return
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
         if len(values) > 1:
@@ -168,6 +169,14 @@ class Replay:
                         block.waited_for(clock)
         for d in op.dst:
             self._write(block, d, total, stamp, made)
+
+    def _changes_nothing(self, op: Op) -> bool:
+        """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it
+        stores what it has loaded, so that beside reads it is one of them, even where nothing has been written."""
+        if len(op.src) != 1 or len(op.dst) != 1:
+            return False
+        cells = zip(self._at(op.src[0]), self._at(op.dst[0]), strict=True)
+        return all(source is target for source, target in cells)
 
     def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
         values = self._read(block, s, stamp)
@@ -199,18 +208,20 @@ class Replay:
         self._begun(block, s, stamp[2])
         found = []
         for k, cell in enumerate(self._at(s)):
-            writer = cell.writer
-            if writer and not s.packets and block.data[writer[0]] < writer[1]:
-                self._race(
-                    stamp[2], f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block
-                )
+            if not s.packets:
+                self._after_its_writer(block, s, k, cell, stamp[2])
             if cell.value is None:
-                self.fault(stamp[2], "uninitialised", f"reads {self._named(s, k)}, where nothing has been written")
+                self.fault(stamp[2], f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
             if cell.came_by >= 0:
                 self.used.setdefault(cell.came_by, self.done)
             found.append(cell.value)
         return found
+
+    def _after_its_writer(self, block: Block, s: Span, k: int, cell: Cell, place: str) -> None:
+        writer = cell.writer
+        if writer and block.data[writer[0]] < writer[1]:
+            self._race(place, f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block)
 
     def _write(
         self,
@@ -229,9 +240,7 @@ class Replay:
                     stamp[2], f"writes {self._named(d, k)}, unordered with its writing by {writer[2]}", writer, block
                 )
             elif d.packets and writer:
-                self.fault(
-                    stamp[2], "packets", f"writes packets to {self._named(d, k)}, whose flag {writer[2]} has set"
-                )
+                self.fault(stamp[2], f"writes packets to {self._named(d, k)}, whose flag {writer[2]} has set")
             for reader in cell.readers:
                 if made and ((reader[2], id(cell)) in made[k][0] or any(c[reader[0]] >= reader[1] for c in made[k][1])):
                     continue
@@ -245,12 +254,12 @@ class Replay:
 
     def _race(self, place: str, text: str, other: Stamp, block: Block) -> None:
         same = other[0] == block.entry
-        self.fault(place, "race", text + (": a nop must stand between them" if same else ""))
+        self.fault(place, text + (": a nop must stand between them" if same else ""))
 
     def _begun(self, block: Block, s: Span, place: str) -> None:
         if s.rank != block.rank and not s.packets and not block.order[s.rank]:
             here = f"{s.buffer}[{s.start // self.plan.units}] of gpu {s.rank}"
-            self.fault(place, "begun", f"touches {here} without a signal that its kernel runs")
+            self.fault(place, f"touches {here} without a signal that its kernel runs")
 
     def _named(self, s: Span, k: int) -> str:
         return f"{s.buffer}[{(s.start + k) // self.plan.units}] of gpu {s.rank}"
@@ -262,11 +271,11 @@ class Replay:
         item, mask = whole[0]
         for other, more in whole[1:]:
             if other != item or not self.goal.sums:
-                self.fault(place, "mixed", "adds chunks that do not belong together")
+                self.fault(place, "adds chunks that do not belong together")
                 return (-1, 0)
             if mask & more:
                 both = (mask & more).bit_length() - 1
-                self.fault(place, "doubled", f"adds gpu {both}'s contribution to a sum that holds it already")
+                self.fault(place, f"adds gpu {both}'s contribution to a sum that holds it already")
             mask |= more
         return (item, mask)
 
@@ -277,15 +286,13 @@ class Replay:
         for d in op.dst:
             for cell in self._at(d):
                 if cells.setdefault(id(cell), d) is not d:
-                    self.fault(
-                        place, "overlap", f"writes {d.buffer} of gpu {d.rank} twice where its destinations overlap"
-                    )
+                    self.fault(place, f"writes {d.buffer} of gpu {d.rank} twice where its destinations overlap")
                     return
         pairwise = op.name in ("put", "get", "pws", "pwsf", "ppkt")
         for s in op.src:
             hit = {id(cell) for cell in self._at(s)} & cells.keys()
             if hit and (pairwise or any(self._at(cells[h])[0] is not self._at(s)[0] for h in hit)):
-                self.fault(place, "overlap", "a source and a destination overlap: its threads are not ordered")
+                self.fault(place, "a source and a destination overlap: its threads are not ordered")
                 return
 
     def _ended(self) -> None:
@@ -297,8 +304,8 @@ class Replay:
                     here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
                     late = f"{here}, whose kernel may have ended: it does not wait for it"
                     if cell.writer and data[cell.writer[0]] < cell.writer[1]:
-                        self.fault(cell.writer[2], "ended", f"writes {late}")
+                        self.fault(cell.writer[2], f"writes {late}")
                     for reader in cell.readers:
                         if order[reader[0]] < reader[1]:
-                            self.fault(reader[2], "ended", f"reads {late}")
+                            self.fault(reader[2], f"reads {late}")
                             break

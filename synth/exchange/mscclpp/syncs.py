@@ -19,7 +19,7 @@ from synth.errors import UnsupportedError
 from synth.exchange.mscclpp.plan import Op, Plan
 
 Clock = npt.NDArray[np.int32]
-Report = Callable[[str, str, str], None]  # place, kind, message
+Report = Callable[[str, str], None]  # place, message
 MOST_CLOCKS = 2**27  # numbers in all clocks
 End = tuple[int, str, int]  # of a channel: gpu, type, number
 
@@ -124,13 +124,13 @@ class Syncs:
                 met = len(meeting[block.rank, op.barrier]) if op.name == "barrier" else 0
                 if op.name == "barrier" and op.parties != met:
                     text = f"barrier {op.barrier} counts {op.parties} thread blocks, {met} have it"
-                    self.fault(self.plan.place(block.rank, block.number, k), "barrier", text)
+                    self.fault(self.plan.place(block.rank, block.number, k), text)
         for (what, rank, kind, channel), blocks in users.items():
             if len(blocks) > 1:
                 which = f"thread blocks {', '.join(map(str, sorted(blocks)))}"
                 verb = {"gives": "signal over", "takes": "wait for"}.get(what, what + " of")
                 thing = kind if kind == "semaphore" else f"{kind} channel"
-                self.fault(f"gpu {rank}", "shared", f"{which} all {verb} {thing} {channel}: which is served is open")
+                self.fault(f"gpu {rank}", f"{which} all {verb} {thing} {channel}: which is served is open")
 
     def ready(self, block: Block, op: Op) -> bool:
         """Whether a wait, an acquire or a barrier goes on now; a block is noted at the barrier that it is at."""
@@ -213,7 +213,6 @@ class Syncs:
             peer = self.plan.gpus[block.rank].peers[op.channel_type][channel]
             self.fault(
                 self.place(block),
-                "unpaired",
                 f"gpu {peer} has no channel that belongs to {op.channel_type} channel {channel}",
             )
         self.given[end].append((None if op.name == "rlxsignal" else data, order))
@@ -251,7 +250,7 @@ class Syncs:
                 text = "waits for ever for a semaphore"
             else:
                 text = "waits for ever for packets that nobody writes"
-            self.fault(self.place(block), "stuck", text)
+            self.fault(self.place(block), text)
 
     def _served(self, end: End) -> bool:
         return end in self.other and bool(self.given[self.other[end]])
@@ -263,7 +262,7 @@ class Syncs:
             if end in self.other and signals:
                 peer = self.other[end][0]
                 text = f"{len(signals)} signals over {kind} channel {channel} that gpu {peer} does not wait for"
-                self.fault(f"gpu {rank}", "surplus", text + ": the next run would take them")
+                self.fault(f"gpu {rank}", text + ": the next run would take them")
 
     def at_end(self, rank: int) -> tuple[Clock, Clock]:
         """What a GPU knows, of data and of mere order, when its kernel ends."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import xml.etree.ElementTree as ET
+
 import pytest
 from exchange.machines.reading import both_ways, links_of, refused, sample, text_of
 
@@ -46,6 +49,39 @@ def test_a_cloud_file_has_no_nvlinks_and_says_so() -> None:
     missing = "NVLinks of gpu0, gpu1: the file has no nvlink element for them, nor a gpu element"
     assert machine.unknown == (missing,)
     assert [port.bandwidth for port in machine.ports] == [None]
+
+
+@pytest.mark.parametrize("name", ["hgx-4gpu.xml", "v100-pair.xml"])
+@pytest.mark.parametrize("tclass", [None, "0x030200", "0x068000", "0x068001"])
+def test_nvlinks_that_lead_to_their_own_gpu_are_unknown(name: str, tclass: str | None) -> None:
+    """For every choice of GPUs whose NVLinks point at themselves, as in a cloud's file: the machine is the one without
+    these elements, and they are asked for by name and number, none made up."""
+    root = ET.fromstring(text_of(name))
+    own = {gpu: pci for pci in root.iter("pci") for gpu in pci.findall("gpu") if gpu.find("nvlink") is not None}
+    gpus = list(own)
+    for chosen in range(1, 2 ** len(gpus)):
+        astray, bare = copy.deepcopy(root), copy.deepcopy(root)
+        counts = {}
+        for k, gpu in enumerate(gpus):
+            if not chosen >> k & 1:
+                continue
+            bus = own[gpu].get("busid", "")
+            counts[f"gpu{gpu.get('rank')}"] = sum(int(link.get("count", "")) for link in gpu.findall("nvlink"))
+            for there, keep in ((astray, True), (bare, False)):
+                mine = next(pci for pci in there.iter("pci") if pci.get("busid") == bus).find("gpu")
+                assert mine is not None
+                for link in mine.findall("nvlink"):
+                    link.set("target", bus.upper())
+                    link.set("tclass", tclass or link.get("tclass", ""))
+                    if not keep:
+                        mine.remove(link)
+        machine = read_text(ET.tostring(astray, encoding="unicode"), name)
+        without = read_text(ET.tostring(bare, encoding="unicode"), name)
+        assert sorted(links_of(machine)) == sorted(links_of(without))
+        said = next(word for word in machine.unknown if "the file names the GPU itself" in word)
+        for gpu, count in counts.items():
+            assert f"{gpu} ({count})" in said
+            assert not any(gpu in word for word in machine.unknown if "has no nvlink element" in word)
 
 
 def test_rates_of_one_nvlink_by_generation() -> None:
@@ -100,7 +136,6 @@ BOMB = '<!DOCTYPE system [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><system><cpu n
         ('count="2"', 'count="many"', "cpu[0]/pci[0001:00:00.0]/gpu/nvlink@count = 'many': must be a whole number"),
         ('count="2"', 'count="-2"', "cpu[0]/pci[0001:00:00.0]/gpu/nvlink@count = '-2': must be in 1..1000"),
         ('count="2"', "", "cpu[0]/pci[0001:00:00.0]/gpu/nvlink@count: is missing"),
-        ('target="0002:00:00.0"', 'target="0001:00:00.0"', "nvlink@target = '0001:00:00.0': is the GPU itself"),
         (
             'tclass="0x030200"',
             'tclass="0x05"',

@@ -153,7 +153,7 @@ def test_pack_and_table(method):
     again = load(FAMILY.unpack)(instance, load(FAMILY.pack)(messages))
     assert check_messages(instance, again).value == check_messages(instance, messages).value
     table = load(FAMILY.table)(instance, messages)
-    assert list(table.columns) == ["round", "src", "dst", "bytes"]
+    assert list(table.columns) == ["round", "src", "dst", "bytes", "copied", "added", "parts"]
     groups = instance.allocations[0]
     crossing = groups[table.src] != groups[table.dst]
     assert table.bytes[crossing].sum() == check_messages(instance, messages).value

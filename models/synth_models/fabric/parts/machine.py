@@ -37,6 +37,8 @@ class Machine:
         What people call the nodes.
     group_names : tuple of str
         What people call the groups.
+    kept : int64 array, shape (links,), or None
+        Where links were taken out: the number that every link had before (:attr:`file_links`).
     """
 
     network: Network
@@ -44,6 +46,7 @@ class Machine:
     group: IntArray
     names: tuple[str, ...]
     group_names: tuple[str, ...] = ()
+    kept: IntArray | None = None
 
     @property
     def nodes(self) -> int:
@@ -54,6 +57,11 @@ class Machine:
     def links(self) -> int:
         """Number of links."""
         return self.network.links
+
+    @property
+    def file_links(self) -> IntArray:
+        """The number of every link in the whole network, nothing taken out, shape (links,)."""
+        return np.arange(self.links, dtype=np.int64) if self.kept is None else self.kept
 
     @cached_property
     def ranks(self) -> IntArray:
@@ -79,7 +87,8 @@ class Machine:
             grid=old.grid,
         )
         network.positions = old.positions
-        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names)
+        left = self.file_links[keep]
+        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names, left)
 
     def slowed(self, shares: Mapping[tuple[int, int], Fraction]) -> Machine:
         """The machine with only a share of the bandwidth left on all links from a node to another, each rounded to the

@@ -1,0 +1,104 @@
+"""The flat table of a schedule (``synth show --csv``): all that a replay needs beside the instance file, exactly.
+
+Replays of a few lines are in ``tests/models/fabric/test_flat_table.py``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synth_models.fabric import solution
+from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.solution import IntArray, Schedule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
+    """The columns of :func:`synth_models.fabric.solution.table`, and behind them exact ones.
+
+    ``ticks_per_s`` is the same in every row. ``start_tick``, ``end_tick``: start and last arrival. Rows of whole
+    numbers, separated by spaces, an entry a link of the route: ``file_links``, its number in the instance's network
+    before anything failed (of ``network.links`` where the file lists links: 0, 1, …); ``hop_src``, ``hop_dst``, the
+    nodes that it joins; ``hop_start``, ``hop_ticks``, from which tick on and for how many ticks it is occupied;
+    ``hop_arrive``, when all has arrived behind it, -1 where it only passes a switch. In reductions ``contributions``:
+    whose contributions the transfer brings, a hexadecimal number, bit i for the i-th rank of the process group.
+    """
+    made = solution.table(instance, schedule)
+    hops, net = hops_of(instance, schedule), instance.machine.network
+    order = np.argsort(schedule.start, kind="stable")
+    ends = schedule.route_start
+    last = np.maximum.reduceat(hops.arrive, ends[:-1]) if schedule.transfers else schedule.start
+    made["ticks_per_s"] = np.full(len(order), schedule.ticks_per_s, dtype=np.int64)
+    made["start_tick"] = schedule.start[order]
+    made["end_tick"] = last[order]
+    columns: dict[str, Any] = {
+        "file_links": instance.machine.file_links[schedule.link],
+        "hop_src": net.src[schedule.link],
+        "hop_dst": net.dst[schedule.link],
+        "hop_start": hops.begin,
+        "hop_ticks": hops.ticks[hops.span],
+        "hop_arrive": hops.arrive,
+    }
+    for name, values in columns.items():
+        texts = list(map(str, values.tolist()))
+        rows = [" ".join(texts[a:b]) for a, b in pairwise(ends.tolist())]
+        made[name] = [rows[i] for i in order.tolist()]
+    if np.any(instance.blocks.origin == EVERYONE):
+        brought = contributions(instance, schedule, hops)
+        made["contributions"] = [f"{brought[i]:x}" for i in order.tolist()]
+    return made
+
+
+def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[int]:
+    """Whose contributions every transfer of a reduction brings, a bit a member, in the schedule's order: what its rank
+    holds when it starts, or what the last transfer listed before it brought to the switch that it leaves."""
+    net, is_switch = instance.machine.network, instance.machine.is_switch.tolist()
+    own = {member: 1 << i for i, member in enumerate(instance.members)}
+    everyone = (1 << len(own)) - 1
+    piece, adds, head = schedule.piece.tolist(), schedule.adds.tolist(), net.dst[schedule.link].tolist()
+    source = net.src[schedule.link[schedule.route_start[:-1]]].tolist()
+    before = _listed_before(piece, source, [head[a] for a in schedule.route_start[:-1].tolist()], is_switch)
+    brought = [0] * schedule.transfers
+    held: dict[tuple[int, int], int] = {}
+    for row in _events(schedule, hops):
+        if row < schedule.transfers:
+            i, node = row, source[row]
+            at_rank = held.get((piece[i], node), own.get(node, 0))
+            brought[i] = brought[before[i]] if is_switch[node] and before[i] >= 0 else at_rank if adds[i] else everyone
+            continue
+        hop = row - schedule.transfers
+        i, node = int(hops.owner[hop]), head[hop]
+        if not is_switch[node]:
+            there = held.get((piece[i], node), own.get(node, 0))
+            held[piece[i], node] = there | brought[i] if adds[i] else brought[i]
+    return brought
+
+
+def _events(schedule: Schedule, hops: Hops) -> list[int]:
+    """Starts (0, 1, …) and arrivals (number of the hop + transfers) in order of time: at one tick copies arrive, then
+    what is added, then transfers start."""
+    come = np.flatnonzero(hops.arrive >= 0)
+    when: IntArray = np.concatenate([schedule.start, hops.arrive[come]])
+    late = np.concatenate([np.full(schedule.transfers, 2), schedule.adds[hops.owner[come]].astype(np.int64)])
+    rows = np.concatenate([np.arange(schedule.transfers), come + schedule.transfers])
+    found: list[int] = rows[np.lexsort((late, when))].tolist()
+    return found
+
+
+def _listed_before(piece: list[int], source: list[int], head: list[int], is_switch: list[bool]) -> list[int]:
+    """For a transfer out of a switch the last one listed before it that brings its piece there, or -1."""
+    last: dict[tuple[int, int], int] = {}
+    found = [-1] * len(piece)
+    for i, (p, u, v) in enumerate(zip(piece, source, head, strict=True)):
+        if is_switch[u]:
+            found[i] = last.get((p, u), -1)
+        if is_switch[v]:
+            last[p, v] = i
+    return found
