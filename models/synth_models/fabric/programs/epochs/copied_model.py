@@ -70,7 +70,7 @@ class CopiedProgram:
         """The solver's point as sends, in order."""
         grid, links = self.grid, self.grid.instance.machine.links
         rep = self.folding.item_link
-        on = defaultdict(list)
+        on: dict[int, list[int]] = defaultdict(list)
         for (c, e, k), variable in self.sent.items():
             if variable.value is not None and variable.value > 0.5:
                 on[c * links + e] += [k] * round(variable.value)
