@@ -21,8 +21,8 @@ Answer = Literal["feasible", "infeasible", "restricted", "limit", "error"]
 @dataclass
 class Decision:
     """What the program says of one horizon. ``solution`` when feasible, ``by`` whom where it is not the solver's;
-    ``message`` in words (for ``restricted``: which class holds none). ``certificate`` when a refutation can be derived again without a solver, then with its ``proof``
-    in words. Times in seconds."""
+    ``message`` in words (for ``restricted``: which class holds none). ``certificate`` when a refutation can be derived
+    again without a solver, then with its ``proof`` in words. Times in seconds."""
 
     answer: Answer
     solution: Any = None

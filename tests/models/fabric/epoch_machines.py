@@ -10,6 +10,7 @@ from models.fabric.small_machines import machine
 
 from synth_models.fabric.instance import FabricInstance
 
+QUICK, ANY = [12.0, 24.0, 36.0], [6.0, 12.0, 12.0, 24.0]  # bytes/s
 SPREADING = ("allgather", "broadcast", "reduce_scatter", "reduce")
 
 
@@ -17,7 +18,8 @@ def any_switches(seed: int) -> tuple[FabricInstance, Fraction, int]:
     """An instance, the seconds of an epoch, and chunks a block.
 
     Two to four ranks, none to three switches that copy or not, store (with buffer or without) or cut through; links of
-    unlike speed and latency, between switches too (half of the time quick ones into them), sometimes parallel or in a group; blocks of 12 bytes.
+    unlike speed and latency, between switches too (half of the time quick ones into them), sometimes parallel or in a
+    group; blocks of 12 bytes.
     """
     draw = random.Random(seed)
     while True:
@@ -33,7 +35,7 @@ def any_switches(seed: int) -> tuple[FabricInstance, Fraction, int]:
         drawn = draw.sample(pairs, min(len(pairs), nodes + draw.randint(0, 4)))
         drawn += draw.choices(drawn, k=draw.choice([0, 0, 1]))
         links = [
-            (u, v, draw.choice([12.0, 24.0, 36.0] if quick and v >= ranks else [6.0, 12.0, 12.0, 24.0]), draw.choice([0.0, 0.0, 0.0, 1.0, 2.0]),
+            (u, v, draw.choice(QUICK if quick and v >= ranks else ANY), draw.choice([0.0, 0.0, 0.0, 1.0, 2.0]),
              "bus" if draw.random() < 0.08 else None)
             for u, v in drawn
         ]  # fmt: skip

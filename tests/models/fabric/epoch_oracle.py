@@ -43,9 +43,9 @@ def fewest_copied(instance: FabricInstance, tau: Fraction, chunks: int = 1, most
     """The fewest epochs, None where the search grows too large. Reductions are played backwards.
 
     Within an epoch sends are made one after another, each of what its node has at that moment, as long as the links
-    take them: so a chunk may go over a link as often as the link takes it, and nothing comes from nowhere where switches
-    pass on at once. What stays in a switch without buffer at an epoch's end is lost. Of states of which one has all that
-    the other has, no later, the other is left out.
+    take them: so a chunk may go over a link as often as the link takes it, and nothing comes from nowhere where
+    switches pass on at once. What stays in a switch without buffer at an epoch's end is lost. Of states of which one
+    has all that the other has, no later, the other is left out.
     """
     search = _Copied(instance, tau, chunks)
     level = {search.begin()}

@@ -1,4 +1,4 @@
-"""``epochs`` with every kind of switch: the count is brute force's, with a start or by the solver, and never refuted."""
+"""``epochs`` with every kind of switch: its count is brute force's, with a start or by the solver alone."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def test_precision_is_named_only_where_the_gap_is_that_small(seeds: range | tupl
         options = RunOptions(time_limit_s=60.0, relative_gap=GAP, solver="highs", method=dict(SWITCHES))
         outcome = solve(instance, options.started_now())
         value = check_schedule(instance, outcome.solution).value
-        assert value is not None and outcome.bound is not None and outcome.message is not None
+        assert value is not None
+        assert outcome.bound is not None
+        assert outcome.message is not None
         gap = (value - outcome.bound) / value
         assert gap >= 0
         assert (outcome.termination == "optimal") == (gap <= GAP * (1 + 1e-9)), seed

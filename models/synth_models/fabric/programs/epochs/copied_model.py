@@ -2,13 +2,13 @@
 
 Reproduced: sends in epochs, possession that grows, capacity over windows, switches without buffers that copy.
 Deviations: the question is feasibility, horizon by horizon (theirs rewards early arrivals and searches the number of
-epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once. Theirs has F
-of 0 or 1, which loses nothing where switches copy. To a switch that does not copy, a chunk goes as often as it goes on
-from there, over a quick link more than once an epoch: with F of 0 or 1 the program would call such plans infeasible.
+epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once. Theirs has
+F of 0 or 1, which loses nothing where switches copy. To a switch that does not copy, a chunk goes as often as it goes
+on from there, over a quick link more than once an epoch: with F of 0 or 1 such plans would be infeasible.
 
 | paper | here | index set | unit |
 |---|---|---|---|
-| F[s,i,j,k,c] | ``sent[c, e, k]`` | chunk (with its origin), link, epoch | 0 or 1; into a switch without copies 0 … quota |
+| F[s,i,j,k,c] | ``sent[c, e, k]`` | chunk (with its origin), link, epoch | 0 … ``times``, mostly 0 or 1 |
 | B[s,n,k,c] | ``held[c, v, k]`` | chunk, node that keeps it, epoch at whose beginning | 0 … 1 |
 | delta, kappa | ``grid.lag``, ``grid.window`` | link | epochs |
 | T tau | ``grid.quota`` | link | chunks a window |

@@ -38,8 +38,8 @@ MOST_OUTER = 24  # cuts, the strongest alone, that are tried with others around 
 class Counted:
     """``epochs`` are needed. ``cut``: the nodes of S, empty where a distance says it; ``origins`` U; fluid: ``goals``
     W; copied: ``around`` the nodes of S' and ``last`` the number n of chunks that are looked at between S and S'. Where
-    prices say it (:mod:`synth_models.fabric.programs.epochs.priced`): ``price`` of a chunk on every link, for blocks that
-    go at least ``away`` epochs."""
+    prices say it (:mod:`synth_models.fabric.programs.epochs.priced`): ``price`` of a chunk on every link, for blocks
+    that go at least ``away`` epochs."""
 
     epochs: int
     words: str

@@ -46,7 +46,7 @@ def in_order(grid: Grid, sends: Sends) -> Sends:
     first = np.argsort(sends.epoch, kind="stable")
     chunk, link, epoch = (row[first].tolist() for row in (sends.chunk, sends.link, sends.epoch))
     src, dst, lag, holds = (row.tolist() for row in (grid.src, grid.dst, grid.lag, grid.holds))
-    since: dict[tuple[int, int], int] = {(c, v): 0 for c, v in enumerate(grid.origin.tolist())}
+    since: dict[tuple[int, int], int] = dict.fromkeys(enumerate(grid.origin.tolist()), 0)
     coming: dict[tuple[int, int, int], int] = defaultdict(int)
     made: list[int] = []
 
