@@ -8,8 +8,9 @@ Rules ▸ (Liu et al., SIGCOMM 2024, with the constants of its program). With ca
 ``a = ceil(alpha / tau)``, but 0 where alpha / tau is at most 1/10, ``b = ceil(1 / c) - 1``. Copied: sent in epoch k,
 usable from k + a + b + 1, at a switch from k + a; over any b + 1 epochs a link begins at most (b + 1) c chunks. Fluid:
 usable from k + a + 1, at most c a link and epoch. A rank sends what it holds. A switch without buffer sends what comes
-in that very epoch, and only a switch that copies sends one arrival on twice. A group's links together are never busy
-for more than the window (the longest of its links'). All is in place at epoch K.
+in that very epoch, and only a switch that copies sends one arrival on twice; to one that does not, a chunk may go as
+often in an epoch as the link takes it. A group's links together are never busy for more than the window (the longest
+of its links'). All is in place at epoch K.
 
 Shares no code with the method. Complexity: n log n in sends, with counting nodes^3 more.
 """

@@ -1,8 +1,9 @@
 """The fewest epochs that prices on links, and the strongest cut, prove: bounds in seconds asked of the epoch grid.
 
 The bounds of :mod:`synth_models.fabric.bounds` look at a machine whose links have a rate and a latency. The grid is
-one: with an epoch as the second, a link carries its capacity a second and delivers after its lag. What is sent in epoch k
-takes place between k and k + 1, so a lag is one too many of what a plan of K epochs loses: K + 1 "seconds" are proven.
+one: with an epoch as the second, a link carries its capacity a second and delivers after its lag. What is sent in
+epoch k takes place between k and k + 1, so a lag is one more than what a plan of K epochs loses, and what is proven is
+K + 1. Bounds with latencies in seconds do not carry over: epochs leave out latencies below a tenth of an epoch.
 
 **Prices** (shares that are not copied). With whole prices p_e of a chunk on link e, all blocks pay at least their
 shares times the shortest distances; until epoch K link e is paid at most
