@@ -20,15 +20,16 @@ Answer = Literal["feasible", "infeasible", "restricted", "limit", "error"]
 
 @dataclass
 class Decision:
-    """What the program says of one horizon. ``solution`` when feasible; ``message`` in words (for ``restricted``: which
-    class holds none). ``certificate`` when a refutation can be derived again without a solver, then with its ``proof``
-    in words. Times in seconds."""
+    """What the program says of one horizon. ``solution`` when feasible, ``by`` whom where it is not the solver's;
+    ``message`` in words (for ``restricted``: which class holds none). ``certificate`` when a refutation can be derived
+    again without a solver, then with its ``proof`` in words. Times in seconds."""
 
     answer: Answer
     solution: Any = None
     message: str | None = None
     certificate: Mapping[str, Any] | None = None
     proof: str | None = None
+    by: str | None = None
     build_s: float = 0.0
     solve_s: float = 0.0
 
@@ -96,7 +97,7 @@ class _Search:
             raise RuntimeError(decision.message or f"{self.by} failed")
         if decision.answer == "feasible":
             self.incumbent = decision.solution
-            self.notes = [f"schedule of {self.size(decision.solution)} {self.unit} by {self.by}"]
+            self.notes = [f"schedule of {self.size(decision.solution)} {self.unit} by {decision.by or self.by}"]
         if decision.message:
             self.notes.append(decision.message)
         if decision.answer == "infeasible" and horizon + 1 > self.proven.steps:

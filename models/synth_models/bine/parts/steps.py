@@ -16,9 +16,10 @@ class Rows:
         self.parts: list[tuple[Any, ...]] = []
 
     def add(self, step: Any, src: Any, dst: Any, first: Any, count: Any, adds: Any = False) -> None:
-        """Append one row per entry of the longest argument."""
-        columns = np.broadcast_arrays(*(np.asarray(c, dtype=np.int64) for c in (step, src, dst, first, count)))
-        self.parts.append((*(np.atleast_1d(c) for c in columns), np.full(max(1, columns[0].size), adds)))
+        """Append one row per entry of the longest argument, none where one is empty."""
+        given = (np.atleast_1d(np.asarray(c, dtype=np.int64)) for c in (step, src, dst, first, count))
+        columns = np.broadcast_arrays(*given)
+        self.parts.append((*columns, np.full(columns[0].shape, adds)))
 
     def finish(self, layout: Ints, shares: int = 1) -> Steps:
         """All rows with something to carry, ordered by round."""

@@ -8,8 +8,9 @@ Rules ▸ (Liu et al., SIGCOMM 2024, with the constants of its program). With ca
 ``a = ceil(alpha / tau)``, but 0 where alpha / tau is at most 1/10, ``b = ceil(1 / c) - 1``. Copied: sent in epoch k,
 usable from k + a + b + 1, at a switch from k + a; over any b + 1 epochs a link begins at most (b + 1) c chunks. Fluid:
 usable from k + a + 1, at most c a link and epoch. A rank sends what it holds. A switch without buffer sends what comes
-in that very epoch, and only a switch that copies sends one arrival on twice. A group's links together are never busy
-for more than the window (the longest of its links'). All is in place at epoch K.
+in that very epoch, and only a switch that copies sends one arrival on twice; to one that does not, a chunk may go as
+often in an epoch as the link takes it. A group's links together are never busy for more than the window (the longest
+of its links'). All is in place at epoch K.
 
 Shares no code with the method. Complexity: n log n in sends, with counting nodes^3 more.
 """
@@ -261,10 +262,12 @@ def _fluid_capacity(rules: _Rules, unit: int, link: list[int], epoch: list[int],
 
 
 def _counted(rules: _Rules, plan: dict[str, Any]) -> int:
-    """What the cut around these nodes proves; without any, what the distances do."""
+    """What the prices or the cut around these nodes prove; without any, what the distances do."""
     nodes = len(rules.keeps)
     if nodes > MOST_COUNTED:
         raise ValueError(f"distances are not computed for more than {MOST_COUNTED} nodes")
+    if "price" in plan:
+        return _counted_prices(rules, plan)
     sets = {key: untrusted.whole_numbers(plan, key, 0, nodes - 1) for key in ("cut", "origins", "around", "goals")}
     cut, origins, around, goals = (set(sets[key].tolist()) for key in ("cut", "origins", "around", "goals"))
     wanted = [(s, set(rules.members if goal == EVERYONE else (goal,)), size) for s, goal, size in rules.blocks]
@@ -335,6 +338,32 @@ def _counted_fluid(rules: _Rules, some: list[tuple[int, set[int], int]], cut: se
     return _least(enough, 1)
 
 
+def _counted_prices(rules: _Rules, plan: dict[str, Any]) -> int:
+    """With a price of a chunk on every link, blocks that go ``away`` epochs or more pay at least their shortest
+    distance; links are paid for the epochs between first arrival and last departure, of a group one."""
+    if not rules.fluid:
+        raise ValueError("prices prove nothing of data that is copied")
+    price = untrusted.whole_numbers(plan, "price", 0, MOST_UNITS, (len(rules.src),)).tolist()
+    away = untrusted.whole(plan, "away", 0, MOST_EPOCHS)
+    far = {s: _from(rules, {s}) for s in {s for s, _, _ in rules.blocks}}
+    some = [(s, v, size) for s, v, size in rules.blocks if far[s][v] >= away]
+    cost = {s: _from(rules, {s}, price) for s in {s for s, _, _ in some}}
+    worth = sum((Fraction(size) / rules.chunk * cost[s][v] for s, v, size in some), Fraction(0))
+    if not worth:
+        return 0
+    begin, left = _from(rules, set(cost)), _from(rules, {v for _, v, _ in some}, back=True)
+    paid: dict[int, tuple[Fraction, int]] = {}
+    for e, (u, v) in enumerate(zip(rules.src, rules.dst, strict=True)):
+        row = rules.group[e] if rules.group[e] >= 0 else -1 - e
+        rate, lost = paid.get(row, (Fraction(0), NEVER))
+        paid[row] = max(rate, price[e] * rules.capacity[e]), min(lost, begin[u] + rules.lag[e] - 1 + left[v])
+
+    def enough(last: int) -> bool:
+        return sum((rate * max(0, last - lost) for rate, lost in paid.values()), Fraction(0)) >= worth
+
+    return _least(enough, 0)
+
+
 def _least(enough: Any, low: int) -> int:
     """The least whole number from ``low`` on for which it is enough; 0 if there is none in reach."""
     high = MOST_EPOCHS
@@ -349,13 +378,15 @@ def _least(enough: Any, low: int) -> int:
     return low
 
 
-def _from(rules: _Rules, nodes: set[int]) -> list[int]:
-    """Least epochs from any of the nodes to every node (Dijkstra); :data:`NEVER` where there is no way."""
+def _from(rules: _Rules, nodes: set[int], length: list[int] | None = None, back: bool = False) -> list[int]:
+    """Least sums of ``length`` (the lags) from any of the nodes to every node (Dijkstra), with ``back`` from every node
+    to any of them; :data:`NEVER` where there is no way."""
     import heapq
 
     out: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for u, v, n in zip(rules.src, rules.dst, rules.lag, strict=True):
-        out[u].append((v, n))
+    ends = zip(rules.src, rules.dst, rules.lag if length is None else length, strict=True)
+    for u, v, n in ends:
+        out[v if back else u].append((u if back else v, n))
     found = [NEVER] * len(rules.keeps)
     heap = [(0, v) for v in nodes]
     for _, v in heap:

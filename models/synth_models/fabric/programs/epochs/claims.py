@@ -28,6 +28,8 @@ def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, prove
     }
     for key in ("cut", "origins", "around", "goals"):
         told[key] = np.array(getattr(least, key), dtype=np.int64)
+    if least.price:
+        told |= {"price": np.array(least.price, dtype=np.int64), "away": least.away}
     if proven > least.epochs:
         told["refuted"] = proven - 1
     if isinstance(plan, Sends):

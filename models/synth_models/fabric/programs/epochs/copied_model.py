@@ -2,11 +2,13 @@
 
 Reproduced: sends in epochs, possession that grows, capacity over windows, switches without buffers that copy.
 Deviations: the question is feasibility, horizon by horizon (theirs rewards early arrivals and searches the number of
-epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once.
+epochs by bisection); variables that no plan of K epochs can use do not exist; a node gets every chunk once. Theirs has
+F of 0 or 1, which loses nothing where switches copy. To a switch that does not copy, a chunk goes as often as it goes
+on from there, over a quick link more than once an epoch: with F of 0 or 1 such plans would be infeasible.
 
 | paper | here | index set | unit |
 |---|---|---|---|
-| F[s,i,j,k,c] | ``sent[c, e, k]`` | chunk (with its origin), link, epoch | 0 or 1 |
+| F[s,i,j,k,c] | ``sent[c, e, k]`` | chunk (with its origin), link, epoch | 0 … ``times``, mostly 0 or 1 |
 | B[s,n,k,c] | ``held[c, v, k]`` | chunk, node that keeps it, epoch at whose beginning | 0 … 1 |
 | delta, kappa | ``grid.lag``, ``grid.window`` | link | epochs |
 | T tau | ``grid.quota`` | link | chunks a window |
@@ -18,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,7 +30,7 @@ from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, ones
 from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
-from synth_models.fabric.programs.epochs.sends import Sends
+from synth_models.fabric.programs.epochs.sends import Sends, in_order
 
 IntArray = npt.NDArray[np.int64]
 Key = tuple[int, int, int]
@@ -35,7 +38,10 @@ Key = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class CopiedProgram:
-    """The Pyomo model, and its variables by chunk, link (node) and epoch, images sharing one."""
+    """The Pyomo model, and its variables by chunk, link (node) and epoch, images sharing one.
+
+    ``times``: how often a chunk may be sent over every link in an epoch, shape (links,).
+    """
 
     grid: Grid
     horizon: int
@@ -43,6 +49,7 @@ class CopiedProgram:
     model: Any
     sent: dict[Key, Any]
     held: dict[Key, Any]
+    times: IntArray
 
     def x(self, chunk: int, link: int, epoch: int) -> Any:
         """The variable of a send, None where no plan can use it."""
@@ -60,16 +67,16 @@ class CopiedProgram:
         yield from zip(*(part.tolist() for part in np.nonzero(rows == own)), strict=True)
 
     def sends(self) -> Sends:
-        """The solver's point as sends."""
+        """The solver's point as sends, in order."""
         grid, links = self.grid, self.grid.instance.machine.links
         rep = self.folding.item_link
-        on = defaultdict(list)
+        on: dict[int, list[int]] = defaultdict(list)
         for (c, e, k), variable in self.sent.items():
             if variable.value is not None and variable.value > 0.5:
-                on[c * links + e].append(k)
+                on[c * links + e] += [k] * round(variable.value)
         rows = [(c, e, k) for c in range(len(grid.origin)) for e in range(links) for k in on.get(int(rep[c, e]), ())]
         table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        return Sends(table[:, 0], table[:, 1], table[:, 2])
+        return in_order(grid, Sends(table[:, 0], table[:, 1], table[:, 2]))
 
 
 def size(grid: Grid, horizon: int) -> int:
@@ -87,15 +94,21 @@ def build(
     with building():
         model = pyo.ConcreteModel()
         sent, held = _indices(grid, horizon, folding)
-        model.sent = pyo.Var(range(len(sent)), domain=pyo.Binary)
+        times = _times(grid)
+        most = times[[e for _, e, _ in sent]].tolist()
+        model.sent = pyo.Var(range(len(sent)), domain=pyo.NonNegativeIntegers, bounds=lambda _, i: (0, most[i]))
         model.held = pyo.Var(range(len(held)), bounds=(0, 1))
         program = CopiedProgram(
             grid, horizon, folding, model,
             {key: model.sent[i] for i, key in enumerate(sent)}, {key: model.held[i] for i, key in enumerate(held)},
+            times,
         )  # fmt: skip
         add_rows(model, "sends_what_it_holds", sends_what_it_holds(program))
         add_rows(model, "possession_grows", possession_grows(program))
         add_rows(model, "switches_pass_on", switches_pass_on(program))
+        circle = _circle(grid)
+        if len(circle):
+            add_rows(model, "nothing_from_nowhere", nothing_from_nowhere(program, circle))
         add_rows(model, "link_capacity", link_capacity(program))
         add_rows(model, "groups_take_turns", groups_take_turns(program))
         add_rows(model, "all_arrive", all_arrive(program))
@@ -114,7 +127,8 @@ def sends_what_it_holds(program: CopiedProgram) -> list[Row]:
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]] and src[e] != grid.origin[c]:
             h = program.h(c, src[e], k)
-            rows.append(([(1.0, x), (-1.0, h)] if h is not None else [(1.0, x)], "<=", 0.0))
+            most = float(program.times[e])
+            rows.append(([(1.0, x), (-most, h)] if h is not None else [(1.0, x)], "<=", 0.0))
     return rows
 
 
@@ -153,6 +167,26 @@ def switches_pass_on(program: CopiedProgram) -> list[Row]:
     return rows
 
 
+def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> list[Row]:
+    """Of switches that copy and pass on to each other in the same epoch, a chunk comes to each after the one that sent
+    it (ours; Miller, Tucker and Zemlin's rows): else two of them may each have it from the other."""
+    import pyomo.environ as pyo
+
+    grid, horizon, chunks = program.grid, program.horizon, range(len(program.grid.origin))
+    src, dst = grid.src.tolist(), grid.dst.tolist()
+    nodes = sorted({src[e] for e in circle})
+    keys = list(product(chunks, nodes, range(horizon)))
+    program.model.turn = pyo.Var(range(len(keys)), bounds=(0, len(nodes) - 1))
+    turn = {key: program.model.turn[i] for i, key in enumerate(keys)}
+    most = float(len(nodes))
+    rows: list[Row] = []
+    for c, e, k in product(chunks, circle, range(horizon)):
+        x = program.x(c, e, k)
+        if x is not None:
+            rows.append(([(1.0, turn[c, src[e], k]), (-1.0, turn[c, dst[e], k]), (most, x)], "<=", most - 1.0))
+    return rows
+
+
 def link_capacity(program: CopiedProgram) -> list[Row]:
     """Over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
     grid, by_time = program.grid, by_link(program.folding, program.sent)
@@ -160,7 +194,7 @@ def link_capacity(program: CopiedProgram) -> list[Row]:
     for e in np.flatnonzero(program.folding.one_link == np.arange(len(grid.src))).tolist():
         for start in range(program.horizon):
             terms = [x for k in range(start, start + int(grid.window[e])) for x in by_time.get((e, k), ())]
-            if len(terms) > grid.quota[e]:
+            if len(terms) * program.times[e] > grid.quota[e]:
                 rows.append((added(ones(terms)), "<=", float(grid.quota[e])))
     return rows
 
@@ -225,8 +259,22 @@ def chunks_in_order(program: CopiedProgram) -> list[Row]:
             for e in out:
                 x = program.x(c + 1, e, k)
                 if x is not None:
-                    rows.append(([(1.0, x), *so_far], "<=", 0.0))
+                    rows.append(([(1.0 / float(program.times[e]), x), *so_far], "<=", 0.0))
     return rows
+
+
+def _times(grid: Grid) -> IntArray:
+    """How often a chunk may go over every link in an epoch: more than once into a switch that does not copy alone, and
+    no more often than there are nodes to keep it."""
+    often = ~grid.holds[grid.dst] & (not grid.copies)
+    return np.where(often, np.minimum(grid.quota, max(1, int(grid.holds.sum()) - 1)), 1)
+
+
+def _circle(grid: Grid) -> list[int]:
+    """Links on circles of switches that copy, all without a lag."""
+    switch, back = grid.instance.machine.is_switch, grid.distance[grid.dst, grid.src]
+    found = switch[grid.src] & switch[grid.dst] & (grid.lag == 0) & (back == 0)
+    return np.flatnonzero(found & grid.copies).tolist()
 
 
 def _spans(grid: Grid, horizon: int) -> tuple[IntArray, IntArray]:

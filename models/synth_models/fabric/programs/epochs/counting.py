@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,9 @@ MOST_OUTER = 24  # cuts, the strongest alone, that are tried with others around 
 @dataclass(frozen=True)
 class Counted:
     """``epochs`` are needed. ``cut``: the nodes of S, empty where a distance says it; ``origins`` U; fluid: ``goals``
-    W; copied: ``around`` the nodes of S' and ``last`` the number n of chunks that are looked at between S and S'."""
+    W; copied: ``around`` the nodes of S' and ``last`` the number n of chunks that are looked at between S and S'. Where
+    prices say it (:mod:`synth_models.fabric.programs.epochs.priced`): ``price`` of a chunk on every link, for blocks
+    that go at least ``away`` epochs."""
 
     epochs: int
     words: str
@@ -45,11 +48,13 @@ class Counted:
     around: tuple[int, ...] = ()
     last: int = 1
     goals: tuple[int, ...] = ()
+    price: tuple[int, ...] = ()
+    away: int = 0
 
 
-def counted(grid: Grid) -> Counted:
-    """The best bound by counting over the cuts that are tried."""
-    best, cuts = furthest(grid), list(_cuts(grid))
+def counted(grid: Grid, more: Iterable[BoolArray] = ()) -> Counted:
+    """The best bound by counting over the cuts that are tried, those around the nodes of ``more`` among them."""
+    best, cuts = furthest(grid), list(_cuts(grid, more))
     if grid.rule == "fluid":
         return max([best, *(found for inside in cuts for found in _fluid(grid, inside))], key=lambda f: f.epochs)
     tried = sorted((found for inside in cuts for found in _alone(grid, inside)), key=lambda found: -found.epochs)
@@ -192,11 +197,11 @@ def _nodes(inside: BoolArray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(inside).tolist())
 
 
-def _cuts(grid: Grid) -> Iterator[BoolArray]:
-    """Single nodes, boxes, least cuts between pairs; each set with its complement."""
+def _cuts(grid: Grid, more: Iterable[BoolArray]) -> Iterator[BoolArray]:
+    """Single nodes, boxes, least cuts between pairs, and ``more``; each set with its complement."""
     members = np.array(grid.instance.members)
     seen: set[bytes] = set()
-    for inside in _candidates(grid, members):
+    for inside in chain(_candidates(grid, members), more):
         for side in (inside, ~inside):
             key = side.tobytes()
             if key not in seen and side[members].any() and not side[members].all():

@@ -80,7 +80,7 @@ class Decider:
         Raises :class:`SizeLimitError` for a program of more than :data:`MOST_SENDS` variables.
         """
         if self.start is not None and self.epochs(self.start) <= horizon:
-            return Decision("feasible", self.start)
+            return Decision("feasible", self.start, by=self.origin)
         if horizon < self.far.epochs:
             return Decision("infeasible", proof=self.far.words)
         if self.grid.rule == "fluid":

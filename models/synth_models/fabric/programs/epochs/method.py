@@ -6,6 +6,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ from synth_models.fabric.programs.epochs.counting import Counted, counted
 from synth_models.fabric.programs.epochs.deciding import Decider
 from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
 from synth_models.fabric.programs.epochs.insertion import Streams
+from synth_models.fabric.programs.epochs.priced import likely_cut, priced
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of
 from synth_models.fabric.solution import Schedule
 
 BOUND_SHARE = 0.2  # of the time limit goes into the bound in seconds
+PROOF_SHARE = 0.5  # of it has gone when no stronger bound on the epochs is looked for
 Plan = Sends | Streams
 
 
@@ -51,8 +54,11 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     there = _backwards(instance) if backwards else instance
     chunks = options.method["chunks"]
     grid = grid_of(there, epoch_seconds(there, options.method["tau"], chunks), chunks)
-    least = counted(grid)
-    decider = Decider(grid, least, options)
+    early = partial(_early, options)
+    decider = Decider(grid, counted(grid, likely_cut(grid, early)), options)
+    if decider.start is None or decider.epochs(decider.start) > decider.least.epochs:
+        decider.least = priced(grid, decider.least, early)
+    least = decider.least
     by = require(options.solver or "highs").title
     found = fewest(
         decider.decide,
@@ -68,6 +74,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         seek=True,
     )
     return _outcome(instance, decider, found, least, options, time.monotonic() - begun)
+
+
+def _early(options: RunOptions) -> bool:
+    """Whether a bound on the epochs may still be looked for."""
+    limit, left = options.time_limit_s, options.remaining()
+    return limit is None or left is None or left > (1 - PROOF_SHARE) * limit
 
 
 def _backwards(instance: FabricInstance) -> FabricInstance:

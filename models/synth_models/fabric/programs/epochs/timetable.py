@@ -27,7 +27,7 @@ from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
-Key = tuple[int, int, int]
+Key = tuple[int, int, int, int]  # of a move: epoch, chunk, first link, and the last where nothing is copied
 MOST_TRANSFERS = 100_000
 MOST_PIECES = 256  # of a chunk
 MANY = 10_000  # moves whose list scheduling may take long, where links wait for each other
@@ -74,21 +74,23 @@ def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
     feeders = _feeders(grid, sends)
     needed = _needed(grid, sends, feeders)
     lag, src = grid.lag.tolist(), grid.src.tolist()
-    routes: dict[tuple[int, int, int, int], list[int]] = {}  # by epoch, chunk and first link; where copies: an out-tree
-    ways: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-    for (c, v), (e, k) in sorted(needed.items(), key=lambda item: item[1][1]):
-        way = _way(grid, feeders, c, e, k)
-        key = (way[0][1], c, way[0][0], -1 if grid.copies else e)
+    link, epoch = sends.link.tolist(), sends.epoch.tolist()
+    routes: dict[Key, list[int]] = {}  # where copies: an out-tree
+    ways: dict[tuple[int, int], Key] = {}
+    for (c, v), i in sorted(needed.items(), key=lambda item: epoch[item[1]]):
+        way = [link[j] for j in _way(feeders, i)]
+        key = (epoch[_way(feeders, i)[0]], c, way[0], -1 if grid.copies else link[i])
         route = routes.setdefault(key, [])
-        route += [link for link, _ in way if link not in route]
+        route += [e for e in way if e not in route]
         ways[c, v] = key
-    keys = sorted(routes)
+    fed = {key: ways.get((key[1], src[key[2]])) for key in routes}
+    keys = sorted(routes, key=lambda key: (key[0], _depth(fed, key), *key[1:]))
     number = {key: i for i, key in enumerate(keys)}
     sizes = [size for total in grid.instance.blocks.bytes.tolist() for size in _shares(total, grid.chunks)]
     return Moves(
         [c for _, c, _, _ in keys],
         [routes[key] for key in keys],
-        [[number[ways[c, src[first]]]] if (c, src[first]) in ways else [] for _, c, first, _ in keys],
+        [[] if (before := fed[key]) is None else [number[before]] for key in keys],
         [epoch for epoch, _, _, _ in keys],
         [max(lag[e] for e in routes[key]) for key in keys],
         [c // grid.chunks for c in range(len(grid.origin))],
@@ -96,52 +98,63 @@ def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
     )
 
 
+def _depth(fed: dict[Key, Key | None], key: Key) -> int:
+    """How many moves of the same epoch, one after the other, come before this one."""
+    depth, before = 0, fed[key]
+    while before is not None and before[0] == key[0]:
+        depth, before = depth + 1, fed[before]
+    return depth
+
+
 def _shares(total: int, parts: int) -> list[int]:
     return [total * (j + 1) // parts - total * j // parts for j in range(parts)]
 
 
-def _feeders(grid: Grid, sends: Sends) -> dict[Key, tuple[int, int]]:
-    """Link and epoch of the send that brings to a switch what a send takes out of it, by the latter's chunk, link and
-    epoch. Where nothing is copied, everyone has one of its own."""
-    ends = sends.epoch + grid.lag[sends.link]
-    coming: dict[Key, list[tuple[int, int]]] = defaultdict(list)  # by chunk, switch and epoch
-    for i in np.flatnonzero(~grid.holds[grid.dst[sends.link]]).tolist():
-        key = (int(sends.chunk[i]), int(grid.dst[sends.link[i]]), int(ends[i]))
-        coming[key].append((int(sends.link[i]), int(sends.epoch[i])))
-    taken: dict[Key, int] = defaultdict(int)
-    found: dict[Key, tuple[int, int]] = {}
-    for i in np.flatnonzero(~grid.holds[grid.src[sends.link]]).tolist():
-        c, e, k = int(sends.chunk[i]), int(sends.link[i]), int(sends.epoch[i])
-        key = (c, int(grid.src[e]), k)
-        found[c, e, k] = coming[key][taken[key]]
-        taken[key] += not grid.copies
+def _feeders(grid: Grid, sends: Sends) -> dict[int, int]:
+    """By send out of a switch without buffer: the send that brings there what it takes out. Where nothing is copied,
+    everyone has one of its own."""
+    ends = (sends.epoch + grid.lag[sends.link]).tolist()
+    src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
+    chunk, link, epoch = sends.chunk.tolist(), sends.link.tolist(), sends.epoch.tolist()
+    coming: dict[tuple[int, int, int], list[int]] = defaultdict(list)  # by chunk, switch and epoch
+    for i, e in enumerate(link):
+        if not holds[dst[e]]:
+            coming[chunk[i], dst[e], ends[i]].append(i)
+    taken: dict[tuple[int, int, int], int] = defaultdict(int)
+    found: dict[int, int] = {}
+    for i, e in enumerate(link):
+        if not holds[src[e]]:
+            key = (chunk[i], src[e], epoch[i])
+            found[i] = coming[key][taken[key]]
+            taken[key] += not grid.copies
     return found
 
 
-def _way(grid: Grid, feeders: dict[Key, tuple[int, int]], chunk: int, link: int, epoch: int) -> list[tuple[int, int]]:
-    """Links and epochs from the last node that kept the chunk over ``link``."""
-    way = [(link, epoch)]
-    while not grid.holds[grid.src[way[0][0]]]:
-        way.insert(0, feeders[chunk, way[0][0], way[0][1]])
+def _way(feeders: dict[int, int], send: int) -> list[int]:
+    """Sends from the last node that kept the chunk up to this one."""
+    way = [send]
+    while way[0] in feeders:
+        way.insert(0, feeders[way[0]])
     return way
 
 
-def _needed(grid: Grid, sends: Sends, feeders: dict[Key, tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-    """By chunk and node that keeps it: link and epoch of the send that first brings it, where it is needed."""
-    first: dict[tuple[int, int], tuple[int, int]] = {}
+def _needed(grid: Grid, sends: Sends, feeders: dict[int, int]) -> dict[tuple[int, int], int]:
+    """By chunk and node that keeps it: the send that first brings it, where it is needed."""
+    first: dict[tuple[int, int], int] = {}
     dst, src = grid.dst.tolist(), grid.src.tolist()
+    chunk, link = sends.chunk.tolist(), sends.link.tolist()
     for i in np.argsort(sends.epoch + grid.lag[sends.link], kind="stable").tolist():
-        c, e = int(sends.chunk[i]), int(sends.link[i])
-        if grid.holds[dst[e]] and dst[e] != grid.origin[c]:
-            first.setdefault((c, dst[e]), (e, int(sends.epoch[i])))
+        c, v = chunk[i], dst[link[i]]
+        if grid.holds[v] and v != grid.origin[c]:
+            first.setdefault((c, v), i)
     stack = [(int(c), int(v)) for c, v in zip(*np.nonzero(grid.wanted), strict=True) if v != grid.origin[c]]
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    found: dict[tuple[int, int], int] = {}
     while stack:
         c, v = stack.pop()
         if (c, v) in found:
             continue
         found[c, v] = first[c, v]
-        u = src[_way(grid, feeders, c, *first[c, v])[0][0]]
+        u = src[link[_way(feeders, first[c, v])[0]]]
         if u != grid.origin[c]:
             stack.append((c, u))
     return found
