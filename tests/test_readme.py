@@ -10,7 +10,7 @@ from published import PUBLISHED, ROOT, held_for, published, readme
 
 import synth
 from synth.execution.runs import Request, plan
-from synth.record import gap
+from synth.optimality import gap
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
