@@ -26,6 +26,7 @@ from synth.untrusted import equal
 CHEAP_S = 0.25  # up to which a run is made again, by the record's word
 LONGEST = 8  # times what is cheap: the time limit of a run that is made again
 MOST_NUMBERS = 100_000  # of a stored solution
+MOST_ASKED = 1000  # of a number among the method's options: more restarts than this are not repeated
 ROUNDING = 1e-9  # relative difference of two values that are the same up to rounding
 Answer = Literal["same", "other", "unknown"]
 
@@ -81,6 +82,9 @@ def _method(record: Record) -> Method | str:
 def _compared(record: Record, method: Method, instance: Instance, longest_s: float) -> Repetition:
     family = get_family(instance.family)
     options = _options(record, method, longest_s)
+    large = [name for name, value in options.method.items() if isinstance(value, (int, float)) and value > MOST_ASKED]
+    if large:
+        return Repetition("unknown", f"not run again with {large[0]} above {MOST_ASKED}")
     try:
         outcome = method.load()(instance, options)
     except UnsupportedError as error:

@@ -54,7 +54,15 @@ def print_runs(done: Done) -> None:
             value = f"(bound {shown(record.bound, unit)})"
         proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
         rows.append(
-            (run.instance.name, record.title, value, *proven, f"{record.run_s:.2f}", record.words_of_check, record.words_of_end)
+            (
+                run.instance.name,
+                record.title,
+                value,
+                *proven,
+                f"{record.run_s:.2f}",
+                record.words_of_check,
+                record.words_of_end,
+            )
         )
     console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))
 

@@ -111,9 +111,7 @@ def build(
     A counted value has a gap and ratios, but is nobody's best value. Series and sizes are the ``instances``'."""
     judged = {key: standing(group) for key, group in by_instance(found).items()}
     named = tuple(baselines)
-    rows = [
-        _row(study, folder, record, judged[record["family"], record["instance_sha256"]], named) for record in found
-    ]
+    rows = [_row(study, folder, record, judged[record["family"], record["instance_sha256"]], named) for record in found]
     table: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     sizes = sizes_of(instances)
     table["series"] = [sizes.get(sha, ("", None))[0] for sha in table["instance_sha256"]]

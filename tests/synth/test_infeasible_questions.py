@@ -51,7 +51,7 @@ def test_below_a_certified_bound_is_verified_infeasible(tmp_path: Path, name: st
     assert row.label == record.label
     assert "0 of 1 proven best" in closing_line([row])
     assert "1 infeasible" in closing_line([row])
-    wider = {key: 10**6 for key in question}  # a question that the certificate does not refute
+    wider = dict.fromkeys(question, 10**6)  # a question that the certificate does not refute
     options = {**made["options"], "method": {**made["options"]["method"], **wider}}
     other = stated(made, place, tmp_path / "other.json", options=options)
     assert other.infeasible_by != "certified"
@@ -72,7 +72,10 @@ def test_a_solvers_word_is_named() -> None:
 def test_a_refuted_question_of_steps_says_nothing_of_seconds() -> None:
     """Beside a schedule its 0 s is no bound and no gap of 100 %."""
     address = SCCL / "dgx1-allgather-315KiB" / "steps-cpsat-steps=2-rounds=4-chunks=3.json"
-    refuted, beside = records.read(address), records.read(address.with_name("steps-cpsat-steps=2-rounds=2-chunks=1.json"))
+    refuted, beside = (
+        records.read(address),
+        records.read(address.with_name("steps-cpsat-steps=2-rounds=2-chunks=1.json")),
+    )
     assert (refuted.stated_bound, refuted.bound, refuted.words_of_end) == (0.0, None, "infeasible, certified")
     [row] = rows_by_instance([refuted, beside])
     assert row.best is beside

@@ -37,7 +37,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], di
         instance = synth.read(SHIPPED / f"{place}.json")
         for method in methods:
             record = api.solve(instance, method, results=folder)
-            assert record.made_here and record.value is not None
+            assert record.made_here
+            assert record.value is not None
             data = {**records.plain_data(record, records.split_arrays(record)), "instance_text": instance_text(place)}
             data["seconds"] = {"build": 0.0, "solve": 0.01, "check": 0.01}  # compiled: what the run took is its word
             made[family, method] = json.loads(json.dumps(data, default=lambda value: value.item()))
@@ -64,7 +65,8 @@ def test_a_solution_under_another_methods_name_does_not_pass(
         right, theirs = stored[family, mine], stored[family, other]
         held = written(right, tmp_path / "record.json")
         verdict = synth.check(held)
-        assert verdict.faults == [] and verdict.facts["method"] == "run again: the same solution"
+        assert verdict.faults == []
+        assert verdict.facts["method"] == "run again: the same solution"
         forged = {**theirs, **{key: right[key] for key in ("method", "kind", "solver", "options")}}
         verdict = synth.check(written(forged, tmp_path / "record.json"))
         listed = [text for text in verdict.unverified if text.startswith(f"method {mine}: ")]

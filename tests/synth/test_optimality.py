@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from published import published
 
 import synth
-from published import published
 from synth import api
 from synth.family import get_family, load
 from synth.optimality import exceeds, gap, meets, proven_best
@@ -35,11 +35,14 @@ def test_a_gap_is_zero_only_where_no_double_lies_between(value: float) -> None:
         assert left == float((Fraction(value) - Fraction(bound)) / Fraction(value)) or left == pytest.approx(
             (value - bound) / value, rel=1e-12
         )
-        assert left > 0 and not meets(value, bound) and not proven_best(value, bound)
+        assert left > 0
+        assert not meets(value, bound)
+        assert not proven_best(value, bound)
         assert percent(left) not in ("0", "0.00 %")
         bound -= (value - bound) * 3
     above = value * (1 + 1e-9)
-    assert not exceeds(above, value) and gap(value, above) != 0.0
+    assert not exceeds(above, value)
+    assert gap(value, above) != 0.0
 
 
 def test_tiny_gaps_are_printed_as_they_are() -> None:
