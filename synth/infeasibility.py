@@ -21,7 +21,7 @@ def is_refuted(data: Mapping[str, Any], bound: float | None, certificate: Mappin
         parameters = family.method(data["method"]).parameters
     except InputError:
         return False
-    limits = [given.get(parameter.name) for parameter in parameters if parameter.at_most]
+    limits: list[Any] = [given.get(parameter.name) for parameter in parameters if parameter.at_most]
     if any(is_finite(most) and most < bound for most in limits):
         return True
     return family.refutes is not None and bool(load(family.refutes)(given, bound, certificate))
