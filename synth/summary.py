@@ -123,20 +123,21 @@ def _least_value(records: Sequence[Record]) -> Record | None:
 def closing_line(rows: Sequence[InstanceRow]) -> str:
     """One line on a family's rows: solved of instances, how many by certificate, median gap of the open ones, time."""
     solved = [row for row in rows if row.solved]
-    near = sum(row.gap is not None and 0 < row.gap <= WITHIN for row in rows)
-    certified = sum(row.standing.proof == "certified" for row in solved)
-    text = f"{len(solved)} of {len(rows)} proven best"
-    if solved:
-        others = len(solved) - certified
-        grades = ["by certificate" if not others else f"{certified} by certificate"] if certified else []
-        grades += ["by a solver's word" if not certified else f"{others} by a solver's word"] if others else []
-        text += f" ({', '.join(grades)})"
+    text = f"{len(solved)} of {len(rows)} proven best{_by_grade(solved)}"
+    gaps = [row.gap for row in rows if row.gap]
+    near = sum(gap <= WITHIN for gap in gaps)
     text += f", {near} within {percent(WITHIN)}" if near else ""
-    refuted = [row for row in rows if row.best is None and row.refuted]
-    if refuted:
-        text += f", {len(refuted)} infeasible"
-    gaps = [row.gap for row in rows if row.gap is not None and not row.solved]
-    if gaps:
-        text += f", median gap of the others {percent(statistics.median(gaps))}"
+    refuted = sum(row.best is None and bool(row.refuted) for row in rows)
+    text += f", {refuted} infeasible" if refuted else ""
+    text += f", median gap of the others {percent(statistics.median(gaps))}" if gaps else ""
     text += f", {shown(sum(row.seconds for row in rows), 's')} of solving"
     return text + (f". {FOOTNOTE}" if any(row.stated for row in rows) else "")
+
+
+def _by_grade(solved: Sequence[InstanceRow]) -> str:
+    """By what these are proven best, in brackets; empty where there are none."""
+    certified = sum(row.standing.proof == "certified" for row in solved)
+    count = {"by certificate": certified, "by a solver's word": len(solved) - certified}
+    grades = {words: number for words, number in count.items() if number}
+    words = [name if len(grades) == 1 else f"{number} {name}" for name, number in grades.items()]
+    return f" ({', '.join(words)})" if words else ""

@@ -295,23 +295,29 @@ class _Comparison:
                 self.unverified.append(f"termination optimal: by {record.words_of_grade}")
             return
         if ended == "infeasible":
-            if holds or record.value is not None:
-                self.faults.append("the record states infeasible, but holds a solution")
-            if record["kind"] == "bound" and record.stated_bound is not None:
-                self.faults.append("the record states infeasible, but a bound for the whole problem")
-            reason = next((text for text in (record["message"], record.data.get("bound_proof")) if text), None)
-            if reason is None:
-                self.faults.append("the record states infeasible, but not by what")
-            why = f"termination infeasible: {reason}"
-            if record.infeasible_by == "certified" and found.facts.get("certificate") == "verified":
-                found.facts["infeasible"] = "verified"
-                return
-        elif ended == "finished" and not holds and record.bound is None:
+            self._infeasible(found, holds)
+            return
+        if ended == "finished" and not holds and record.bound is None:
             self.faults.append("the record states finished, but holds neither a solution nor a proven bound")
         elif ended in NEVER_HOLDS and (holds or record.value is not None or record.stated_bound is not None):
             self.faults.append(f"the record states {ended}, but holds a result")
         if not (ended == "finished" and (holds or record.grade == "certified")):
             self.unverified.append(why)
+
+    def _infeasible(self, found: Verdict, holds: bool) -> None:
+        """A question without an answer: verified where a certificate refutes it, else somebody's word."""
+        record = self.record
+        if holds or record.value is not None:
+            self.faults.append("the record states infeasible, but holds a solution")
+        if record["kind"] == "bound" and record.stated_bound is not None:
+            self.faults.append("the record states infeasible, but a bound for the whole problem")
+        reason = next((text for text in (record["message"], record.data.get("bound_proof")) if text), None)
+        if reason is None:
+            self.faults.append("the record states infeasible, but not by what")
+        if record.infeasible_by == "certified" and found.facts.get("certificate") == "verified":
+            found.facts["infeasible"] = "verified"
+        else:
+            self.unverified.append(f"termination infeasible: {reason}")
 
     def _verified(self, found: Verdict) -> None:
         verified, stored = self.record["verified"], self.record["verified"]["facts"]
