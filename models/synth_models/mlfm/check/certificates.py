@@ -36,7 +36,7 @@ def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, 
 
 def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, Any]) -> bool:
     """Whether fewer ``phases`` are asked for than a server has transfers, which no congestion makes up for."""
-    phases = options.get("phases", 0)
+    phases = options.get("phases", np.inf)
     return is_finite(phases) and bool(phases < bound) and certificate.get("binding") == "ranks"
 
 
