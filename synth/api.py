@@ -114,7 +114,9 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     packed = outcome.certificate if method.kind == "bound" else None
     if outcome.solution is not None:
         packed = load(family.pack)(outcome.solution)
-    return Record(data | {"progress": _progress(options, outcome, verdict, ended)}, packed, instance=instance)
+    return Record(
+        data | {"progress": _progress(options, outcome, verdict, ended)}, packed, instance=instance, made_here=True
+    )
 
 
 def _verify(

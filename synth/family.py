@@ -88,7 +88,8 @@ class Method:
     """One way to solve a family's instances.
 
     The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the
-    solvers it can use, default first.
+    solvers it can use, default first. It ``repeats`` if instance, options and seed alone decide the solution, as long
+    as the time limit does not end it: then ``synth check`` can run it again (:mod:`synth.repetition`).
     """
 
     name: str
@@ -97,6 +98,7 @@ class Method:
     target: Target
     solvers: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    repeats: bool = False
 
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
@@ -143,6 +145,8 @@ class Family:
     published: tuple[str, ...] = ()  # methods that are the paper's own algorithm: what the others are measured against
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
+    bound_words: Target | None = None  # (instance, certificate) -> str | None: what it proves, in words
+    refutes: Target | None = None  # (method options, bound, certificate) -> bool: the question has no answer
     frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player
     transfers: Target | None = (
         None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError

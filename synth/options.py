@@ -27,6 +27,7 @@ class Parameter:
     default: Any
     help: str
     question: bool = False
+    at_most: bool = False  # asks for a value of the objective of at most this: a bound above it answers "infeasible"
 
     @property
     def takes(self) -> str:

@@ -11,6 +11,7 @@ from quantiphy import Quantity
 NOTHING = "–"
 DIGITS = 2  # after the first significant one
 SECONDS, BYTES, RATE = "s", "bytes", "bytes/s"
+LEAST_PERCENT = 5e-5  # relative: below it two digits of a percent are 0.00
 _LONG_S = 120.0  # from here on minutes
 SCALES = {
     "bytes": ((1, "B"), (1024, "KiB"), (1024**2, "MiB"), (1024**3, "GiB"), (1024**4, "TiB")),
@@ -61,10 +62,12 @@ def counted(number: int, what: str) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A relative gap."""
+    """A relative gap: ``0`` only where it is 0, ``3e-11`` (of 1) where two digits of a percent would not show it."""
     if value is None:
         return NOTHING
-    return "0" if value == 0 else f"{100 * value:.2f} %" if abs(value) < 0.995 else f"{100 * value:,.0f} %"
+    if abs(value) < LEAST_PERCENT:
+        return "0" if value == 0 else f"{value:.0e}"
+    return f"{100 * value:.2f} %" if abs(value) < 0.995 else f"{100 * value:,.0f} %"
 
 
 def times(value: float | None) -> str:

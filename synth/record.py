@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,18 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from synth import collection
 from synth.card import card
-from synth.errors import InputError
+from synth.errors import Fault, InputError
 from synth.family import Family, get_family, load
+from synth.infeasibility import is_refuted
 from synth.instance import Instance, faults_of, from_bytes, read_json
 from synth.instance import read as read_instance
+from synth.optimality import exceeds, gap
 from synth.options import asked
 from synth.quantities import named, percent, shown
+from synth.record_contents import Contents
 from synth.solvers.catalogue import SOLVERS
 from synth.textfile import dumps, write_atomically
+from synth.untrusted import not_finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,58 +41,6 @@ Evidence = Literal["replayed", "counted"]
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
-
-
-class _Objective(_Stored):
-    name: str
-    unit: str
-    sense: Literal["minimise"]
-    value: float | None
-
-
-class _Verified(_Stored):
-    ok: bool
-    facts: dict[str, Any]
-    faults: list[str]
-
-
-class _Seconds(_Stored):
-    build: float
-    solve: float
-    check: float
-
-
-class _Contents(_Stored):
-    """What every record holds. Further keys are kept and ignored, so that later versions may add some."""
-
-    format: Literal["synth-record/1"]
-    family: str
-    instance: str
-    instance_file: str | None
-    instance_sha256: str
-    method: str
-    kind: Literal["program", "reference", "bound"]
-    solver: str | None
-    options: dict[str, Any]
-    termination: str
-    objective: _Objective
-    bound: float | None
-    verified: _Verified
-    seconds: _Seconds
-    solution: dict[str, Any] | None
-    solution_file: str | None
-    message: str | None
-    certificate: dict[str, Any] | None = None
-    bound_grade: Literal["certified", "solver"] | None = None
-    instance_text: str | None = None
-    progress: Any = None
-
-
-KEYS = frozenset(_Contents.model_fields)  # of a record
-
-
 @dataclass(frozen=True)
 class Record:
     """One record: its data as stored (see DESIGN in the README) and, once written or read, its path.
@@ -102,6 +53,7 @@ class Record:
     packed: Mapping[str, Any] | None = None
     path: Path | None = None
     instance: Instance | None = field(default=None, compare=False, repr=False)  # known where the run was made here
+    made_here: bool = field(default=False, compare=False, repr=False)  # its method was run by this command
 
     @property
     def value(self) -> float | None:
@@ -118,8 +70,10 @@ class Record:
     @property
     def bound(self) -> float | None:
         """The proven lower bound, or None. A bound that nobody proves is none, and neither is a solver's bound above
-        the value of the schedule replayed in the same run."""
-        return None if self.grade is None or self.bound_disproved else self.stated_bound
+        the value of the schedule replayed in the same run, nor the 0 beside a refuted question, which says nothing."""
+        if self.grade is None or self.bound_disproved or (self.infeasible_by and self.stated_bound == 0):
+            return None
+        return self.stated_bound
 
     @property
     def certificate(self) -> Mapping[str, Any] | None:
@@ -145,11 +99,34 @@ class Record:
             case "certified":
                 return "certified"
             case "solver":
-                name = str(self.data["solver"])
-                title = SOLVERS[name].title if name in SOLVERS else name
-                version = self.data.get("solver_version") or "of unknown version"
-                return f"{title.split()[-1]} {version}, seed {self.data['options'].get('seed')}"
+                return self._solver_words
         return "proven by nobody"
+
+    @property
+    def _solver_words(self) -> str:
+        name = str(self.data["solver"])
+        title = SOLVERS[name].title if name in SOLVERS else name
+        version = self.data.get("solver_version") or "of unknown version"
+        return f"{title.split()[-1]} {version}, seed {self.data['options'].get('seed')}"
+
+    @property
+    def infeasible_by(self) -> str:
+        """What proves that the question has no answer: ``certified`` (a certificate refutes it), the solver's name, or
+        ``method``, whose word it is. Empty where the run did not end as infeasible."""
+        if self.data["termination"] != "infeasible":
+            return ""
+        if is_refuted(self.data, self.stated_bound, self.certificate):
+            return "certified"
+        return str(self._solver_words.split(" ")[0]) if self.data["solver"] and self.question else "method"
+
+    @property
+    def words_of_end(self) -> str:
+        """Why the run stopped, with what proves it: ``infeasible, certified``, ``optimal``, ``optimal within 2e-05``
+        where a solver's tolerance leaves a gap, else the termination."""
+        ended = str(self.data["termination"])
+        if self.infeasible_by:
+            return f"{ended}, {'by the method' if self.infeasible_by == 'method' else self.infeasible_by}"
+        return f"optimal within {self.gap:.0e}" if ended == "optimal" and self.gap else ended
 
     @property
     def evidence(self) -> Evidence | None:
@@ -325,22 +302,6 @@ def record_path(results: Path, family: str, instance: str, method: str, solver: 
     return results / family / instance / f"{'-'.join(filter(None, [method, solver, question]))}.json"
 
 
-def exceeds(bound: float | None, value: float | None) -> bool:
-    """Whether a bound lies above a value by more than a solver's tolerance: one millionth of it, in any unit. The one
-    place that says so. False when either is missing."""
-    return bound is not None and value is not None and bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3)
-
-
-def gap(value: float | None, bound: float | None) -> float | None:
-    """Relative gap ``(value - bound) / |value|``, 0 when they meet, None when either is missing or the value lies
-    below the bound (a published count that no schedule can have)."""
-    if value is None or bound is None or exceeds(bound, value):
-        return None
-    if value - bound <= 1e-9 * abs(value):
-        return 0.0
-    return (value - bound) / abs(value) if value else math.inf
-
-
 def write(record: Record, path: Path) -> Record:
     """Write the record, arrays beside it if they are large. Either the old record or the new one is on disk at any
     moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making."""
@@ -369,7 +330,7 @@ def write(record: Record, path: Path) -> Record:
             old.unlink(missing_ok=True)
     if "certificate" in record.data:
         data["certificate"] = record["certificate"]
-    return Record(data, record.packed, path)
+    return Record(data, record.packed, path, made_here=record.made_here)
 
 
 def split_arrays(record: Record) -> dict[str, Any]:
@@ -423,7 +384,7 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a record ({FORMAT})", source)
     try:
-        _Contents.model_validate(data)
+        Contents.model_validate(data)
     except ValidationError as error:
         missing = [
             str(item["loc"][0]) for item in error.errors() if item["type"] == "missing" and len(item["loc"]) == 1
@@ -431,6 +392,8 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
         if missing:
             raise InputError(f"incomplete record, missing: {', '.join(missing)}", source) from None
         raise InputError(list(faults_of(error, data)), source) from None
+    if infinite := [Fault(place, "must be a finite number") for place in not_finite(data)]:
+        raise InputError(infinite, source)
     packed = data["solution"]
     if data["solution_file"] is not None:
         name = str(data["solution_file"])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from synth.record import DIED, Record, exceeds
+from synth.optimality import exceeds
+from synth.record import DIED, Record
 
 MEETS = 1e-9  # relative difference up to which two numbers are the same
 Status = Literal["ok", "failed", "bound disproved", "disproved", "alarm", "none"]  # of a record among the others

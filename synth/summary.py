@@ -7,18 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from synth.family import get_family
-from synth.quantities import percent, shown, times
-from synth.record import Record, gap
+from synth.optimality import WITHIN, gap
+from synth.quantities import NOTHING, percent, shown, times
+from synth.record import Record
+from synth.repetition import name_stands
 from synth.standing import Standing, by_instance, standing, value_stands
 
 MEETS = 1e-9  # relative difference up to which two values are the same
-SOLVED = 1e-4 * (1 + 1e-6)  # relative gap up to which an instance counts as proven best: that at which solvers stop
+STATED = "*"  # behind a published value whose method is only stated in its record
+FOOTNOTE = "* by a record that only states its method: it was not run again"
 
 
 @dataclass(frozen=True)
 class InstanceRow:
     """One instance. ``best`` has the least value of a replayed schedule (of a count where none was replayed) that no
-    proven bound contradicts; ``published`` the least value of the paper's own algorithm. Both may be None."""
+    proven bound contradicts; ``published`` the least value of the paper's own algorithm. Both may be None. ``refuted``
+    are the records of questions without an answer, ``stated`` says that the published record only states its method."""
 
     family: str
     instance: str
@@ -26,6 +30,8 @@ class InstanceRow:
     best: Record | None
     published: Record | None
     seconds: float
+    refuted: tuple[Record, ...] = ()
+    stated: bool = False
 
     @property
     def gap(self) -> float | None:
@@ -34,8 +40,22 @@ class InstanceRow:
 
     @property
     def solved(self) -> bool:
-        """Whether the best value is proven best."""
-        return self.gap is not None and self.gap <= SOLVED
+        """Whether the best value meets the best bound (:func:`synth.optimality.meets`)."""
+        return self.gap == 0
+
+    @property
+    def ended(self) -> str:
+        """What stands in place of a value where there is none: ``infeasible, certified``, or ``none``."""
+        return next((record.words_of_end for record in self._refuted_first()), NO_VALUE)
+
+    @property
+    def label(self) -> str:
+        """Who has the best value; where there is none, whose question has no answer."""
+        first = self.best or next(iter(self._refuted_first()), None)
+        return NOTHING if first is None else first.label
+
+    def _refuted_first(self) -> list[Record]:
+        return sorted(self.refuted, key=lambda record: record.infeasible_by != "certified")
 
     @property
     def ratio(self) -> float | None:
@@ -47,16 +67,16 @@ class InstanceRow:
     def cells(self) -> list[str]:
         """The row for a person, as :data:`COLUMNS`."""
         best, unit = self.best, get_family(self.family).objective.unit
-        value = NO_VALUE if best is None else shown(best.value, unit)
+        value = self.ended if best is None else shown(best.value, unit)
         if best is not None and best.evidence == "counted":
             value += " (counted)"
         published = "–"
         if self.published is not None:
             published = shown(self.published.value, unit)
             published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > MEETS else ""
-        label = "–" if best is None else best.label
-        return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap), label,
-                published]  # fmt: skip
+            published += STATED if self.stated else ""
+        return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
+                self.label, published]  # fmt: skip
 
 
 COLUMNS = ("instance", "best", "bound", "proof", "gap", "by", "published (ratio to best)")
@@ -76,8 +96,11 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
         ]  # fmt: skip
         theirs = [record for record in usable if record["method"] in get_family(family).published]
         seconds = sum(record.run_s for record in group)
+        published = _least_value(theirs)
+        refuted = tuple(record for record in group if record.ok and record.infeasible_by)
+        stated = published is not None and not name_stands(published)
         rows.append(
-            InstanceRow(family, group[0]["instance"], found, _least(usable), _least_value(theirs), seconds)
+            InstanceRow(family, group[0]["instance"], found, _least(usable), published, seconds, refuted, stated)
         )  # fmt: skip
     return rows
 
@@ -100,14 +123,21 @@ def _least_value(records: Sequence[Record]) -> Record | None:
 def closing_line(rows: Sequence[InstanceRow]) -> str:
     """One line on a family's rows: solved of instances, how many by certificate, median gap of the open ones, time."""
     solved = [row for row in rows if row.solved]
+    text = f"{len(solved)} of {len(rows)} proven best{_by_grade(solved)}"
+    gaps = [row.gap for row in rows if row.gap]
+    near = sum(gap <= WITHIN for gap in gaps)
+    text += f", {near} within {percent(WITHIN)}" if near else ""
+    refuted = sum(row.best is None and bool(row.refuted) for row in rows)
+    text += f", {refuted} infeasible" if refuted else ""
+    text += f", median gap of the others {percent(statistics.median(gaps))}" if gaps else ""
+    text += f", {shown(sum(row.seconds for row in rows), 's')} of solving"
+    return text + (f". {FOOTNOTE}" if any(row.stated for row in rows) else "")
+
+
+def _by_grade(solved: Sequence[InstanceRow]) -> str:
+    """By what these are proven best, in brackets; empty where there are none."""
     certified = sum(row.standing.proof == "certified" for row in solved)
-    text = f"{len(solved)} of {len(rows)} proven best"
-    if solved:
-        others = len(solved) - certified
-        grades = ["by certificate" if not others else f"{certified} by certificate"] if certified else []
-        grades += ["by a solver's word" if not certified else f"{others} by a solver's word"] if others else []
-        text += f" ({', '.join(grades)})"
-    gaps = [row.gap for row in rows if row.gap is not None and not row.solved]
-    if gaps:
-        text += f", median gap of the others {percent(statistics.median(gaps))}"
-    return text + f", {shown(sum(row.seconds for row in rows), 's')} of solving"
+    count = {"by certificate": certified, "by a solver's word": len(solved) - certified}
+    grades = {words: number for words, number in count.items() if number}
+    words = [name if len(grades) == 1 else f"{number} {name}" for name, number in grades.items()]
+    return f" ({', '.join(words)})" if words else ""

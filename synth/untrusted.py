@@ -3,13 +3,15 @@
 Every reader takes the mapping that was read and the key, and raises ``ValueError`` that names the key. Whole numbers
 come out as int64 (or ``int``), minimum and maximum compared apart in exact arithmetic: ``abs(-2**63)`` is negative in
 64 bits, and a sum of two large numbers wraps. :func:`exact_dot` and :func:`exact_sum` are for sums on which a verdict
-hangs.
+hangs. :func:`equal` is the one comparison of a stated number with a computed one, :func:`not_finite` finds what no JSON
+may hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,42 @@ def exact_sum(values: npt.ArrayLike) -> int:
     """The exact sum of whole numbers."""
     array = np.asarray(values).ravel()
     return exact_dot(array, np.ones(len(array), dtype=np.int64))
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a finite number; booleans are none."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return isinstance(value, (int, np.integer)) or math.isfinite(value)
+
+
+def equal(stated: Any, found: Any, within: float = 0.0) -> bool:
+    """Whether a stated number is the one that was computed; ``within`` is the relative difference allowed.
+
+    Compared as rational numbers, so no size overflows and ``2**53 + 1`` is not ``2.0**53``. Two whole numbers must be
+    the same whatever ``within`` says, ``-0.0`` is 0, and nothing equals what is not finite. What is no number equals
+    only itself.
+    """
+    if not (is_finite(stated) and is_finite(found)):
+        numbers = any(isinstance(value, float) or is_finite(value) for value in (stated, found))
+        return not numbers and type(stated) is type(found) and bool(stated == found)
+    if stated == found or (isinstance(stated, int) and isinstance(found, int)) or not within:
+        return bool(stated == found)
+    left, right = Fraction(stated), Fraction(found)
+    return abs(left - right) <= Fraction(within) * max(abs(left), abs(right))
+
+
+def not_finite(data: Any, path: str = "") -> Iterator[str]:
+    """The places of numbers that are infinite or none, as ``verified.facts.links[3]``."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from not_finite(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, (list, tuple)):
+        for index, value in enumerate(data):
+            if isinstance(value, (float, list, tuple, Mapping)):
+                yield from not_finite(value, f"{path}[{index}]")
+    elif isinstance(data, float) and not math.isfinite(data):
+        yield path
 
 
 def _array(stored: Mapping[str, Any], key: str, shape: Shape) -> Any:

@@ -14,18 +14,23 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, get_args
 
+import synth
 from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
-from synth.record import KEYS, Grade, Record, exceeds, gap
+from synth.optimality import exceeds, gap
+from synth.record import Grade, Record
+from synth.record_contents import KEYS
+from synth.repetition import repeat
 from synth.textfile import dumps
+from synth.untrusted import equal, is_finite
 
-SAME = 1e-9  # relative difference up to which two computed numbers are the same
+SAME = 1e-9  # relative difference up to which two floats are the same, where machines may round differently
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
     ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels")
 )
-RUNS_WORD = "options, times, versions, host, date and messages are the run's own word"
+RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
 
 
 def replay(family: Family, instance: Instance, solution: Any) -> Verdict:
@@ -75,6 +80,26 @@ def compare(record: Record, instance: Instance) -> Verdict:
         return Verdict(None, {"replayed": False}, [f"the record cannot be compared: {error!r}"])
 
 
+class _Watched(Mapping[str, Any]):
+    """A certificate that remembers which of its keys were read."""
+
+    def __init__(self, held: Mapping[str, Any]) -> None:
+        self.held, self.read = held, set[str]()
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return self.held[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.held)
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
 @dataclass
 class _Comparison:
     """One record under comparison. ``faults`` and ``unverified`` fill as the parts are looked at."""
@@ -87,9 +112,12 @@ class _Comparison:
 
     def verdict(self) -> Verdict:
         found = self._replayed()
-        certified = certify(self.family, self.instance, self.record.stated_bound, self.record.certificate)
+        certificate = None if self.record.certificate is None else _Watched(self.record.certificate)
+        certified = certify(self.family, self.instance, self.record.stated_bound, certificate)
         if self.record.certificate is not None and self.record.stated_bound is not None and not certified:
             found.facts["certificate"] = "verified"
+            unread = sorted(set(certificate or ()) - (certificate.read if certificate else set()))
+            self.unverified += [f"certificate {key}: the check does not read it" for key in unread]
         if self.record["kind"] == "bound":
             self.faults += certified
             self._value(found)
@@ -97,6 +125,7 @@ class _Comparison:
             self._value(found)
             self.faults += certified
         self._names()
+        self._method(found)
         self._bound(found)
         self._run()
         self._termination(found)
@@ -104,6 +133,11 @@ class _Comparison:
         self._progress()
         self.unverified.append(RUNS_WORD)
         return Verdict(found.value, found.facts, list(dict.fromkeys(self.faults)), self.unverified)
+
+    def _exact(self, what: str, stated: Any) -> None:
+        """A stated value or bound is a double: nothing is lost in reading it."""
+        if stated is not None and not (is_finite(stated) and float(stated) == stated):
+            self.faults.append(f"the record states the {what} {stated!r}, which is no finite double")
 
     def _states(self, what: str, stated: Any, right: Any) -> None:
         if stated != right or isinstance(stated, bool) != isinstance(right, bool):
@@ -120,6 +154,7 @@ class _Comparison:
             self.faults.append(f"the stored solution cannot be read: {error!r}")
             return nothing
         self.faults += found.faults
+        self.unverified += found.unverified
         try:
             unread = set(self.record.packed) - set(load(self.family.pack)(solution))
             self.unverified += [f"solution {key}: the check does not read it" for key in sorted(unread)]
@@ -129,13 +164,14 @@ class _Comparison:
 
     def _value(self, found: Verdict) -> None:
         stated = self.record.value
+        self._exact("value", self.record["objective"]["value"])
         if self.record["kind"] == "bound" or self.record.packed is None:
             if stated is not None:
                 self.faults.append(f"the record states the value {stated:g} but holds no solution")
         elif found.ok and not self.faults:
             if stated is None and found.value is not None and self.record.ok:
                 self.faults.append(f"the record states no value, the replay gives {found.value}")
-            elif stated is not None and (found.value is None or not _same(stated, found.value)):
+            elif stated is not None and not equal(stated, found.value):
                 self.faults.append(f"the record states the value {stated}, the replay gives {found.value}")
         for faulty in self._objective():
             self.faults.append(faulty)
@@ -155,9 +191,7 @@ class _Comparison:
             self.faults.append("instance_text is not the instance of the run (its hash differs)")
         name, solver = self.record["method"], self.record["solver"]
         method = self.family.methods.get(name)
-        if method is None:
-            self.faults.append(f"family {self.family.name} has no method {name!r}")
-        else:
+        if method is not None:
             self._states("kind", self.record["kind"], method.kind)
             self._solver(method, solver)
             parameters = {parameter.name for parameter in method.parameters}
@@ -166,6 +200,19 @@ class _Comparison:
                 self.unverified.append(f"option {key}: method {name} does not know it")
         for key in sorted(set(self.record.data) - KEYS - THE_RUNS_WORD):
             self.unverified.append(f"key {key}: unknown")
+
+    def _method(self, found: Verdict) -> None:
+        """Whether the solution is the named method's. That a method of the same version gives another value is a fault;
+        of another version, or where it cannot be run again, the name stays the record's word."""
+        if self.faults:
+            return
+        again, name = repeat(self.record, self.instance), self.record["method"]
+        if again.answer == "same":
+            found.facts["method"] = again.words
+        elif again.answer == "other" and self.record.data.get("toolkit_version") == synth.__version__:
+            self.faults.append(f"the record states the method {name!r}: {again.words}, not {self.record.value}")
+        else:
+            self.unverified.append(f"method {name}: {again.words}")
 
     def _solver(self, method: Method, solver: str | None) -> None:
         if solver is None and method.solvers:
@@ -197,6 +244,7 @@ class _Comparison:
 
     def _bound(self, found: Verdict) -> None:
         record, bound, grade = self.record, self.record.stated_bound, self.record.grade
+        self._exact("bound", record["bound"])
         if "bound_grade" in record.data and record["bound_grade"] != grade:
             self.faults.append(f"the record states the bound's grade {record['bound_grade']!r}, it is {grade!r}")
         if bound is None:
@@ -207,6 +255,8 @@ class _Comparison:
             return
         if record.data.get("bound_proof") is not None and not isinstance(record["bound_proof"], str):
             self.faults.append("bound_proof is no text")
+        elif record.data.get("bound_proof") is not None:
+            self._bound_words(found)
         if grade is None and record["kind"] == "bound":
             self.faults.append(f"the record states the bound {bound:g} but holds no certificate")
         self.faults += against_value(bound, grade, found)
@@ -214,6 +264,19 @@ class _Comparison:
             self.unverified.append(f"bound {bound:.12g} by {record.words_of_grade}")
         elif grade is None:
             self.unverified.append(f"bound {bound:.12g}, {record.words_of_grade}")
+
+    def _bound_words(self, found: Verdict) -> None:
+        """The words on a bound are right if the family derives the same from the certificate, else only stated."""
+        stated, certificate = self.record["bound_proof"], self.record.certificate
+        derived = None
+        if found.facts.get("certificate") == "verified" and self.family.bound_words is not None:
+            try:
+                derived = load(self.family.bound_words)(self.instance, certificate)
+            except Exception as error:
+                derived = f"cannot be put into words: {error!r}"
+        if stated != derived:
+            words = "" if derived is None else f"; its certificate says {derived!r}"
+            self.unverified.append(f"bound_proof {stated!r}{words}")
 
     def _termination(self, found: Verdict) -> None:
         record, ended = self.record, self.record["termination"]
@@ -232,20 +295,29 @@ class _Comparison:
                 self.unverified.append(f"termination optimal: by {record.words_of_grade}")
             return
         if ended == "infeasible":
-            if holds or record.value is not None:
-                self.faults.append("the record states infeasible, but holds a solution")
-            if record["kind"] == "bound" and record.stated_bound is not None:
-                self.faults.append("the record states infeasible, but a bound for the whole problem")
-            reason = next((text for text in (record["message"], record.data.get("bound_proof")) if text), None)
-            if reason is None:
-                self.faults.append("the record states infeasible, but not by what")
-            why = f"termination infeasible: {reason}"
-        elif ended == "finished" and not holds and record.bound is None:
+            self._infeasible(found, holds)
+            return
+        if ended == "finished" and not holds and record.bound is None:
             self.faults.append("the record states finished, but holds neither a solution nor a proven bound")
         elif ended in NEVER_HOLDS and (holds or record.value is not None or record.stated_bound is not None):
             self.faults.append(f"the record states {ended}, but holds a result")
         if not (ended == "finished" and (holds or record.grade == "certified")):
             self.unverified.append(why)
+
+    def _infeasible(self, found: Verdict, holds: bool) -> None:
+        """A question without an answer: verified where a certificate refutes it, else somebody's word."""
+        record = self.record
+        if holds or record.value is not None:
+            self.faults.append("the record states infeasible, but holds a solution")
+        if record["kind"] == "bound" and record.stated_bound is not None:
+            self.faults.append("the record states infeasible, but a bound for the whole problem")
+        reason = next((text for text in (record["message"], record.data.get("bound_proof")) if text), None)
+        if reason is None:
+            self.faults.append("the record states infeasible, but not by what")
+        if record.infeasible_by == "certified" and found.facts.get("certificate") == "verified":
+            found.facts["infeasible"] = "verified"
+        else:
+            self.unverified.append(f"termination infeasible: {reason}")
 
     def _verified(self, found: Verdict) -> None:
         verified, stored = self.record["verified"], self.record["verified"]["facts"]
@@ -281,7 +353,7 @@ class _Comparison:
             return
         held = ("value", self.record.value, rows[-1][1]), ("bound", self.record.stated_bound, rows[-1][2])
         for what, stated, last in held:
-            if stated is not None and (last is None or not _same(stated, last, 1e-6)):
+            if stated is not None and (last is None or not equal(stated, last, SAME)):
                 self.faults.append(f"progress ends with the {what} {last}, the record states {stated}")
             elif stated is None and last is not None:
                 self.unverified.append(f"progress: the {what} {last}, which the run did not keep")
@@ -298,21 +370,12 @@ def _differences(stored: Any, found: Any, path: str) -> Iterator[tuple[str, str]
     elif isinstance(stored, list) and isinstance(found, list) and len(stored) == len(found):
         for index, (left, right) in enumerate(zip(stored, found, strict=True)):
             yield from _differences(left, right, f"{path}[{index}]")
-    elif isinstance(stored, bool) != isinstance(found, bool) or not _same(stored, found):
+    elif isinstance(stored, bool) != isinstance(found, bool) or not equal(stored, found, SAME):
         yield path, f"the record states {stored!r}, the check finds {found!r}"
 
 
-def _same(stated: Any, found: Any, within: float = SAME) -> bool:
-    """Whether two values are the same: whole numbers exactly, others up to rounding."""
-    if not all(isinstance(value, int | float) for value in (stated, found)) or (
-        isinstance(stated, int) and isinstance(found, int)
-    ):
-        return bool(stated == found)
-    return bool(abs(stated - found) <= within * max(abs(stated), abs(found)))
-
-
 def _number(value: Any, least: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value < math.inf
+    return is_finite(value) and bool(value >= least)
 
 
 def _is_row(row: Any) -> bool:

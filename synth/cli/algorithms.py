@@ -40,6 +40,7 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     from synth import record as records
     from synth.exchange import arriving
     from synth.instance import read as read_instance
+    from synth.optimality import gap
     from synth.textfile import write_atomically
 
     instance = arriving.instance_for(file, machine, given)
@@ -57,7 +58,7 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     unit = record["objective"]["unit"]
     console.print(
         f"on {instance.name}: {shown(record.value, unit)}, proven bound {shown(least, unit)}, gap "
-        f"{percent(records.gap(record.value, least))}",
+        f"{percent(gap(record.value, least))}",
         markup=False, soft_wrap=True,
     )  # fmt: skip
     if results is None:

@@ -66,6 +66,7 @@ def check(
             continue
         count["good"] += 1
         count[record.evidence or "no value"] += 1
+        count["method"] += "method" in verdict.facts
         count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
         if not summary:
             console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
@@ -119,10 +120,14 @@ def _checked(record: Record, verdict: Verdict) -> str:
     unit = record["objective"]["unit"]
     if verdict.value is not None:
         said.append(f"{record['objective']['name']} {shown(verdict.value, unit)}, {record.evidence}")
-    if record.grade == "certified":
+    if record.grade == "certified" and record.bound is not None:
         said.append(f"bound {shown(record.bound, unit)} follows from its certificate")
+    if "infeasible" in verdict.facts:
+        said.append(f"that {record.question} has no answer follows from its certificate")
+    if "method" in verdict.facts:
+        said.append(f"method {record['method']} {verdict.facts['method']}")
     if not said:
-        said.append(f"{record['termination']}, holds no solution to replay")
+        said.append(f"{record.words_of_end}, holds no solution to replay")
     rest = [text for text in verdict.unverified if text != RUNS_WORD]
     return "; ".join(said) + (f"; not verified: {'; '.join(rest)}" if rest else "")
 
@@ -135,6 +140,7 @@ def _count_in_words(count: Counter[str]) -> str:
         bounds += f", {count['bound unproven']} proven by nobody"
     values = f"{count['replayed']} values replayed, {count['counted']} counted"
     words = f"{count['good']} records hold: {values}; bounds: {bounds}"
+    words += f"; {count['method']} of the methods run again" if count["method"] else ""
     for key, text in (("failed", "FAILED"), ("unreadable", "could not be read")):
         words += f"; {count[key]} {text}" if count[key] else ""
     return f"{words}. Not verified in any: {RUNS_WORD}."
@@ -261,7 +267,7 @@ def _print_summary(record: Record) -> None:
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
     lines = [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
-        f"ended: {record['termination']}" + (f" ({record['message']})" if record["message"] else ""),
+        f"ended: {record.words_of_end}" + (f" ({record['message']})" if record["message"] else ""),
         f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(record.bound, unit)}, "
         f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),
     ]

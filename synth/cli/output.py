@@ -29,10 +29,3 @@ def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = (
 def number(value: float | None, digits: int = 6) -> str:
     """A number for a person; a dash for None."""
     return "–" if value is None else f"{value:.{digits}g}"
-
-
-def percent(value: float | None) -> str:
-    """A relative gap for a person."""
-    if value is None:
-        return "–"
-    return "0" if value == 0 else f"{100 * value:.2f} %"

@@ -43,19 +43,26 @@ def print_tables(done: Done, every: bool | None = False) -> None:
 def print_runs(done: Done) -> None:
     """Value, best proven bound and what proves it, gap, seconds and end of each run."""
     from synth.family import get_family
-    from synth.record import gap
+    from synth.optimality import gap
 
     found = _standings(done)
     rows: list[Sequence[str]] = []
     for run, record in done:
         best, unit = found[run.instance.family, run.instance.sha256], get_family(run.instance.family).objective.unit
-        ended = record["termination"]
-        value = shown(record.value, unit) if record.value is not None else ended
+        value = shown(record.value, unit) if record.value is not None else record.words_of_end
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {shown(record.bound, unit)})"
         proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
         rows.append(
-            (run.instance.name, record.title, value, *proven, f"{record.run_s:.2f}", record.words_of_check, ended)
+            (
+                run.instance.name,
+                record.title,
+                value,
+                *proven,
+                f"{record.run_s:.2f}",
+                record.words_of_check,
+                record.words_of_end,
+            )
         )
     console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))
 
@@ -71,7 +78,7 @@ def print_contradictions(done: Done) -> int:
 
 def write_csv(done: Done, stream: TextIO) -> None:
     """The columns of the table of runs with exact numbers (SI units); empty cells where there is nothing."""
-    from synth.record import gap
+    from synth.optimality import gap
 
     found = _standings(done)
     writer = csv.writer(stream)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early, retries_failed
-from synth.cli.output import console, errors, number, percent, table
-from synth.quantities import shown
+from synth.cli.output import console, errors, number, table
+from synth.quantities import percent, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,12 +87,14 @@ def run_study(
 def _collect(one: PreparedStudy) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect
-    from synth.study.measures import summary
+    from synth.study.measures import stated_baselines, summary
     from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
     made = collect(one, command)
     _print(summary(made.table), "family", "label", "kind")
+    for text in stated_baselines(made.table):
+        console.print(text, markup=False, soft_wrap=True)
     for text in alarms(made.table):
         errors.print(text, style="red", markup=False)
     failed = made.table[made.table["status"] == "failed"]

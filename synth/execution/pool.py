@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from synth import api
@@ -83,7 +84,7 @@ def _record_of(run: Run, task: Task, ending: Ending, written: bool) -> Record:
     if ending.code == WRITE_FAILED:
         raise WriteFailedError(ending.stderr.splitlines()[-1] if ending.stderr else f"cannot write {run.path}")
     if ending.cause is None and ending.code == 0 and written:
-        return records.read(run.path)
+        return replace(records.read(run.path), made_here=True)
     termination, message = ending.in_words(task)
     record = api.failure(run.instance, run.method, run.options, termination, message)
     extra = {"stderr": ending.stderr} if ending.stderr else {}

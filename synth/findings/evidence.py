@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synth import record as records
+from synth import optimality
 from synth.api import check
 from synth.errors import InputError
 from synth.family import Verdict, get_family
@@ -18,6 +18,7 @@ from synth.findings.finding import SAME, Case, Claim, Finding
 from synth.instance import Instance
 from synth.quantities import SCALES, named, percent, scaled, times
 from synth.record import Record
+from synth.repetition import name_stands
 from synth.results import beside
 from synth.standing import Standing, standing, value_stands
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from synth.reproduction.collect import Source
 
 CERTIFIED = "certified"
+PATIENT_S = 5.0  # of a published algorithm's run that is made again
 
 
 class UnfoundedError(RuntimeError):
@@ -49,6 +51,7 @@ class Held:
     published: Record | None
     printed: float | None
     facts: Mapping[str, Any]
+    stated: bool = False  # whether the published record only states its method
 
     @cached_property
     def instance(self) -> Instance:
@@ -63,12 +66,12 @@ class Held:
     @property
     def gap(self) -> float | None:
         """(value - bound) / value."""
-        return records.gap(self.value, self.least)
+        return optimality.gap(self.value, self.least)
 
     @property
     def met(self) -> bool:
         """Whether the value meets its bound."""
-        return self.gap is not None and self.gap <= SAME
+        return self.gap == 0
 
     @property
     def below(self) -> bool:
@@ -214,7 +217,8 @@ class Evidence:
                 self._verified(bounded)
                 least, proof = bounded.bound, bounded.words_of_grade
         unit = unit or get_family(record["family"]).objective.unit
-        return Held(case, unit, record, value, bounded, least, proof, published, printed, verdict.facts)
+        stated = published is not None and not name_stands(published, PATIENT_S)
+        return Held(case, unit, record, value, bounded, least, proof, published, printed, verdict.facts, stated)
 
     def _folder(self, folder: str) -> tuple[list[Record], Standing]:
         if folder not in self.folders:
@@ -289,7 +293,7 @@ def numbers(held: Sequence[Held]) -> dict[str, Any]:
         "met": sum(one.met for one in held),
         "lower": sum(one.below for one in held),
         "higher": _count(held, lambda one: not one.below and one.printed != one.value),
-        "beyond": _count(held, lambda one: records.exceeds(one.least, one.printed)),
+        "beyond": _count(held, lambda one: optimality.exceeds(one.least, one.printed)),
         "ours": first.ours_text,
         "printed": first.printed_text,
         "least": first.least_text,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from synth.record import exceeds, gap
+from synth.optimality import exceeds, gap
 
 if TYPE_CHECKING:
     from synth.findings.evidence import Held

@@ -191,7 +191,8 @@ def _listed(held: Sequence[Held]) -> Sequence[Held]:
 def _row(one: Shown, held: Held, root: Path) -> tuple[str, ...]:
     bound = held.least_text if one.on_bound else "–"
     gap = percent(held.gap) if one.on_bound and not held.case.measure else "–"
-    published = held.printed_text + (f" (by `{held.case.published}`)" if held.published is not None else "")
+    name = f"`{held.case.published}`" + (", a name that was not verified" if held.stated else "")
+    published = held.printed_text + (f" (by {name})" if held.published is not None else "")
     kept = "<br>".join(f"`{_address(record, root)}`" for record in held.carriers)
     return held.case.what, published, held.ours_text, bound, gap, held.grade if one.on_bound else held.evidence, kept
 

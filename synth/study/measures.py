@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from synth.study.table import VALUE_COUNTS, WRONG
+from synth.study.table import ONLY_STATED, VALUE_COUNTS, WRONG
 
 SHIFT_S = 1.0  # of the shifted geometric mean of times
 
@@ -62,6 +62,18 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         row["time_s"] = shifted_geometric_mean(good["total_s"].to_numpy())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def stated_baselines(table: pd.DataFrame) -> list[str]:
+    """Per baseline whose ratios rest on records that only state their method: a footnote that says how many."""
+    notes = []
+    for name in (column for column in table.columns if str(column).startswith("ratio_to_")):
+        method = str(name).removeprefix("ratio_to_")
+        theirs = table.loc[(table["method"] == method) & (table["method_proof"] != ""), "method_proof"]
+        count = int((theirs == ONLY_STATED).sum())
+        if count:
+            notes.append(f"{name}: {count} of {len(theirs)} records of {method} only state their method")
+    return notes
 
 
 def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:

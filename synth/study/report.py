@@ -28,7 +28,7 @@ from synth.standing import Standing, by_instance
 from synth.study import measures, sizes
 from synth.study.figures import by_family, natural
 from synth.study.table import COLUMNS, WRONG, place, plain_name
-from synth.summary import InstanceRow, closing_line, rows_by_instance
+from synth.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
@@ -168,7 +168,7 @@ def _parts(
             title=family.title,
             citation=family.citation,
             objective=family.objective.name,
-            closing=closing_line([row for _, row in groups]),
+            closing="; ".join([closing_line([row for _, row in groups]), *measures.stated_baselines(rows)]),
             best=sorted(_instance_rows(groups, rows, folder, drawn), key=lambda row: natural(row.cells[0].text)),
             figures=[(name, _svg(figure, f"{name}-{family_name}")) for name, figure in of_family[family_name]],
             method_columns=_headings(summary.columns),
@@ -201,7 +201,8 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
         name, unit, best, standing = names[sha], get_family(row.family).objective.unit, row.best, row.standing
         key = f"{row.family}/{name}"
         marked = "alarm" if standing.alarms else "bound-disproved" if standing.disproved else ""
-        value = _cell("value", None if best is None else best.value, unit)
+        none = Cell(row.ended if row.refuted else NOTHING, "", look="n")
+        value = none if best is None else _cell("value", best.value, unit)
         if best is not None and best.evidence == "counted":
             value = replace(value, text=f"{value.text} (counted)")
         gap = _cell("gap", row.gap, unit)
@@ -211,13 +212,18 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
             _cell("bound", standing.bound, unit),
             replace(gap, text=f"{gap.text} ✓", title=f"proven best; gap {gap.title}") if row.solved else gap,
             _grade(standing),
-            Cell(NOTHING) if best is None else Cell(labels.get(place(best, folder), best.label)),
-            _cell("value", None if row.published is None else row.published.value, unit),
-            _cell("ratio_to_best", row.ratio, unit),
+            Cell(row.label if best is None else labels.get(place(best, folder), best.label)),
+            _stated(_cell("value", None if row.published is None else row.published.value, unit), row),
+            _stated(_cell("ratio_to_best", row.ratio, unit), row),
             Cell(f"{runs[sha]:,}" + (f" ({wrong[sha]} failed)" if sha in wrong else ""), int(runs[sha]), look="n"),
             _cell("total_s", row.seconds, unit),
         ]
         yield Row(cells, marked)
+
+
+def _stated(cell: Cell, row: InstanceRow) -> Cell:
+    """The cell, marked where the published record only states its method (the footnote closes the table)."""
+    return replace(cell, text=f"{cell.text}{STATED}", title=f"{cell.title} {FOOTNOTE}") if row.stated else cell
 
 
 def _grade(found: Standing) -> Cell:

@@ -12,7 +12,9 @@ import pandas as pd
 from synth.errors import Fault, InputError
 from synth.family import get_family, load
 from synth.instance import Instance
-from synth.record import Record, gap
+from synth.optimality import gap
+from synth.record import Record
+from synth.repetition import name_stands
 from synth.results import read_all
 from synth.standing import Standing, by_instance, standing
 
@@ -30,7 +32,10 @@ COLUMNS: dict[str, str] = {
     "threads": "threads of the run",
     "relative_gap": "gap at which the solver might stop [1]",
     "options": "the method's own parameters [JSON]",
+    "method_proof": "of a baseline's or a published method's record: run again (its solution is that of its method), "
+    "stated (only the record says so); empty for others",
     "termination": "why the run ended",
+    "infeasible_by": "what proves that the question has no answer: certified, the solver whose word it is, or method",
     "status": "ok; failed (the check found faults or the run died); bound disproved (a replayed value lies below the "
     "solver's bound: its value counts, its bound does not); disproved (a counted value lies below a proven bound); "
     "alarm (a replayed value lies below a certified bound: one of the checks is wrong); none (ended well with neither "
@@ -77,6 +82,7 @@ NUMBERS = (
 MEETS = 1e-9  # relative difference up to which two values are the same
 VALUE_COUNTS = ("ok", "bound disproved")  # statuses of rows whose value stands
 WRONG = ("failed", "alarm", "bound disproved", "disproved")  # statuses of rows in which something is not as stated
+RUN_AGAIN, ONLY_STATED = "run again", "stated"  # what a baseline's method rests on
 VERSION = "@"  # between a name and its file's hash; no name holds one
 
 
@@ -104,7 +110,8 @@ def build(
     What contradicts each other is settled by :mod:`synth.standing` among the runs of one instance file, see ``status``.
     A counted value has a gap and ratios, but is nobody's best value. Series and sizes are the ``instances``'."""
     judged = {key: standing(group) for key, group in by_instance(found).items()}
-    rows = [_row(study, folder, record, judged[record["family"], record["instance_sha256"]]) for record in found]
+    named = tuple(baselines)
+    rows = [_row(study, folder, record, judged[record["family"], record["instance_sha256"]], named) for record in found]
     table: Any = pd.DataFrame(rows, columns=list(COLUMNS))
     sizes = sizes_of(instances)
     table["series"] = [sizes.get(sha, ("", None))[0] for sha in table["instance_sha256"]]
@@ -126,7 +133,7 @@ def build(
     table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
     table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + MEETS)
     table["solved"] = good & replayed & (table["gap_own"] <= table["relative_gap"])
-    for baseline in baselines:
+    for baseline in named:
         theirs = table["value"].where(good & (table["method"] == baseline)).groupby(keys).transform("min")
         table[f"ratio_to_{baseline}"] = _ratio(table["value"], theirs).where(good)
     order = ["family", "instance", "kind", "label"]
@@ -161,7 +168,13 @@ def _tell_versions_apart(table: Any) -> None:
     table["instance"] = table["instance"].where(versions <= 1, marked)
 
 
-def _row(study: str, folder: Path, record: Record, among: Standing) -> dict[str, Any]:
+def _method_proof(record: Record, baselines: Sequence[str]) -> str:
+    if record.value is None or record["method"] not in (*baselines, *get_family(record["family"]).published):
+        return ""
+    return RUN_AGAIN if name_stands(record) else ONLY_STATED
+
+
+def _row(study: str, folder: Path, record: Record, among: Standing, baselines: Sequence[str]) -> dict[str, Any]:
     """The record's row, as it stands among those of its instance file."""
     status, contradicted = among.status(record)
     options, seconds, path = record["options"], record["seconds"], place(record, folder)
@@ -178,7 +191,9 @@ def _row(study: str, folder: Path, record: Record, among: Standing) -> dict[str,
         "threads": options.get("threads"),
         "relative_gap": options.get("relative_gap", 0.0),
         "options": json.dumps(options.get("method", {}), sort_keys=True),
+        "method_proof": _method_proof(record, baselines),
         "termination": record["termination"],
+        "infeasible_by": record.infeasible_by,
         "status": status,
         "evidence": record.evidence or "",
         "value": record.value,

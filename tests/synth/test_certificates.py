@@ -21,8 +21,9 @@ from synth.execution import child
 from synth.execution.messages import Task
 from synth.family import Method, Outcome, Verdict, get_family
 from synth.instance import Instance
+from synth.optimality import exceeds
 from synth.options import RunOptions
-from synth.record import Record, exceeds
+from synth.record import Record
 from synth.standing import standing
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.references.pull import once

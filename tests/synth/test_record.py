@@ -19,7 +19,8 @@ import synth
 from synth import api, textfile
 from synth import record as records
 from synth.errors import InputError
-from synth.record import Record, gap
+from synth.optimality import gap
+from synth.record import Record
 from synth.textfile import dumps
 
 

@@ -20,7 +20,7 @@ _ROUNDS = Parameter("rounds", read_int(1), None, "rounds of the tree, at most th
 
 
 def _published(name: str, summary: str, *parameters: Parameter) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.published:{name}", (), parameters)
+    return Method(name, "reference", summary, f"{_HERE}references.published:{name}", (), parameters, True)
 
 
 FAMILY = Family(
@@ -36,6 +36,7 @@ FAMILY = Family(
         suited="instance:suited",
         findings="paper.findings:FINDINGS",
         transfers="views.transfers:transfers",
+        bound_words="bounds.counting:bound_words",
     ),
     more_pages=(
         Page(
@@ -73,12 +74,14 @@ FAMILY = Family(
             "reduce-scatter inside nodes, Bine among equal local numbers, allgather inside (the paper's 6.2)",
             _HERE + "references.hierarchical:solve",
             parameters=(_BETWEEN,),
+            repeats=True,
         ),
         Method(
             "leaders",
             "reference",
             "every group and node takes a block in once: meets the receive count, one-port rounds (ours)",
             _HERE + "references.leaders:solve",
+            repeats=True,
         ),
         Method(
             "placement_greedy",
@@ -86,6 +89,7 @@ FAMILY = Family(
             "hypercube positions: aligned blocks, then swaps (ours)",
             _HERE + "references.placement_greedy:solve",
             parameters=(_RESTARTS,),
+            repeats=True,
         ),
         Method(
             "placement",

@@ -48,8 +48,8 @@ _EPOCHS = (
 )
 
 
-def _reference(name: str, summary: str, *parameters: Parameter) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters)
+def _reference(name: str, summary: str, *parameters: Parameter, repeats: bool = True) -> Method:
+    return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters, repeats)
 
 
 FAMILY = Family(
@@ -60,7 +60,8 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-            transfers="views.transfers:transfers", findings="paper.findings:FINDINGS"),
+            transfers="views.transfers:transfers", findings="paper.findings:FINDINGS",
+            refutes="check.counting:refutes"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
@@ -85,14 +86,15 @@ FAMILY = Family(
         Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
                _HERE + "programs.steps.method:solve", ("cpsat", "highs", "scip", "gurobi"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
-                   _RESTARTS),
+                   _RESTARTS, repeats=False),
         _reference("ring", "NCCL's ring: one cycle through all ranks"),
         _reference("double_tree", "NCCL's double binary tree"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
         _reference("direct", "every rank sends to every other at once"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
-        _reference("imported", "an executor's algorithm from a file (MSCCL XML, MSCCL++ plan), on this machine", _FILE),
+        _reference("imported", "an executor's algorithm from a file (MSCCL XML, MSCCL++ plan), on this machine", _FILE,
+                   repeats=False),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),
 )  # fmt: skip

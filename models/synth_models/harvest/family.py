@@ -16,7 +16,7 @@ _EXACT = (
 
 
 def _reference(name: str, target: str, summary: str, *parameters: Parameter) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.{target}", (), parameters)
+    return Method(name, "reference", summary, f"{_HERE}references.{target}", (), parameters, True)
 
 
 FAMILY = Family(

@@ -9,7 +9,7 @@ _HERE = "synth_models.mlfm."
 _SPLIT = "count flows per route first, then colour them (exact for one-spine routes); off: one model"
 _DECOMPOSE = Parameter("decompose", read_flag, True, _SPLIT)
 _HORIZON = Parameter(
-    "horizon", read_int(1), None, "decide this number of phases only: phases, or proven infeasible", question=True
+    "horizon", read_int(1), None, "decide this number of phases only: phases, or proven infeasible", True, at_most=True
 )
 _AS_PRINTED = Parameter("as_printed", read_flag, False, "apply the printed rule to any block, the check judges")
 _PHASES = Parameter(
@@ -18,7 +18,7 @@ _PHASES = Parameter(
 
 
 def _reference(name: str, summary: str, target: str, *parameters: Parameter) -> Method:
-    return Method(name, "reference", summary, _HERE + "references." + target, (), parameters)
+    return Method(name, "reference", summary, _HERE + "references." + target, (), parameters, True)
 
 
 def _program(name: str, summary: str, solvers: tuple[str, ...], *parameters: Parameter) -> Method:
@@ -37,6 +37,8 @@ FAMILY = Family(
         "check_phases",
         suited="instance:suited",
         findings="paper.findings:FINDINGS",
+        refutes="check.certificates:refutes",
+        bound_words="bounds.load:bound_words",
     ),
     published=("closed_form",),
     default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "cpsat"),

@@ -19,7 +19,12 @@ def _read_radices(text: str) -> tuple[int, ...]:
 
 
 _HORIZON = Parameter(
-    "horizon", read_int(1), None, "decide this number of steps only: a schedule, or proven infeasible", question=True
+    "horizon",
+    read_int(1),
+    None,
+    "decide this number of steps only: a schedule, or proven infeasible",
+    True,
+    at_most=True,
 )
 _SHAPE = Parameter(
     "shape", read_choice("ring", "segment"), "ring", "route all round the ring, or as on a line segment", question=True
@@ -39,20 +44,21 @@ FAMILY = Family(
                _HERE + "bounds.steps:solve"),
         Method("formula", "reference", "OpTree's published step count (Theorem 1) at its best depth",
                _HERE + "references.published_counts:solve_formula", (),
-               (Parameter("depth", read_int(1, 64), None, "depth k instead of the best one", question=True),)),
+               (Parameter("depth", read_int(1, 64), None, "depth k instead of the best one", question=True),),
+               repeats=True),
         Method("ring", "reference", "published step count of the ring algorithm",
-               _HERE + "references.published_counts:solve_ring"),
+               _HERE + "references.published_counts:solve_ring", repeats=True),
         Method("neighbor_exchange", "reference", "published step count of neighbor exchange (even N)",
-               _HERE + "references.published_counts:solve_neighbor_exchange"),
+               _HERE + "references.published_counts:solve_neighbor_exchange", repeats=True),
         Method("wrht", "reference", "published step count of WRHT extended to allgather",
                _HERE + "references.published_counts:solve_wrht", (),
-               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms"),)),
+               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms"),), repeats=True),
         Method("one_stage", "reference", "published step count of one all-to-all over the whole ring",
-               _HERE + "references.published_counts:solve_one_stage"),
+               _HERE + "references.published_counts:solve_one_stage", repeats=True),
         Method("first_fit", "reference", "one-stage schedule, circuits coloured first-fit",
-               _HERE + "references.first_fit:solve_first_fit", (), (_SHAPE,)),
+               _HERE + "references.first_fit:solve_first_fit", (), (_SHAPE,), repeats=True),
         Method("longest_first", "reference", "one-stage schedule, circuits coloured first-fit, longest first",
-               _HERE + "references.first_fit:solve_longest_first", (), (_SHAPE,)),
+               _HERE + "references.first_fit:solve_longest_first", (), (_SHAPE,), repeats=True),
         Method("rwa", "program", "fewest wavelengths of one stage (CP-SAT, one thread repeats by seed; or Pyomo)",
                _HERE + "programs.rwa.method:solve", ("cpsat", "highs", "gurobi", "scip"),
                (_SHAPE, Parameter("hint", read_flag, False, "start from the closed-form colouring"))),
@@ -63,7 +69,7 @@ FAMILY = Family(
                _HERE + "references.optree:solve", (),
                (Parameter("radices", _read_radices, None, "radices of stages 1..k, e.g. 4,4", question=True),
                 Parameter("sharing", read_flag, True, "on a grid: a node's items share wavelengths (off: one by one)",
-                          question=True))),
+                          question=True)), repeats=True),
         Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                _HERE + "references.relay:solve"),
         Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",

@@ -10,7 +10,7 @@ import pytest
 from published import PUBLISHED, held_for, ours, prose
 
 from synth import record as records
-from synth.record import gap
+from synth.optimality import gap
 
 
 def test_numbers_of_the_harvest_paragraph():

@@ -8,7 +8,7 @@ import pytest
 from published import PUBLISHED, held_for, ours, prose, readme
 
 from synth import record as records
-from synth.record import gap
+from synth.optimality import gap
 
 COLUMNS = ("xtree", "mirror_xtree", "tacos", "pull", "symmetric", "forest", "ilp-highs")
 HEADER = (

@@ -21,6 +21,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from synth.family import Outcome
@@ -32,6 +35,7 @@ from synth_models.bine.parts.weights import isoperimetric_bytes, receive_bytes
 RECEIVE = "receive count per group"
 ISOPERIMETRIC = "edge-isoperimetric count of the hypercube"
 PRICES = "prices of rounds"
+WORDS = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC, "prices": PRICES}
 
 
 def solve(instance: BineInstance, options: RunOptions) -> Outcome:
@@ -39,13 +43,17 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     binding, best = "receive", receive_bytes(instance)
     if instance.problem == "butterfly" and (other := isoperimetric_bytes(instance)) > best:
         binding, best = "isoperimetric", other
-    words = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC}
     if instance.problem == "tree" and instance.collective in ("broadcast", "reduce"):
         priced, prices = _priced(instance, options)
         if priced > best:
             certificate = {"binding": "prices", "scale": SCALE, "prices": prices}
             return Outcome("finished", bound=priced, bound_proof=PRICES, certificate=certificate)
-    return Outcome("finished", bound=best, bound_proof=words[binding], certificate={"binding": binding})
+    return Outcome("finished", bound=best, bound_proof=WORDS[binding], certificate={"binding": binding})
+
+
+def bound_words(instance: BineInstance, certificate: Mapping[str, Any]) -> str:
+    """What a certificate proves, in words."""
+    return WORDS[certificate["binding"]]
 
 
 def _priced(instance: BineInstance, options: RunOptions) -> tuple[float, list[int]]:

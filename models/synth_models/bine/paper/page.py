@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth import record as records
+from synth import optimality
 from synth.family import defaults_for
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
@@ -90,7 +90,7 @@ def _gaps(page: Reproduction) -> None:
     for instance, record in held:
         if record["kind"] != "bound":
             bound = bounds.get(instance.name)
-            gap = records.gap(record.value, bound)
+            gap = optimality.gap(record.value, bound)
             rows.append((instance.name, record["method"], record.value, bound, gap, record["termination"]))
     table = pd.DataFrame(rows, columns=["instance", "method", "bytes", "bound", "gap", "ended"])
     page.table("Shipped instances", table, file="gaps", show=False)

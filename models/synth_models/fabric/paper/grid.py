@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from synth.instance import Instance
 from synth.making import make
+from synth.optimality import gap
 from synth.quantities import shown
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
@@ -63,7 +64,7 @@ class Cell:
     def gap(self) -> float | None:
         """(best - bound) / best over all methods."""
         best = self.best(EVERYONE)
-        return None if best is None or not best[0] else max(0.0, (best[0] - self.bound) / best[0])
+        return None if best is None else gap(best[0], self.bound)
 
     @property
     def speedup(self) -> float | None:

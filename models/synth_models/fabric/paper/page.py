@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synth.making import make
+from synth.optimality import gap
 from synth.quantities import percent, shown, times
 from synth.reproduction.collect import Reproduction
 from synth.study.figures import natural
@@ -214,13 +215,13 @@ def _one_box(page: Reproduction) -> None:
                     seconds = record.run_s
                 best = cell.best(["continuous"])
                 if best is not None:
-                    ended = cell.records["continuous"]["termination"]
-                    proven += ended == "optimal"
-                    value, gap = best[0], 1 - cell.bound / best[0]
+                    ended = cell.records["continuous"].words_of_end
+                    value, left = best[0], gap(best[0], cell.bound)
+                    proven += left == 0
                     found = (
                         round(value * 1e6, 5),
                         round(cell.bound * 1e6, 5),
-                        percent(gap),
+                        percent(left),
                         ended,
                         shown(seconds, "s"),
                     )

@@ -15,6 +15,7 @@ Weights are rounded to whole numbers, which keeps the bound valid, and the check
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -61,6 +62,11 @@ def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | N
         if phases > best.phases:
             best = Bound(phases, _words(instance, problem, weights, phases), _certificate(instance, weights))
     return best
+
+
+def bound_words(instance: MLFMInstance, certificate: Mapping[str, Any]) -> str | None:
+    """What a certificate by ``ranks`` proves, in words; None for one by ``links``, whose words say where it is from."""
+    return turns_in_words(instance) if certificate["binding"] == "ranks" else None
 
 
 def turns_in_words(instance: MLFMInstance) -> str:

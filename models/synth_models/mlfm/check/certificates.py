@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.untrusted import choice, whole_numbers
+from synth.untrusted import choice, is_finite, whole_numbers
 from synth_models.mlfm.check.replay import working_links
 from synth_models.mlfm.instance import MLFMInstance
 
@@ -32,6 +32,12 @@ def check_bound(instance: MLFMInstance, bound: float, certificate: Mapping[str, 
     except ValueError as error:
         return [f"the bound's certificate cannot be read: {error}"]
     return [] if -np.inf < bound <= proven else [f"the certificate proves {proven} phases, not {bound:g}"]
+
+
+def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, Any]) -> bool:
+    """Whether fewer ``phases`` are asked for than a server has transfers, which no congestion makes up for."""
+    phases = options.get("phases", np.inf)
+    return is_finite(phases) and bool(phases < bound) and certificate.get("binding") == "ranks"
 
 
 def _weights(instance: MLFMInstance, certificate: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth import record as records
+from synth import optimality
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.mlfm.check import replay
@@ -240,7 +240,7 @@ def _damaged(page: Reproduction) -> None:
             tried += [one for _, one in page.solve([made], [method], time_limit=DAMAGED_LIMIT, part="damaged")]
         record = min(tried, key=lambda one: one.value or math.inf)
         seconds = round(sum(record["seconds"].values()), 1)
-        gap = records.gap(record.value, record.bound)
+        gap = optimality.gap(record.value, record.bound)
         names = {"failed": kind, "count": count, "seed": seed, "method": record["method"]}
         rows.append(names | {"phases": record.value, "bound": record.bound, "gap": gap, "seconds": seconds})
     table = pd.DataFrame(rows)
@@ -293,7 +293,7 @@ def _solved(page: Reproduction, jobs: list[MLFMInstance], part: str) -> Iterator
             "servers": made.ranks,
             "phases": record.value,
             "bound": record.bound,
-            "gap": records.gap(record.value, record.bound),
+            "gap": optimality.gap(record.value, record.bound),
             "ended": record["termination"],
             "verified": record.ok,
             "two-spine transfers": facts.get("two_spine_transfers"),
@@ -313,7 +313,7 @@ def _gaps(page: Reproduction) -> None:
         if record["kind"] != "bound" and isinstance(job, MLFMInstance):
             facts, bound = record["verified"]["facts"], best[job.name] or None
             ran = (job.name, job.ranks, record["method"], record["solver"], record.value, bound)
-            gap, ended = records.gap(record.value, bound), record["termination"]
+            gap, ended = optimality.gap(record.value, bound), record["termination"]
             rows.append((*ran, gap, facts.get("phases"), facts.get("mean_worst_link_load"), ended))
     columns = ["instance", "servers", "method", "solver", "value", "bound", "gap", "phases", "mean worst load", "ended"]
     table = pd.DataFrame(rows, columns=columns)

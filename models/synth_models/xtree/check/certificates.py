@@ -52,6 +52,41 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
     return [] if proven >= bound else [f"the {binding} proves {proven} timesteps, not {bound:g}"]
 
 
+def bound_words(instance: XTreeInstance, certificate: Mapping[str, Any]) -> str | None:
+    """What a verified certificate proves, in words; None for the relaxation, whose words hold an LP's value."""
+    network = instance.topology
+    match certificate["binding"]:
+        case "cut":
+            nodes = sorted(set(whole_numbers(certificate, "inside", 0, network.nodes - 1).tolist()))
+            inside = np.isin(np.arange(network.nodes), nodes)
+            enters = int(np.sum(~inside[network.src] & inside[network.dst]))
+            leaves = int(np.sum(inside[network.src] & ~inside[network.dst]))
+            into = instance.collective == "allgather" or (instance.collective == "allreduce" and enters <= leaves)
+            crossings = (network.nodes - len(nodes)) * instance.chunks
+            crossings = instance.total_chunks if instance.collective == "allreduce" else crossings
+            what = f"node {nodes[0]}" if len(nodes) == 1 else f"a set of {len(nodes)} nodes"
+            way = f"{enters} links into" if into else f"{leaves} links out of"
+            return f"cut: {crossings} chunks must pass the {way} {what}"
+        case "late arrivals":
+            node, hops = whole(certificate, "node", 0, network.nodes - 1), whole(certificate, "hops", 1)
+            into = certificate["side"] == "in"
+            away = network.hops_to(node) if into else network.hops_from(node)
+            degree = int(np.sum((network.dst if into else network.src) == node))
+            chunks = int(np.sum(away >= hops)) * instance.chunks
+            chunks = instance.total_chunks if instance.collective == "allreduce" else chunks
+            way, end = ("into", "start") if into else ("out of", "end")
+            words = f"late arrivals: {chunks} chunks pass the {degree} links {way} node {node}, "
+            return words + f"none of them within {hops - 1} timesteps of the {end}"
+        case "diameter":
+            u, v = whole_numbers(certificate, "pair", 0, network.nodes - 1, (2,)).tolist()
+            return f"diameter: node {v} is {network.hops_from(u)[v]} hops from node {u}"
+        case "volume":
+            phases = 2 if instance.collective == "allreduce" else 1
+            transfers = phases * (network.nodes - 1) * instance.total_chunks
+            return f"volume: {transfers} transfers over {network.links} links"
+    return None
+
+
 def _cut(instance: XTreeInstance, nodes: npt.NDArray[np.int64]) -> int:
     """Timesteps proven by the links between a node set and the others."""
     network = instance.topology

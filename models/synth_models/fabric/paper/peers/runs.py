@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synth.making import make
+from synth.optimality import gap
 from synth.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.family import FAMILY
@@ -57,7 +58,7 @@ class Found:
     @property
     def gap(self) -> float:
         """(best - bound) / best."""
-        return max(0.0, 1.0 - self.bound / self.value)
+        return gap(self.value, self.bound) or 0.0
 
     @property
     def seconds(self) -> float:

@@ -1,0 +1,86 @@
+"""`0`, `proven best` and `optimal` are said only of values that meet their bounds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from published import published
+
+import synth
+from synth import api
+from synth.family import get_family, load
+from synth.optimality import exceeds, gap, meets, proven_best
+from synth.quantities import percent
+from synth.record import Record
+from synth.summary import closing_line, rows_by_instance
+from synth_models.fabric.check.certificates import ARGUMENTS
+from synth_models.fabric.parts.chunks import seconds
+
+SHIPPED = Path(__file__).resolve().parents[2] / "instances"
+VALUES = (1e-6, 3.0, 144.0, 2.0**53, 1.68e-6, 1e15)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_gap_is_zero_only_where_no_double_lies_between(value: float) -> None:
+    below = math.nextafter(value, 0)
+    assert gap(value, value) == gap(value, below) == 0.0
+    assert percent(gap(value, value)) == "0"
+    assert proven_best(value, below)
+    bound = math.nextafter(below, 0)
+    while bound > value / 2:
+        left = gap(value, bound)
+        assert left == float((Fraction(value) - Fraction(bound)) / Fraction(value)) or left == pytest.approx(
+            (value - bound) / value, rel=1e-12
+        )
+        assert left > 0
+        assert not meets(value, bound)
+        assert not proven_best(value, bound)
+        assert percent(left) not in ("0", "0.00 %")
+        bound -= (value - bound) * 3
+    above = value * (1 + 1e-9)
+    assert not exceeds(above, value)
+    assert gap(value, above) != 0.0
+
+
+def test_tiny_gaps_are_printed_as_they_are() -> None:
+    assert percent(3e-11) == "3e-11"
+    assert percent(4.9e-5) == "5e-05"
+    assert percent(5.1e-5) == "0.01 %"
+    assert percent(0.0) == "0"
+
+
+def test_proven_best_counts_only_what_meets_its_bound() -> None:
+    """One solved instance, its bound lowered by ever more: in the table, the closing line and the end of the run."""
+    record = api.solve(synth.read(SHIPPED / "bine" / "groups-5-3-8-reduce.json"), "tree_ilp")
+    assert record.value is not None
+    assert record.words_of_end == "optimal"
+    for share, text, words in (
+        (0.0, "0", "1 of 1 proven best"), (3e-11, "3e-11", "0 of 1 proven best, 1 within 0.01 %"),
+        (2e-4, "0.02 %", "0 of 1 proven best, median gap of the others 0.02 %"),
+    ):  # fmt: skip
+        lower = Record({**record.data, "bound": record.value * (1 - share)}, record.packed, None, record.instance)
+        [row] = rows_by_instance([lower])
+        assert row.cells()[4] == text
+        assert row.solved is (share == 0)
+        assert closing_line([row]).startswith(words)
+        assert (lower.words_of_end == "optimal") is (share == 0)
+
+
+def test_published_values_that_meet_their_bounds_are_exactly_the_least() -> None:
+    """Why neighbouring doubles meet: of every published schedule in seconds with gap 0 the certificate proves the exact
+    number of ticks, before anything is rounded."""
+    count = 0
+    for record in published():
+        if record["family"] != "fabric" or record.value is None or record.gap != 0:
+            continue
+        assert record.certificate is not None
+        instance = record.find_instance()
+        exact = seconds(instance, load(get_family("fabric").unpack)(instance, record.packed))
+        assert meets(record.value, float(exact))
+        needed, capacity = ARGUMENTS[record.certificate["argument"]](instance, record.certificate)
+        assert capacity.until(Fraction(exact)) <= needed, record.path
+        count += 1
+    assert count > 50
