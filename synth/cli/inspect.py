@@ -145,6 +145,7 @@ def pack(
     """Put the records below a folder into one file (records.jsonl), their arrays beside it. They keep their addresses:
     check, show, study and --resume find them as before."""
     from synth.errors import InputError
+    from synth.folder_lock import LockedError
     from synth.results import pack as pack_records
 
     for folder in folders:
@@ -152,6 +153,9 @@ def pack(
             raise InputError("no such folder", str(folder))
         try:
             count = pack_records(folder)
+        except LockedError as error:
+            errors.print(f"synth: {error}", style="red", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
         except OSError as error:
             errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red", markup=False)
             raise typer.Exit(1) from None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EVERY, FINDINGS = "all", "findings"
 PUBLISHED = Path("results/published")
+PAGE_WAIT_S = 5.0  # for another process that makes the same page: it can take hours
 
 
 def reproduce(
@@ -45,6 +46,7 @@ def reproduce(
     `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
     the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
     stated."""
+    from synth import folder_lock
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import get_family, load, reproduced
@@ -63,10 +65,10 @@ def reproduce(
 
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
-            with plain_figures():
+            with folder_lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
                 load(known[name].target)(page)
-            write_page(page, known[name], path)
-            page.pack()
+                write_page(page, known[name], path)
+                page.pack()
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
             errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None

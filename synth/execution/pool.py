@@ -15,7 +15,6 @@ from synth.execution.messages import Ending, Task
 from synth.execution.runs import Run
 from synth.execution.supervisor import Supervisor
 from synth.record import Record
-from synth.textfile import remove_leftovers
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
 MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
@@ -63,7 +62,6 @@ def run_all(
                     continue
                 if on_start:
                     on_start(run)
-                remove_leftovers(run.path)
                 before[key] = _stamp(run.path)
                 supervisor.start(key, _task(run, memory_mb, grace_s, MEMORY_SHARE / jobs))
             for key, task, ending in supervisor.ends():

@@ -43,7 +43,7 @@ from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
 from synth.options import as_text, read_limit
-from synth.textfile import read_text
+from synth.textfile import read_text, write_atomically
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
@@ -296,5 +296,5 @@ def _write_instance(instance: Instance, folder: Path) -> Path:
     text = instance.to_json()
     if not path.is_file() or path.read_text() != text:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_atomically(path, text.encode())
     return path
