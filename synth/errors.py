@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 FEW = 5  # faults of one kind that have a line each; more of them share one
@@ -29,6 +30,13 @@ class Fault:
 def abridged(text: str, limit: int = 60) -> str:
     """The text, cut to ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def one_of(name: object, choices: Iterable[str], otherwise: str = "there is none") -> str:
+    """What stands behind "unknown": the choice a misspelt name is nearest to, and all of them."""
+    known = list(choices)
+    near = get_close_matches(str(name).lower(), known, 1)
+    return (f"did you mean {near[0]}? " if near else "") + (f"one of {', '.join(known)}" if known else otherwise)
 
 
 class SynthError(Exception):

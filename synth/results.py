@@ -134,17 +134,19 @@ def _read_all_of(folder: Path, homes: AbstractSet[Path]) -> tuple[list[_Loose], 
     """The records below the folder that have files of their own, and by their homes those that are packed there."""
     faults: list[InputError] = []
     loose: list[_Loose] = []
+    using: set[Path] = set()
     packed: dict[Path, dict[str, Record]] = {}
     for path in sorted(_files(folder, "*.json")):
         sha256 = _sha256(path)
         if sha256 is None or _is_instance(path):
             continue
         home = next(parent for parent in path.parents if parent in homes)
+        using.add(home)
         try:
             loose.append(_Loose(path, home, records.read(path), sha256))
         except InputError as error:
             faults += [error] if path.is_file() else []
-    for home in {one.home for one in loose}:
+    for home in using:
         file, packed[home] = home / collection.NAME, {}
         opened = collection.opened(file) if file.is_file() else collection.Collection(file, {})
         faults += opened.faults
@@ -181,12 +183,17 @@ def _replaced(loose: Sequence[_Loose], packed: Mapping[Path, Mapping[str, Record
             collection.commit(one, write_atomically)
         for each in loose:
             if each.is_packed():
-                each.path.unlink()
-                collection.remove_arrays(each.path)
-                _remove_empty(each.path.parent)
+                _remove(each.path)
     for place in results:
         _remove_empty(place)
     return True
+
+
+def _remove(path: Path) -> None:
+    """Delete a record's own files, and the folders that are empty then."""
+    path.unlink()
+    collection.remove_arrays(path)
+    _remove_empty(path.parent)
 
 
 def _sha256(path: Path) -> str | None:

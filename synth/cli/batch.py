@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early
+from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, demand_records, ending_early
 from synth.cli.options import Asked, Jobs, grouped
-from synth.cli.output import console, errors, table
+from synth.cli.output import command, console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
@@ -52,16 +52,18 @@ def submit(
     if study is None:
         name = f"{datetime.now():%Y%m%d-%H%M%S}"
         folder = folder or Path("results/batches") / name
+        demand_folder("--folder", folder)
         runs = expand_all([Path(target) for target in targets], asked.request(), folder / "records")
     else:
         if asked.methods or asked.solver or asked.options:
             raise bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
+        demand_folder("--folder", folder)
         prepared = study.prepare(folder)
         runs = list(prepared.runs)
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
-    demand_folder("--folder", folder)
+    demand_records("--folder", runs)
     with folder_lock.held(folder, "batch"):
         if (folder / plan.FILE).exists():
             raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
@@ -153,7 +155,7 @@ def show_status(
         console.print(table("run", "", "kind", "why", rows=rows))
         if len(bad) > LISTED:
             console.print(f"and {len(bad) - LISTED} more (--json names all)")
-        console.print(f"send these again: synth batch resubmit {folder}", markup=False, soft_wrap=True)
+        console.print(f"send these again: {command('batch', 'resubmit', folder)}", markup=False, soft_wrap=True)
 
 
 @app.command("collect")
@@ -272,7 +274,7 @@ def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
     if submission.engine == "slurm":
         ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
         console.print(f"submitted: {', '.join(ids)}", soft_wrap=True)
-        console.print(f"how far: synth batch status {batch.folder}", markup=False, soft_wrap=True)
+        console.print(f"how far: {command('batch', 'status', batch.folder)}", markup=False, soft_wrap=True)
         return None
     return whole
 
@@ -301,7 +303,7 @@ def _run_here(batch: Batch, jobs: int | None) -> None:
     last = batch.submissions[-1]
     ended: list[tuple[Run, Record]] = []
     with (
-        ending_early(f"`synth batch resubmit {batch.folder}`"),
+        ending_early(f"`{command('batch', 'resubmit', batch.folder)}`"),
         Progress(sum(len(task.runs) for task in last.tasks)) as progress,
     ):
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.output import console, errors
+from synth.cli.output import command, console, errors
 from synth.quantities import percent, shown
 
 if TYPE_CHECKING:
@@ -197,7 +197,8 @@ def show(
     _print_summary(record)
     if text is not None:
         console.print(text, markup=False, soft_wrap=True)
-        console.print(f"the whole solution as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+        words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
+        console.print(words, markup=False, soft_wrap=True)
 
 
 def _draw(figure: Callable[[], Any], path: Path) -> None:
@@ -233,7 +234,8 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
     console.print(f"{path}: {describe(read, verdict)}", markup=False, soft_wrap=True)
     for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():
         console.print(f"  fault: {line}", markup=False, soft_wrap=True)
-    console.print(f"its steps as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+    words = f"its steps as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
+    console.print(words, markup=False, soft_wrap=True)
 
 
 def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
@@ -254,7 +256,7 @@ def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
         console.print(f"  fault: {line}", markup=False, soft_wrap=True)
     for note in notes:
         console.print(f"  note: {note}", markup=False, soft_wrap=True)
-    console.print(f"its operations as one table: synth show {path} --csv", markup=False, soft_wrap=True)
+    console.print(f"its operations as one table: {command('show', path, '--csv')}", markup=False, soft_wrap=True)
 
 
 def _print_summary(record: Record) -> None:

@@ -53,11 +53,13 @@ def reproduce(
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
-    demand_folder("--results", folder := out or (Path("results/quick") if quick else PUBLISHED))
+    folder = out or (Path("results/quick") if quick else PUBLISHED)
     known = reproduced()
     if paper not in (EVERY, FINDINGS, *known):
         raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
-    for name in known if paper == EVERY else [paper] if paper in known else []:
+    names = list(known) if paper == EVERY else [paper] if paper in known else []
+    demand_folder("--results", folder, *(folder / name for name in names))
+    for name in names:
         started = time.monotonic()
 
         def say(line: str, name: str = name, started: float = started) -> None:

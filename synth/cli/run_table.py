@@ -50,7 +50,7 @@ def print_runs(done: Done) -> None:
     for run, record in done:
         best, unit = found[run.instance.family, run.instance.sha256], get_family(run.instance.family).objective.unit
         ended = record["termination"]
-        value = shown(record.value, unit) if record.value is not None else ended
+        value = shown(record.value, unit) if record.value is not None else _why_none(record)
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {shown(record.bound, unit)})"
         proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
@@ -58,6 +58,12 @@ def print_runs(done: Done) -> None:
             (run.instance.name, record.title, value, *proven, f"{record.run_s:.2f}", record.words_of_check, ended)
         )
     console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))
+
+
+def _why_none(record: Record) -> str:
+    """Why a run holds no value: how it ended, and the reason where the method does not apply."""
+    ended, message = str(record["termination"]), record["message"]
+    return f"{ended}: {message}" if message and ended in ("unsupported", "size_limit") else ended
 
 
 def print_contradictions(done: Done) -> int:

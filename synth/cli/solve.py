@@ -12,7 +12,7 @@ import typer
 from synth.cli import common, complete
 from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
-from synth.cli.output import console, errors
+from synth.cli.output import command, console, errors
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 from synth.quantities import shown
 
@@ -54,9 +54,8 @@ def solve(
     retry_failed = common.retries_failed(retry, resume)
     if as_csv and json_lines:
         raise common.bad_option("--csv", "goes without --json", "on")
-    if not resume:  # with it, there may be nothing to write
-        common.demand_folder("--results", results)
     runs = plan(paths, asked.request(), results)
+    common.demand_records("--results", (run for run in runs if not (resume and run.finished_record(retry_failed))))
     _announce(runs, slots(jobs, asked.threads))
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
@@ -90,7 +89,8 @@ def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:
     """A run whose schedule can be looked at, and how; on standard error."""
     best = next((run for run, record in reversed(done) if record.ok and record.evidence == "replayed"), None)
     if best is not None:
-        errors.print(f"a schedule: synth show {best.path}; all records: {best.results}", markup=False, soft_wrap=True)
+        words = f"a schedule: {command('show', best.path)}; all records: {best.results}"
+        errors.print(words, markup=False, soft_wrap=True)
 
 
 def _announce(runs: Sequence[Run], at_once: int) -> None:

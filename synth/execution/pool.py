@@ -4,12 +4,14 @@ others, and every one leaves a record that says how it ended."""
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from synth import api
 from synth import record as records
+from synth.errors import InputError
 from synth.execution.child import WRITE_FAILED, cannot_write
 from synth.execution.messages import Ending, Task
 from synth.execution.runs import Run
@@ -47,8 +49,10 @@ def run_all(
     (10^6 bytes, resident) is what each run may hold; without it, a run is stopped only when the machine's memory is
     almost used up and it holds more than its share. A run is killed ``grace_s`` seconds (default ``GRACE_S``) after its
     time limit. Leaving the iteration early ends what is running. Raises :class:`WriteFailedError` when a record cannot
-    be written.
+    be written, and :class:`InputError` where this is not Linux.
     """
+    if sys.platform != "linux":
+        raise InputError(f"runs need Linux, and this is {sys.platform}; what reads records and makes files does not")
     grace_s = GRACE_S if grace_s is None else grace_s
     waiting = deque(enumerate(runs))
     before: dict[int, list[int] | None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -207,10 +208,10 @@ def _again(one: Shown, root: Path) -> str:
     unique = list(dict.fromkeys(made))
     parts = {Path(held.case.folder).parts[0] for held in one.held}
     folders = sorted({held.case.folder for held in one.held}) if len(one.held) <= LISTED else sorted(parts)
-    checked = " ".join(f"{root.as_posix()}/{folder}" for folder in folders)
+    checked = shlex.join(["synth", "check", "--summary", *(f"{root.as_posix()}/{folder}" for folder in folders)])
     if len(unique) > LISTED:
         unique = [*unique[:LISTED], f"# and {len(unique) - LISTED} more: the last column of cases.csv"]
-    return "```bash\n" + "\n".join([*unique, f"synth check --summary {checked}"]) + "\n```\n"
+    return "```bash\n" + "\n".join([*unique, checked]) + "\n```\n"
 
 
 def _cases(shown: dict[str, list[Shown]], root: Path) -> pd.DataFrame:

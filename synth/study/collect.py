@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     files.append(folder / "report.html")
     ran = report.Ran(
         study.title,
-        command or f"synth study {study.source or study.name}",
+        command or f"synth study {shlex.quote(str(study.source or study.name))}",
         [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
         read_text(study.source) if study.source is not None and study.source.is_file() else "",
     )
