@@ -42,7 +42,8 @@ def solve(
     as_csv: bool = typer.Option(False, "--csv", help="The runs as CSV with exact numbers on standard output instead."),
     json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
 ) -> None:
-    """Solve instance files; ends with one row per instance: best value, proven bound, gap, by which method."""
+    """Solve instance files; ends with one row per instance: best value, proven bound, gap = (value − bound) / value, by
+    which method."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
     from synth.execution.runs import plan

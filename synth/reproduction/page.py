@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from synth.quantities import GAP
 from synth.reproduction.collect import Reproduction
 from synth.textfile import write_atomically
 
@@ -59,6 +60,8 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     notes = [*page.notes, *filter(None, [page.grades()])]
     if notes:
         parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
+    if any("gap" in part.lower() for part in parts):
+        parts.insert(1, f"Where this page says gap: {GAP}.\n")
     return "\n".join(parts)
 
 

@@ -244,7 +244,8 @@ def _with_known_keys(fault: Fault) -> Fault:
     if fault.message != "unknown key":
         return fault
     above, _, key = fault.path.rpartition(".")
-    part: type[_Part] = {"": _File, "run": RunGrid, "generate": Generate}.get(above.partition("[")[0], _File)
+    parts: dict[str, type[_Part]] = {"run": RunGrid, "generate": Generate}
+    part = parts.get(above.partition("[")[0], _File)
     return replace(fault, message=f"unknown key; {one_of(key, part.model_fields)}")
 
 
