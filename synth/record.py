@@ -405,18 +405,14 @@ def read(path: str | Path) -> Record:
     while True:
         before = collection.state(path)
         try:
-            return _read(path)
+            found = None if path.is_file() else collection.holding(path)
+            if found is None:
+                return _record(read_json(path)[0], path, path)
+            held, place = found
+            return _record(held.data(place), path, held.file, place + "/")
         except InputError:
             if collection.state(path) == before:  # else it was written again or packed between two looks
                 raise
-
-
-def _read(path: Path) -> Record:
-    found = None if path.is_file() else collection.holding(path)
-    if found is None:
-        return _record(read_json(path)[0], path, path)
-    held, place = found
-    return _record(held.data(place), path, held.file, place + "/")
 
 
 def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:

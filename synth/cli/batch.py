@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,7 @@ def submit(
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
     demand_records("--folder", runs)
-    with folder_lock.held(folder, "batch"):
+    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
         if (folder / plan.FILE).exists():
             raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
         entries = tuple(plan.Entry.of(run, folder) for run in runs)
@@ -91,7 +92,7 @@ def resubmit(
     from synth.batch import plan
 
     plan.read(folder)
-    with folder_lock.held(folder, "batch"):
+    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
         sent = _sent_again(plan.read(folder), engine, time_limit, wanted)
     if sent is not None:
         _run_here(sent, wanted.jobs)
