@@ -131,11 +131,11 @@ def pack(folder: Path, own_page: bool = False) -> int:
 
 
 def _read_all_of(folder: Path, homes: AbstractSet[Path]) -> tuple[list[_Loose], dict[Path, dict[str, Record]]]:
-    """The records below the folder that have files of their own, and by their homes those that are packed there."""
+    """The records below the folder that have files of their own, and by their homes those that are packed there. Raises
+    :class:`InputError` with all that cannot be read."""
     faults: list[InputError] = []
     loose: list[_Loose] = []
     using: set[Path] = set()
-    packed: dict[Path, dict[str, Record]] = {}
     for path in sorted(_files(folder, "*.json")):
         sha256 = _sha256(path)
         if sha256 is None or _is_instance(path):
@@ -146,20 +146,25 @@ def _read_all_of(folder: Path, homes: AbstractSet[Path]) -> tuple[list[_Loose], 
             loose.append(_Loose(path, home, records.read(path), sha256))
         except InputError as error:
             faults += [error] if path.is_file() else []
-    for home in using:
-        file, packed[home] = home / collection.NAME, {}
-        opened = collection.opened(file) if file.is_file() else collection.Collection(file, {})
-        faults += opened.faults
-        for place in opened.lines:
-            if any(one.path == home / place for one in loose):
-                continue
-            try:
-                packed[home][place] = records.read(home / place)
-            except InputError as error:
-                faults.append(error)
+    newer = {one.path for one in loose}
+    packed = {home: _read_packed(home / collection.NAME, newer, faults) for home in using}
     if faults:
         raise InputError([Fault("", line) for error in faults for line in str(error).splitlines()])
     return loose, packed
+
+
+def _read_packed(file: Path, newer: AbstractSet[Path], faults: list[InputError]) -> dict[str, Record]:
+    """The records of a collection, by place, without those at ``newer`` addresses; what is wrong is appended."""
+    found: dict[str, Record] = {}
+    opened = collection.opened(file) if file.is_file() else collection.Collection(file, {})
+    faults += opened.faults
+    for place in opened.lines:
+        if file.parent / place not in newer:
+            try:
+                found[place] = records.read(file.parent / place)
+            except InputError as error:
+                faults.append(error)
+    return found
 
 
 def _replaced(loose: Sequence[_Loose], packed: Mapping[Path, Mapping[str, Record]], folder: Path) -> bool:

@@ -90,3 +90,19 @@ def test_without_locks_runs_write_and_pack_refuses(tmp_path: Path, monkeypatch: 
     assert done.exit_code == 1
     assert "has no locks" in done.output
     assert not read_everything(tmp_path, {FIRST: {"new"}})
+
+
+def test_a_page_is_made_by_one_command_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one ends at once, says who makes it, and has written nothing; `pack` leaves the page's instances."""
+    monkeypatch.setattr("synth.cli.reproduce.PAGE_WAIT_S", 0.2)
+    (tmp_path / "mlfm" / "instances").mkdir(parents=True)
+    instance = tmp_path / "mlfm" / "instances" / "a.instance"
+    instance.write_text("{}")
+    with holder(tmp_path / "mlfm", "page") as process:
+        done = CliRunner().invoke(app, ["reproduce", "mlfm", "--quick", "--results", str(tmp_path)])
+        assert done.exit_code == 1
+        assert f"(process {process} on " in " ".join(done.output.split())
+        assert not (tmp_path / "mlfm.md").exists()
+        write(tmp_path / "mlfm", FIRST, "old")
+        pack(tmp_path / "mlfm")
+        assert instance.is_file()
