@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import platform
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,7 +158,7 @@ def _record_data(
         "format": records.FORMAT,
         "family": family.name,
         "instance": instance.name,
-        "instance_file": relative(instance.file),
+        **_where(instance),
         "instance_sha256": instance.sha256,
         "method": method.name,
         "kind": method.kind,
@@ -207,14 +209,19 @@ def failure(instance: Instance, method: Method, options: RunOptions, termination
     return Record(_record_data(family, instance, method, options, outcome, Verdict(None, {"replayed": False}), 0.0))
 
 
-def relative(path: Path | None) -> str | None:
-    """The path as stored in records: relative to the working directory where possible, with forward slashes."""
-    if path is None:
-        return None
-    try:
-        return path.resolve().relative_to(Path.cwd().resolve()).as_posix()
-    except ValueError:
-        return path.resolve().as_posix()
+def _where(instance: Instance) -> dict[str, str | None]:
+    """How a record names its instance: the file relative to the working directory, with forward slashes; of a file
+    elsewhere its name, with its text beside it. No record names a folder of this machine."""
+    file = instance.file
+    if file is None:
+        return {"instance_file": None}
+    with suppress(ValueError):
+        return {"instance_file": file.resolve().relative_to(Path.cwd().resolve()).as_posix()}
+    with suppress(OSError, UnicodeDecodeError):
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() == instance.sha256:
+            return {"instance_file": file.name, "instance_text": content.decode()}
+    return {"instance_file": file.name}
 
 
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:

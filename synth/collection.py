@@ -15,8 +15,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -124,6 +126,17 @@ def holding(path: Path) -> tuple[Collection, str] | None:
     return None
 
 
+def state(path: Path) -> list[tuple[int, int, int]]:
+    """What tells whether the record at this address was written again or packed: the state of its file and of the
+    collections that may hold it."""
+    found = []
+    for file in (path, *(parent / NAME for parent in path.parents)):
+        with suppress(OSError):
+            status = file.stat()
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return found
+
+
 def read_arrays(file: Path, prefix: str = "") -> dict[str, Any]:
     """The arrays of an ``.npz`` whose names begin with ``prefix``, under the rest of their names. Raises whatever numpy
     and zipfile raise on damaged files, and ``ValueError`` on more than ``MOST_BYTES``."""
@@ -135,29 +148,42 @@ def read_arrays(file: Path, prefix: str = "") -> dict[str, Any]:
         return {name.removeprefix(prefix): stored[name] for name in names}
 
 
-def write(file: Path, entries: Iterable[Entry], write_atomically: Callable[[Path, bytes], None]) -> None:
-    """Write a collection: the arrays first, under a name that carries their hash, then the
-    lines that name it, then older arrays go. Raises ``OSError``; what was there is there then."""
+@dataclass(frozen=True)
+class Prepared:
+    """What :func:`commit` puts on disk: the lines, and the arrays' file, whose name carries its hash."""
+
+    file: Path
+    text: bytes
+    arrays: str | None
+    blob: bytes
+
+
+def prepare(file: Path, entries: Iterable[Entry]) -> Prepared:
+    """The bytes of a collection of these entries; nothing is written."""
     entries = sorted(entries, key=lambda entry: entry[0])
     arrays = {f"{place}/{key}": values for place, _, held in entries for key, values in held.items()}
     blob = _npz(arrays) if arrays else b""
     name = f"{file.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz" if arrays else None
-    is_new = name is not None and not file.with_name(name).exists()
-    if name is not None:
-        write_atomically(file.with_name(name), blob)
     lines = [
         json.dumps({PATH: place, **data, "solution_file": name if held else None}, separators=(",", ":"))
         for place, data, held in entries
     ]
+    return Prepared(file, "".join(line + "\n" for line in lines).encode(), name, blob)
+
+
+def commit(made: Prepared, write_atomically: Callable[[Path, bytes], None]) -> None:
+    """Write a collection: the arrays first, then the lines that name their file, then older arrays go. Raises
+    ``OSError``; what was there is there then."""
+    file, is_new = made.file, made.arrays is not None and not made.file.with_name(made.arrays).exists()
+    if made.arrays is not None:
+        write_atomically(file.with_name(made.arrays), made.blob)
     try:
-        write_atomically(file, "".join(line + "\n" for line in lines).encode())
+        write_atomically(file, made.text)
     except BaseException:
-        if is_new and name is not None:
-            file.with_name(name).unlink(missing_ok=True)
+        if is_new and made.arrays is not None:
+            file.with_name(made.arrays).unlink(missing_ok=True)
         raise
-    for old in file.parent.glob(f"{file.stem}.*.npz"):
-        if old.name != name:
-            old.unlink(missing_ok=True)
+    remove_arrays(file, but=made.arrays)
 
 
 def _npz(arrays: Arrays) -> bytes:
@@ -170,3 +196,21 @@ def _npz(arrays: Arrays) -> bytes:
             np.lib.format.write_array(member, np.asarray(values), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_LZMA)
     return buffer.getvalue()
+
+
+def narrow(values: Any) -> Any:
+    """Whole numbers in the smallest type that holds them: fewer bytes to compress."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return values
+    low, high = int(values.min()), int(values.max())
+    kinds = (np.int8, np.int16, np.int32) if low < 0 else (np.uint8, np.uint16, np.uint32)
+    fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return values.astype(next(fits, values.dtype))
+
+
+def remove_arrays(path: Path, but: str | None = None) -> None:
+    """Delete the files of arrays that belong to the file at this address, ``but`` for one."""
+    name = re.compile(re.escape(path.stem) + r"\.[0-9a-f]{12}\.npz")
+    for old in sorted(path.parent.glob("*.npz")):
+        if name.fullmatch(old.name) and old.name != but:
+            old.unlink(missing_ok=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -77,6 +78,13 @@ class FaultsByKind:
     def kept(self) -> list[Fault]:
         """What is kept, in the order in which it was found."""
         return [replace(fault, more=fault.more + self._more.get(k, 0)) for k, fault in enumerate(self._kept)]
+
+
+def one_of(name: object, choices: Iterable[str], otherwise: str = "there is none") -> str:
+    """What stands behind "unknown": the choice a misspelt name is nearest to, and all of them."""
+    known = list(choices)
+    near = get_close_matches(str(name).lower(), known, 1)
+    return (f"did you mean {near[0]}? " if near else "") + (f"one of {', '.join(known)}" if known else otherwise)
 
 
 class SynthError(Exception):

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 from synth.options import Parameter, RunOptions
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Family:
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
         if name not in self.methods:
-            raise InputError(f"unknown method {name!r} of family {self.name}; one of {', '.join(self.methods)}")
+            raise InputError(f"unknown method {name!r} of family {self.name}; {one_of(name, self.methods)}")
         return self.methods[name]
 
 
@@ -221,9 +221,8 @@ def get_family(name: str) -> Family:
     """The installed family of that name. Raises :class:`InputError` naming the known ones."""
     entry = _family_entries().get(name)
     if entry is None:
-        raise InputError(
-            [Fault("", f"unknown family {name!r}; one of {', '.join(family_names()) or '(none installed)'}")]
-        )
+        known = one_of(name, family_names(), "none is installed")
+        raise InputError([Fault("", f"unknown family {name!r}; {known}")])
     family = entry.load()
     if not isinstance(family, Family):
         raise InputError(f"the entry point of family {name!r} is not a Family")

@@ -28,6 +28,9 @@ class Frames:
     ``held``: rows (item, node) that hold an item before the first step; a node holds what it received from the next
     step on. The page marks the nodes that hold the item a reader chooses; without rows it does not ask for one (as for
     reductions, where what arrives is added up).
+
+    ``timed``: a step is a moment and shows what sets out then; the page says that it does not show what is still on its
+    way from earlier steps.
     """
 
     positions: npt.NDArray[np.float64]
@@ -41,6 +44,7 @@ class Frames:
     held: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     titles: Sequence[str] = ()
     groups: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    timed: bool = False
 
 
 def circle(nodes: int) -> npt.NDArray[np.float64]:

@@ -8,10 +8,10 @@ typed already.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from annotated_types import Ge, Gt
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 from synth.family import Family, load
 from synth.instance import Instance, faults_of, parse
 from synth.options import as_text, read_flag
@@ -111,7 +111,7 @@ class Keys(BaseModel):
         """The parameters as typed, files by their names only; part of the instance's ``source``."""
         values = {key: getattr(self, key) for key in self._given}
         return " ".join(
-            f"{key}={values[key].name if isinstance(values[key], InputFile) else as_text(typed)}"
+            shlex.quote(f"{key}={values[key].name if isinstance(values[key], InputFile) else as_text(typed)}")
             for key, typed in self._given.items()
         )
 
@@ -173,8 +173,7 @@ def _readable(keys_type: type[Keys], given: Mapping[str, Any]) -> dict[str, Any]
 def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> Fault:
     """Pydantic's words for parameters."""
     if fault.message == "unknown key":
-        near = get_close_matches(fault.path, keys_type.names(), 1)
-        words = f"unknown parameter; {f'did you mean {near[0]}? ' if near else ''}one of {', '.join(keys_type.names())}"
+        words = f"unknown parameter; {one_of(fault.path, keys_type.names())}"
         return Fault(fault.path, words, given[fault.path], True)
     choices = re.findall(r"'([^']*)'", fault.message)
     if fault.message.startswith("input should be '"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synth import compiling
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 from synth.progress import Progress
 from synth.text import amounts
 
@@ -187,8 +187,7 @@ def read_parameters(given: Mapping[str, str], known: Iterable[Parameter], what: 
     faults = [
         Fault(
             "",
-            f"{what}: unknown parameter {key!r}; "
-            + (f"one of {', '.join(sorted(names))}" if names else "it takes none"),
+            f"{what}: unknown parameter {key!r}; {one_of(key, sorted(names), 'it takes none')}",
         )
         for key in given
         if key not in names

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
-from synth import collection
+from synth import collection, folder_lock
 from synth.card import card
 from synth.errors import Fault, InputError
 from synth.family import Family, get_family, load
@@ -25,7 +25,7 @@ from synth.options import asked
 from synth.quantities import named, percent, shown
 from synth.record_contents import Contents
 from synth.solvers.catalogue import SOLVERS
-from synth.textfile import dumps, write_atomically
+from synth.textfile import dumps, remove_leftovers, write_atomically
 from synth.untrusted import not_finite
 
 if TYPE_CHECKING:
@@ -304,30 +304,33 @@ def record_path(results: Path, family: str, instance: str, method: str, solver: 
 
 def write(record: Record, path: Path) -> Record:
     """Write the record, arrays beside it if they are large. Either the old record or the new one is on disk at any
-    moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making. Others that
+    write records of this folder, or pack them, wait meanwhile. Raises ``OSError``."""
     beside, is_new = path, False
     arrays = split_arrays(record)
     large = sum(array.size for array in arrays.values()) > INLINE_LIMIT
     data = plain_data(record, {} if large else arrays)
+    blob = b""
     if large:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
-        beside = path.with_name(data["solution_file"])
-        is_new = not beside.exists()
-        write_atomically(beside, blob)
-    try:
-        write_atomically(path, (dumps(data) + "\n").encode())
-    except BaseException:
-        if is_new:
-            beside.unlink(missing_ok=True)
-        raise
-    for old in path.parent.glob(f"{path.stem}.*.npz"):
-        if old.name != data["solution_file"]:
-            old.unlink(missing_ok=True)
+    with folder_lock.writing(path, data["family"], data["instance"]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
+        try:
+            if large:
+                beside = path.with_name(data["solution_file"])
+                is_new = not beside.exists()
+                write_atomically(beside, blob)
+            write_atomically(path, (dumps(data) + "\n").encode())
+        except BaseException:
+            if is_new:
+                beside.unlink(missing_ok=True)
+            raise
+        collection.remove_arrays(path, but=data["solution_file"])
     if "certificate" in record.data:
         data["certificate"] = record["certificate"]
     return Record(data, record.packed, path, made_here=record.made_here)
@@ -337,7 +340,7 @@ def split_arrays(record: Record) -> dict[str, Any]:
     """The arrays of its solution and of its certificate, under the names they have in a solution file."""
     parts = ("", record.packed), (CERTIFICATE, record.data.get("certificate"))
     return {
-        prefix + key: _narrow(value)
+        prefix + key: collection.narrow(value)
         for prefix, values in parts
         if isinstance(values, Mapping)
         for key, value in values.items()
@@ -356,25 +359,21 @@ def plain_data(record: Record, inline: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _narrow(values: Any) -> Any:
-    """Whole numbers in the smallest type that holds them: fewer bytes to compress."""
-    if values.dtype.kind not in "iu" or not values.size:
-        return values
-    low, high = int(values.min()), int(values.max())
-    kinds = (np.int8, np.int16, np.int32) if low < 0 else (np.uint8, np.uint16, np.uint32)
-    fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
-    return values.astype(next(fits, values.dtype))
-
-
 def read(path: str | Path) -> Record:
     """The record at this address and its arrays: a file, or packed in a collection above it (see
     :mod:`synth.collection`). Raises :class:`InputError` when there is no (complete) record."""
     path = collection.plain(Path(path))
-    found = None if path.is_file() else collection.holding(path)
-    if found is None:
-        return _record(read_json(path)[0], path, path)
-    held, place = found
-    return _record(held.data(place), path, held.file, place + "/")
+    while True:
+        before = collection.state(path)
+        try:
+            found = None if path.is_file() else collection.holding(path)
+            if found is None:
+                return _record(read_json(path)[0], path, path)
+            held, place = found
+            return _record(held.data(place), path, held.file, place + "/")
+        except InputError:
+            if collection.state(path) == before:  # else it was written again or packed between two looks
+                raise
 
 
 def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from synth.cli.common import EXIT_NO_SOLUTION
-from synth.cli.output import console
+from synth.cli.common import EXIT_NO_SOLUTION, demand_folder
+from synth.cli.output import command, console
 from synth.quantities import percent, shown
 
 BOUND_S = 60.0
@@ -28,7 +28,7 @@ def import_algorithm(
         raise InputError(found.faults, str(file))
     if machine is None:
         console.print(
-            f"its time: synth import {file} --machine INSTANCE, or --machine dgx1 bytes=1GiB",
+            f"its time: {command('import', file)} --machine INSTANCE, or --machine dgx1 bytes=1GiB",
             markup=False,
             soft_wrap=True,
         )
@@ -43,11 +43,13 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     from synth.optimality import gap
     from synth.textfile import write_atomically
 
+    if results is not None:
+        demand_folder("--results", results)
     instance = arriving.instance_for(file, machine, given)
     if instance.file is None and (output is not None or results is not None):  # so that the record can be checked again
         output = output or Path(f"{instance.name}.json")
         write_atomically(output, instance.to_json().encode())
-        console.print(f"{output}: the instance; ours: synth solve {output}", markup=False, soft_wrap=True)
+        console.print(f"{output}: the instance; ours: {command('solve', output)}", markup=False, soft_wrap=True)
         instance = read_instance(output)
     record = arriving.run(file, instance)
     if record.value is None:
@@ -66,6 +68,5 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     for one in (record, bound):
         if one is not None:
             path = records.record_path(results, instance.family, instance.name, one["method"], None, one.question)
-            path.parent.mkdir(parents=True, exist_ok=True)
             records.write(one, path)
             console.print(f"{path} written", markup=False, soft_wrap=True)

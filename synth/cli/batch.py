@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early
+from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, demand_records, ending_early
 from synth.cli.options import Asked, Jobs, grouped
-from synth.cli.output import console, errors, table
+from synth.cli.output import command, console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def submit(
     wanted: Jobs = Jobs(),
 ) -> None:
     """Expand the runs of a study or of instances and send them off. A study says itself what is to run and how long."""
+    from synth import folder_lock
     from synth.batch import plan
     from synth.execution.runs import plan as expand_all
 
@@ -51,22 +53,27 @@ def submit(
     if study is None:
         name = f"{datetime.now():%Y%m%d-%H%M%S}"
         folder = folder or Path("results/batches") / name
+        demand_folder("--folder", folder)
         runs = expand_all([Path(target) for target in targets], asked.request(), folder / "records")
     else:
         if asked.methods or asked.solver or asked.options:
             raise bad_option("-m, --solver and -O", "go with instances; a study says this itself", targets[0])
         folder = folder or Path("results/batches") / study.name
+        demand_folder("--folder", folder)
         prepared = study.prepare(folder)
         runs = list(prepared.runs)
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
-    demand_folder("--folder", folder)
-    if (folder / plan.FILE).exists():
-        raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
-    entries = tuple(plan.Entry.of(run, folder) for run in runs)
-    batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
-    submission = plan.submission(batch, chosen, range(len(entries)), resources)
-    _send(batch, submission, wanted.jobs, wanted.dry_run)
+    demand_records("--folder", runs)
+    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
+        if (folder / plan.FILE).exists():
+            raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
+        entries = tuple(plan.Entry.of(run, folder) for run in runs)
+        batch = plan.Batch(folder, os.getcwd(), entries, None if study is None else targets[0])
+        submission = plan.submission(batch, chosen, range(len(entries)), resources)
+        sent = _send(batch, submission, wanted.dry_run)
+    if sent is not None:
+        _run_here(sent, wanted.jobs)
 
 
 @app.command("resubmit")
@@ -81,12 +88,23 @@ def resubmit(
 ) -> None:
     """Send what is missing again: runs that failed or were lost. What is not named stays as it was; --mem, --time and
     --time-limit also take a multiple of what these runs had: 2x."""
+    from synth import folder_lock
+    from synth.batch import plan
+
+    plan.read(folder)
+    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
+        sent = _sent_again(plan.read(folder), engine, time_limit, wanted)
+    if sent is not None:
+        _run_here(sent, wanted.jobs)
+
+
+def _sent_again(batch: Batch, engine: str | None, time_limit: str | None, wanted: Jobs) -> Batch | None:
+    """Send the missing runs again; what :func:`_send` returns."""
     from dataclasses import replace
 
     from synth.batch import plan, repeat, status
     from synth.options import read_duration
 
-    batch = plan.read(folder)
     last = batch.submissions[-1] if batch.submissions else None
     chosen = _engine(engine or (last.engine if last else "local"))
     found = status.of(batch)
@@ -94,7 +112,7 @@ def resubmit(
     missing = found.missing()
     if not missing:
         console.print(_counted(found) + "; nothing to send again")
-        return
+        return None
     resources = _resources(last.resources if last else plan.Resources(), wanted, repeat.had(missing))
     before = batch
     if time_limit is not None:
@@ -106,7 +124,7 @@ def resubmit(
     submission = plan.submission(batch, chosen, [run.index for run in missing], resources)
     for text in repeat.the_same_again(before, batch, missing, submission):
         errors.print(text, markup=False)
-    _send(batch, submission, wanted.jobs, wanted.dry_run)
+    return _send(batch, submission, wanted.dry_run)
 
 
 @app.command("status")
@@ -138,7 +156,7 @@ def show_status(
         console.print(table("run", "", "kind", "why", rows=rows))
         if len(bad) > LISTED:
             console.print(f"and {len(bad) - LISTED} more (--json names all)")
-        console.print(f"send these again: synth batch resubmit {folder}", markup=False, soft_wrap=True)
+        console.print(f"send these again: {command('batch', 'resubmit', folder)}", markup=False, soft_wrap=True)
 
 
 @app.command("collect")
@@ -232,7 +250,8 @@ def _amount(name: str, read: Callable[[str], float], text: str, had: float | Non
     return factor * had
 
 
-def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool) -> None:
+def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
+    """Write the batch with this submission and send it to Slurm. Returns it where its runs are to be done here."""
     from synth.batch import plan, slurm
 
     most = slurm.max_array_size() if submission.engine == "slurm" else len(submission.tasks)
@@ -243,7 +262,7 @@ def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool)
         for group in groups if submission.engine == "slurm" else []:
             console.print()
             console.print(slurm.script(batch, group, submission.resources), markup=False, soft_wrap=True, end="")
-        return
+        return None
     try:
         whole.write()
         if submission.engine == "slurm":
@@ -256,9 +275,9 @@ def _send(batch: Batch, submission: Submission, jobs: int | None, dry_run: bool)
     if submission.engine == "slurm":
         ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
         console.print(f"submitted: {', '.join(ids)}", soft_wrap=True)
-        console.print(f"how far: synth batch status {batch.folder}", markup=False, soft_wrap=True)
-        return
-    _run_here(whole, jobs)
+        console.print(f"how far: {command('batch', 'status', batch.folder)}", markup=False, soft_wrap=True)
+        return None
+    return whole
 
 
 def _print_groups(batch: Batch, submission: Submission, groups: Sequence[Sequence[Any]]) -> None:
@@ -285,7 +304,7 @@ def _run_here(batch: Batch, jobs: int | None) -> None:
     last = batch.submissions[-1]
     ended: list[tuple[Run, Record]] = []
     with (
-        ending_early(f"`synth batch resubmit {batch.folder}`"),
+        ending_early(f"`{command('batch', 'resubmit', batch.folder)}`"),
         Progress(sum(len(task.runs) for task in last.tasks)) as progress,
     ):
 

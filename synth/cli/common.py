@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +15,7 @@ from synth.cli.output import errors
 
 if TYPE_CHECKING:
     from synth.errors import InputError
+    from synth.execution.runs import Run
 
 T = TypeVar("T")
 EXIT_FAILED, EXIT_INPUT, EXIT_INFEASIBLE, EXIT_NO_SOLUTION, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
@@ -34,13 +36,32 @@ def checked(name: str, read: Callable[[str], T], text: str) -> T:
         raise bad_option(name, str(error), text) from None
 
 
-def demand_folder(option: str, folder: Path) -> None:
-    """Before anything runs: raises :class:`InputError` where the folder, or one above it, is a file or read-only."""
-    there = next(place for place in (folder, *folder.parents, Path()) if os.path.lexists(place))
-    if not there.is_dir():
-        raise bad_option(option, f"{there} is no folder", str(folder))
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise bad_option(option, f"no permission to write in {there}", str(folder))
+def demand_folder(option: str, *folders: Path) -> None:
+    """Before anything runs: raises :class:`InputError` where files cannot be written into one of the folders, made
+    where it is missing. Nothing is left there."""
+    for folder in dict.fromkeys(folders):
+        missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder) as probe:
+                probe.write(b"synth")
+        except OSError as error:
+            there = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), Path())
+            words = f"cannot be written: {error.strerror}"
+            if not there.is_dir():
+                words = f"{there} is no folder"
+            elif isinstance(error, PermissionError):
+                words = f"no permission to write in {there}"
+            raise bad_option(option, words, str(folder)) from None
+        finally:
+            for place in missing:
+                with suppress(OSError):
+                    place.rmdir()
+
+
+def demand_records(option: str, runs: Iterable[Run]) -> None:
+    """Before anything runs: raises :class:`InputError` where the record of a run cannot be written."""
+    demand_folder(option, *dict.fromkeys(run.path.parent for run in runs))
 
 
 def retries_failed(retry: str | None, resume: bool) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.output import console, errors
+from synth.cli.output import command, console, errors
 from synth.quantities import percent, shown
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ def pack(
     """Put the records below a folder into one file (records.jsonl), their arrays beside it. They keep their addresses:
     check, show, study and --resume find them as before."""
     from synth.errors import InputError
+    from synth.folder_lock import LockedError
     from synth.results import pack as pack_records
 
     for folder in folders:
@@ -159,6 +160,9 @@ def pack(
             raise InputError("no such folder", str(folder))
         try:
             count = pack_records(folder)
+        except LockedError as error:
+            errors.print(f"synth: {error}", style="red", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
         except OSError as error:
             errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red", markup=False)
             raise typer.Exit(1) from None
@@ -202,7 +206,8 @@ def show(
     _print_summary(record)
     if text is not None:
         console.print(text, markup=False, soft_wrap=True)
-        console.print(f"the whole solution as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+        words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
+        console.print(words, markup=False, soft_wrap=True)
 
 
 def _draw(figure: Callable[[], Any], path: Path) -> None:
@@ -238,7 +243,8 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
     console.print(f"{path}: {describe(read, verdict)}", markup=False, soft_wrap=True)
     for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():
         console.print(f"  fault: {line}", markup=False, soft_wrap=True)
-    console.print(f"its steps as one table: synth show {path} --csv; drawn: --plot FILE", markup=False)
+    words = f"its steps as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
+    console.print(words, markup=False, soft_wrap=True)
 
 
 def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
@@ -259,7 +265,7 @@ def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
         console.print(f"  fault: {line}", markup=False, soft_wrap=True)
     for note in notes:
         console.print(f"  note: {note}", markup=False, soft_wrap=True)
-    console.print(f"its operations as one table: synth show {path} --csv", markup=False, soft_wrap=True)
+    console.print(f"its operations as one table: {command('show', path, '--csv')}", markup=False, soft_wrap=True)
 
 
 def _print_summary(record: Record) -> None:

@@ -57,7 +57,7 @@ def _terminated(*_: Any) -> None:
 def run() -> None:
     """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback. So does a path
     that the system refuses (a name too long, a folder where a file should be, no permission)."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _terminated)
     try:
         app()

@@ -31,7 +31,7 @@ class Asked:
     methods: Annotated[list[str] | None, METHODS] = None
     solver: Annotated[str | None, SOLVER] = None
     time_limit: Annotated[str, Option(help="Per run: 90, 60s, 5m, 2h or none.")] = "60s"
-    gap: Annotated[float, Option(min=0.0, help="Relative gap at which a solver may stop.")] = 1e-4
+    gap: Annotated[float, Option(min=0.0, help="Gap, (value − bound) / value, at which a solver may stop.")] = 1e-4
     threads: Annotated[int, Option(min=1, help="Threads of each run.")] = 1
     seed: Annotated[int, Option(min=0, help="Seed of solvers and of every random choice.")] = 0
     options: Annotated[list[str] | None, OWN] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -24,6 +25,11 @@ def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = (
     for row in rows:
         result.add_row(*row)
     return result
+
+
+def command(*words: object) -> str:
+    """A command of ours with these words, as one can paste it into a shell."""
+    return shlex.join(["synth", *map(str, words)])
 
 
 def number(value: float | None, digits: int = 6) -> str:

@@ -61,6 +61,7 @@ class Progress:
 
         unit = get_family(run.instance.family).objective.unit
         state = record.words_of_end if record.ok else "CHECK FAILED"
+        state += f" ({record['message']})" if state == "unsupported" and record["message"] else ""
         proof = "" if record.bound is None else f" ({record.proof})"
         found = f"value {shown(record.value, unit)}, bound {shown(record.bound, unit)}{proof}"
         place = f"{datetime.now():%H:%M:%S} {self._done}/{self._total} {run.instance.name} {record.label}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 EVERY, FINDINGS = "all", "findings"
 PUBLISHED = Path("results/published")
+PAGE_WAIT_S = 5.0  # for another process that makes the same page: it can take hours
 
 
 def reproduce(
@@ -45,17 +46,20 @@ def reproduce(
     `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
     the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
     stated."""
+    from synth import folder_lock
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import get_family, load, reproduced
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
-    demand_folder("--results", folder := out or (Path("results/quick") if quick else PUBLISHED))
+    folder = out or (Path("results/quick") if quick else PUBLISHED)
     known = reproduced()
     if paper not in (EVERY, FINDINGS, *known):
         raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
-    for name in known if paper == EVERY else [paper] if paper in known else []:
+    names = list(known) if paper == EVERY else [paper] if paper in known else []
+    demand_folder("--results", folder, *(folder / name for name in names))
+    for name in names:
         started = time.monotonic()
 
         def say(line: str, name: str = name, started: float = started) -> None:
@@ -63,10 +67,10 @@ def reproduce(
 
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
-            with plain_figures():
+            with folder_lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
                 load(known[name].target)(page)
-            write_page(page, known[name], path)
-            page.pack()
+                write_page(page, known[name], path)
+                page.pack()
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
             errors.print(f"synth: {name}: {error}", style="red", markup=False)
             raise typer.Exit(1) from None

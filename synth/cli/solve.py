@@ -12,7 +12,7 @@ import typer
 from synth.cli import common, complete
 from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
-from synth.cli.output import console, errors
+from synth.cli.output import command, console, errors
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 from synth.quantities import shown
 
@@ -42,7 +42,8 @@ def solve(
     as_csv: bool = typer.Option(False, "--csv", help="The runs as CSV with exact numbers on standard output instead."),
     json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
 ) -> None:
-    """Solve instance files; ends with one row per instance: best value, proven bound, gap, by which method."""
+    """Solve instance files; ends with one row per instance: best value, proven bound, gap = (value − bound) / value, by
+    which method."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all, slots
     from synth.execution.runs import plan
@@ -54,9 +55,8 @@ def solve(
     retry_failed = common.retries_failed(retry, resume)
     if as_csv and json_lines:
         raise common.bad_option("--csv", "goes without --json", "on")
-    if not resume:  # with it, there may be nothing to write
-        common.demand_folder("--results", results)
     runs = plan(paths, asked.request(), results)
+    common.demand_records("--results", (run for run in runs if not (resume and run.finished_record(retry_failed))))
     _announce(runs, slots(jobs, asked.threads))
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
@@ -90,7 +90,8 @@ def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:
     """A run whose schedule can be looked at, and how; on standard error."""
     best = next((run for run, record in reversed(done) if record.ok and record.evidence == "replayed"), None)
     if best is not None:
-        errors.print(f"a schedule: synth show {best.path}; all records: {best.results}", markup=False, soft_wrap=True)
+        words = f"a schedule: {command('show', best.path)}; all records: {best.results}"
+        errors.print(words, markup=False, soft_wrap=True)
 
 
 def _announce(runs: Sequence[Run], at_once: int) -> None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, ending_early, retries_failed
+from synth.cli.common import (
+    EXIT_FAILED,
+    bad_option,
+    checked,
+    demand_folder,
+    demand_records,
+    ending_early,
+    retries_failed,
+)
 from synth.cli.output import console, errors, number, table
 from synth.quantities import percent, shown
 
@@ -55,6 +63,8 @@ def study(
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
+    if not collect_only:
+        demand_records("--results", (run for one in prepared for run in one.runs))
     failed = 0
     for one in prepared:
         if not collect_only:

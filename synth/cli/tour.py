@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from synth.cli.common import EXIT_FAILED, demand_folder
-from synth.cli.output import console
+from synth.cli.common import EXIT_FAILED, demand_folder, demand_records
+from synth.cli.output import command, console
 from synth.cli.run_table import print_contradictions, print_tables
 from synth.errors import InputError
 
@@ -27,14 +27,15 @@ def tour(
     own = results / "instances"  # a copy, so that the records name files beside them
     shutil.copytree(folder(), own, dirs_exist_ok=True)
     study = load(own / "tour.toml").prepare(results)
+    demand_records("--results", study.runs)
     done = run_study(study, jobs, resume)
     contradictions = print_contradictions(done)
     print_tables(done, None)
     collect(study, "synth tour")
     console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
     shown = next((str(run.path) for run, record in reversed(done) if record.evidence == "replayed"), "RECORD")
-    console.print(f"a schedule: synth show {shown}", markup=False, soft_wrap=True)
-    console.print(f"check all of them: synth check {results / 'records'}", markup=False, soft_wrap=True)
+    console.print(f"a schedule: {command('show', shown)}", markup=False, soft_wrap=True)
+    console.print(f"check all of them: {command('check', results / 'records')}", markup=False, soft_wrap=True)
     if contradictions or any(not record.ok for _, record in done):
         raise typer.Exit(EXIT_FAILED)
 

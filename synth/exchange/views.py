@@ -8,11 +8,13 @@ import numpy as np
 
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
 from synth.exchange.places import steps
+from synth.occupancy import folded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 400  # thread blocks that are drawn
+MOST_TIMES = 1000  # moments that have a column each
 NAMES = {
     "s": "send", "r": "receive", "cpy": "copy", "re": "reduce", "rrc": "receive, reduce", "rcs": "receive, send",
     "rrs": "receive, reduce, send", "rrcs": "receive, reduce, store, send", "nop": "wait",
@@ -51,10 +53,10 @@ def plot(algorithm: Algorithm, level: IntArray, title: str) -> Any:
     colours = ["#2f6db3", "#8fbbe6", "#9a9a9a", "#6b4ba1", "#c98b2b", "#3f9c6d", "#b8504e", "#7a1f3d", "#e3e3e3"]
     figure = Figure(figsize=(min(14, 4 + 0.12 * picture.shape[1]), min(18, 2 + 0.12 * rows)), layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(
-        np.ma.masked_less(picture, 0), aspect="auto", interpolation="none", cmap=ListedColormap(colours), vmin=0,
-        vmax=len(KINDS) - 1, extent=(0.5, picture.shape[1] + 0.5, rows - 0.5, -0.5),
-    )  # fmt: skip
+    extent = (0.5, picture.shape[1] + 0.5, rows - 0.5, -0.5)
+    style: dict[str, Any] = dict(aspect="auto", interpolation="none", cmap=ListedColormap(colours))
+    cells = np.ma.masked_less(folded(picture, MOST_ROWS, MOST_TIMES), 0)
+    axes.imshow(cells, vmin=0, vmax=len(KINDS) - 1, extent=extent, **style)
     first = np.searchsorted(a.tb_rank[:rows], np.unique(a.tb_rank[:rows]))
     axes.set_yticks(first - 0.5, [f"gpu {rank}" for rank in np.unique(a.tb_rank[:rows])], fontsize=7)
     axes.grid(axis="y", linewidth=0.4)

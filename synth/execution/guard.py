@@ -66,8 +66,6 @@ class Guard:
 
     def _keep(self, task: Task) -> Ending | None:
         """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
-        from synth.textfile import remove_leftovers
-
         kills_before = _kernel_kills()
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:
             pid = self._start(task, errors, imports)
@@ -88,7 +86,8 @@ class Guard:
             _, status = os.waitpid(pid, 0)
             _kill_strays()
             code = os.waitstatus_to_exitcode(status)
-            remove_leftovers(Path(task.record))
+            if code:
+                _remove_leftovers(Path(task.record))
             if code == 0:
                 imports.seek(0)
                 self._proven.append(imports.read())
@@ -175,6 +174,15 @@ def _import(noted: bytes) -> None:
     if "synth.kernels" in sys.modules:
         with suppress(Exception):
             sys.modules["synth.kernels"].load(pickle.loads(kernels))
+
+
+def _remove_leftovers(record: Path) -> None:
+    """Delete what a run that was killed had begun to write, if nobody else writes records in this folder now."""
+    from synth import folder_lock
+    from synth.textfile import remove_leftovers
+
+    with suppress(OSError), folder_lock.held(record.parents[2], "writing", needed=False):
+        remove_leftovers(record)
 
 
 class _Watch:

@@ -4,6 +4,7 @@ others, and every one leaves a record that says how it ended."""
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,12 +12,12 @@ from pathlib import Path
 
 from synth import api
 from synth import record as records
+from synth.errors import InputError
 from synth.execution.child import WRITE_FAILED, cannot_write
 from synth.execution.messages import Ending, Task
 from synth.execution.runs import Run
 from synth.execution.supervisor import Supervisor
 from synth.record import Record
-from synth.textfile import remove_leftovers
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
 MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
@@ -49,8 +50,10 @@ def run_all(
     (10^6 bytes, resident) is what each run may hold; without it, a run is stopped only when the machine's memory is
     almost used up and it holds more than its share. A run is killed ``grace_s`` seconds (default ``GRACE_S``) after its
     time limit. Leaving the iteration early ends what is running. Raises :class:`WriteFailedError` when a record cannot
-    be written.
+    be written, and :class:`InputError` where this is not Linux.
     """
+    if sys.platform != "linux":
+        raise InputError(f"runs need Linux, and this is {sys.platform}; what reads records and makes files does not")
     grace_s = GRACE_S if grace_s is None else grace_s
     waiting = deque(enumerate(runs))
     before: dict[int, list[int] | None] = {}
@@ -64,7 +67,6 @@ def run_all(
                     continue
                 if on_start:
                     on_start(run)
-                remove_leftovers(run.path)
                 before[key] = _stamp(run.path)
                 supervisor.start(key, _task(run, memory_mb, grace_s, MEMORY_SHARE / jobs))
             for key, task, ending in supervisor.ends():

@@ -51,7 +51,7 @@ class Run:
         older folders other questions have the address of the method's ordinary run."""
         options = json.loads(json.dumps(self.options.as_record()))
         for path in dict.fromkeys((self.path, self._path(""))):
-            with suppress(InputError):
+            with suppress(InputError, OSError):  # no record, or no name that the system takes
                 record = records.read(path)
                 if record["instance_sha256"] == self.instance.sha256 and record["options"] == options:
                     return record

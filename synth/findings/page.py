@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from synth.quantities import percent
 from synth.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import markdown
+from synth.textfile import write_atomically
 
 NAME = "findings"
 LISTED = 12  # cases of a finding that stand on the page; of more, the file has all
@@ -27,7 +29,7 @@ it is stated and says less than it seems to; it *corrects* what is not true. Eve
 the records named beside it when this page was made, and each of these records passed the check (`synth check`) at that
 moment: a schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing,
 refused or does not show what the finding states leaves no page. "(by `bine`)" behind a published figure names the
-record of the published algorithm, run by us where no figure is printed.
+record of the published algorithm, run by us where no figure is printed. The gap is (value − bound) / value.
 
 | theirs is | what ours stands beside |
 |:--|:--|
@@ -80,7 +82,7 @@ def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, 
     path = out / f"{NAME}.md"
     (out / NAME).mkdir(parents=True, exist_ok=True)
     _cases(shown, root).to_csv(out / NAME / "cases.csv", index=False)
-    path.write_text(text(shown, root, left, scratch.quick))
+    write_atomically(path, text(shown, root, left, scratch.quick).encode())
     return path, shown
 
 
@@ -208,10 +210,10 @@ def _again(one: Shown, root: Path) -> str:
     unique = list(dict.fromkeys(made))
     parts = {Path(held.case.folder).parts[0] for held in one.held}
     folders = sorted({held.case.folder for held in one.held}) if len(one.held) <= LISTED else sorted(parts)
-    checked = " ".join(f"{root.as_posix()}/{folder}" for folder in folders)
+    checked = shlex.join(["synth", "check", "--summary", *(f"{root.as_posix()}/{folder}" for folder in folders)])
     if len(unique) > LISTED:
         unique = [*unique[:LISTED], f"# and {len(unique) - LISTED} more: the last column of cases.csv"]
-    return "```bash\n" + "\n".join([*unique, f"synth check --summary {checked}"]) + "\n```\n"
+    return "```bash\n" + "\n".join([*unique, checked]) + "\n```\n"
 
 
 def _cases(shown: dict[str, list[Shown]], root: Path) -> pd.DataFrame:

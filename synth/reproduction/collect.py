@@ -13,6 +13,7 @@ from synth import record as records
 from synth.errors import InputError
 from synth.record import Record
 from synth.results import pack
+from synth.textfile import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +162,7 @@ class Reproduction:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = instance.to_json()
         if not path.is_file() or path.read_text() != text:
-            path.write_text(text)
+            write_atomically(path, text.encode())
         return read(path)
 
     def publish(self, record: Record, part: str) -> None:
@@ -177,7 +178,7 @@ class Reproduction:
         """Put the page's records into one file per part and one for the others, and its instances into them."""
         for part in sorted(self.parts, reverse=True):
             if (self.folder / part).is_dir():
-                pack(self.folder / part)
+                pack(self.folder / part, own_page=True)
 
     def grades(self) -> str:
         """What the bounds of this page's records rest on, in words; empty where there are none."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from synth.quantities import GAP
 from synth.reproduction.collect import Reproduction
+from synth.textfile import write_atomically
 
 if TYPE_CHECKING:
     from synth.family import Family, Page
@@ -22,7 +24,7 @@ def write_page(page: Reproduction, family: Family | Page, path: Path) -> None:
     ``comparisons.csv``. Holds no time or date: a second run with the same outcome writes the same bytes."""
     page.folder.mkdir(parents=True, exist_ok=True)
     comparisons_table(page).to_csv(page.folder / "comparisons.csv", index=False)
-    path.write_text(page_text(page, family, path.parent))
+    write_atomically(path, page_text(page, family, path.parent).encode())
 
 
 def comparisons_table(page: Reproduction) -> pd.DataFrame:
@@ -58,6 +60,8 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     notes = [*page.notes, *filter(None, [page.grades()])]
     if notes:
         parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
+    if any("gap" in part.lower() for part in parts):
+        parts.insert(1, f"Where this page says gap: {GAP}.\n")
     return "\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from synth.errors import SolverMissingError
+from synth.errors import SolverMissingError, one_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def require(name: str) -> SolverInfo:
     """The installed solver of that name. Raises :class:`SolverMissingError` if unknown or not installed."""
     info = SOLVERS.get(name)
     if info is None:
-        raise SolverMissingError(f"unknown solver {name!r}; one of {', '.join(SOLVERS)}")
+        raise SolverMissingError(f"unknown solver {name!r}; {one_of(name, SOLVERS)}")
     if not info.installed:
         raise SolverMissingError(f"solver {info.title} is not installed; {info.install}")
     return info

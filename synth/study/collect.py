@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from synth import folder_lock
 from synth.card import card
 from synth.errors import InputError
 from synth.record import Record
@@ -44,11 +46,17 @@ class Collected:
 def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
     """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png``, ``report.html`` and, where instances differ in
     size only, ``best_by_size.csv`` into the study's folder, from
-    the records there. Raises :class:`InputError` when there is none or one is damaged."""
-    study, folder = prepared.study, prepared.folder
-    records = read_records(folder)
+    the records there. Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another
+    process collects here for too long."""
+    records = read_records(prepared.folder)
     if not records:
-        raise InputError("no records of this study are here yet", str(folder / "records"))
+        raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
+    with folder_lock.held(prepared.folder, "page"):
+        return _collected(prepared, records, command)
+
+
+def _collected(prepared: PreparedStudy, records: list[Record], command: str | None) -> Collected:
+    study, folder = prepared.study, prepared.folder
     table = build(study.name, folder, records, study.baselines, prepared.instances)
     files = [folder / "table.csv", folder / "table.parquet"]
     table.to_csv(files[0], index=False)
@@ -70,7 +78,7 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
     files.append(folder / "report.html")
     ran = report.Ran(
         study.title,
-        command or f"synth study {study.source or study.name}",
+        command or f"synth study {shlex.quote(str(study.source or study.name))}",
         [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
         study.text,
     )

@@ -37,13 +37,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
 from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
 from synth.options import as_text, read_limit
 from synth.text.input_file import InputFile
+from synth.textfile import write_atomically
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
@@ -159,7 +160,7 @@ class Study:
                     faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
         known = {name for family in families.values() for name in family.methods}
         faults += [
-            Fault("baselines", "no family of this study has this method", name, True)
+            Fault("baselines", f"no family of this study has this method; {one_of(name, sorted(known))}", name, True)
             for name in self.baselines
             if name not in known
         ]
@@ -201,7 +202,7 @@ def load(target: str | Path) -> Study:
         return _family_study(target)
     path = Path(target)
     if path.is_dir() or not path.exists():
-        raise InputError(f"no family and no study file; families: {', '.join(family_names())}", str(target))
+        raise InputError(f"no family and no study file; families: {one_of(target, family_names())}", str(target))
     text = InputFile(path).text
     try:
         raw = tomllib.loads(text)
@@ -210,7 +211,7 @@ def load(target: str | Path) -> Study:
     try:
         file = _File.model_validate(raw)
     except ValidationError as error:
-        raise InputError(list(faults_of(error, raw)), str(path)) from None
+        raise InputError([_with_known_keys(fault) for fault in faults_of(error, raw)], str(path)) from None
     faults, paths = [], list[Path]()
     for index, pattern in enumerate(file.instances):
         found = sorted(glob.glob(str(path.parent / pattern), recursive=True))
@@ -240,6 +241,16 @@ def load(target: str | Path) -> Study:
     )
 
 
+def _with_known_keys(fault: Fault) -> Fault:
+    """An unknown key's fault with the keys that are known there."""
+    if fault.message != "unknown key":
+        return fault
+    above, _, key = fault.path.rpartition(".")
+    parts: dict[str, type[_Part]] = {"run": RunGrid, "generate": Generate}
+    part = parts.get(above.partition("[")[0], _File)
+    return replace(fault, message=f"unknown key; {one_of(key, part.model_fields)}")
+
+
 def _family_study(name: str) -> Study:
     folder = Path("instances") / name
     if not folder.is_dir():
@@ -254,15 +265,16 @@ def _grid_faults(grid: RunGrid, families: Iterable[Family]) -> Iterator[Fault]:
     methods = {name: method for family in families for name, method in family.methods.items()}
     for name in grid.methods or ():
         if name not in methods:
-            yield Fault("run.methods", f"no family of this study has it; one of {', '.join(methods)}", name, True)
+            yield Fault("run.methods", f"no family of this study has it; {one_of(name, methods)}", name, True)
     for solver in grid.solvers or ():
         if solver not in SOLVERS:
-            yield Fault("run.solvers", f"unknown solver; one of {', '.join(SOLVERS)}", solver, True)
+            yield Fault("run.solvers", f"unknown solver; {one_of(solver, SOLVERS)}", solver, True)
     used = [methods[name] for name in grid.methods or methods if name in methods]
     parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
     for key, value in grid.options.items():
         if key not in parameters:
-            yield Fault("run.options", "no method of this run takes this parameter", key, True)
+            words = f"no method of this run takes this parameter; {one_of(key, parameters)}"
+            yield Fault("run.options", words, key, True)
             continue
         try:
             parameters[key].read(as_text(value))
@@ -297,5 +309,5 @@ def _write_instance(instance: Instance, folder: Path) -> Path:
     text = instance.to_json()
     if not path.is_file() or path.read_text() != text:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_atomically(path, text.encode())
     return path

@@ -403,5 +403,6 @@ def animation(found: Frames) -> dict[str, Any]:
         "held": found.held.tolist(),
         "titles": [_readable(text) for text in found.titles],
         "steps": steps,
+        "timed": found.timed,
         "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
     }

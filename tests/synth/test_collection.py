@@ -297,14 +297,15 @@ def test_packing_killed_before_the_old_files_went(sweep: Path, monkeypatch: pyte
 
 
 def test_a_record_written_while_its_folder_is_packed_stays(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, path = collection.write, sweep / "xtree/ring-8-c1/pull.json"
+    real, path = collection.prepare, sweep / "xtree/ring-8-c1/pull.json"
 
-    def late(*args: Any) -> None:
-        real(*args)
+    def late(*args: Any) -> collection.Prepared:
+        made = real(*args)
         held = records.read(path)
         records.write(Record({**held.data, "message": "late"}, held.packed), path)
+        return made
 
-    monkeypatch.setattr(collection, "write", late)
+    monkeypatch.setattr(collection, "prepare", late)
     results.pack(sweep)
     assert path.is_file()
     assert records.read(path)["message"] == "late"

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -266,9 +267,10 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Record:
     folder = tmp_path_factory.mktemp("solved")
     raw = {"family": "xtree", "name": "r", "source": "test", "network": {"kind": "ring", "nodes": 4}, "chunks": 1}
     (folder / "r.json").write_text(json.dumps({"format": "synth-instance/1", **raw}))
-    instance = synth.read(folder / "r.json")
-    api.solve(instance, "bound", results=folder)
-    return api.solve(instance, "pull", results=folder)
+    with chdir(folder):  # so that the records name the file
+        instance = synth.read(folder / "r.json")
+        api.solve(instance, "bound", results=folder)
+        return api.solve(instance, "pull", results=folder)
 
 
 def verdict_on(record: Record, tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> list[str]:

@@ -117,7 +117,8 @@ function show() {
   const often = (a, b) => {
     if (!use) return "";
     const [many, links] = [use.moves.get(`${a} ${b}`) || 0, use.links.get(`${a} ${b}`)];
-    return ` (${many} transfers in all over ${links === 1 ? "this link" : `these ${links} links`}, ${(100 * many / links / data.moves.length).toFixed(0)} % of the steps)`;
+    const kept = data.moves.length < data.steps ? "the steps kept here" : "the steps";
+    return ` (${many} transfers over ${links === 1 ? "this link" : `these ${links} links`}, ${(100 * many / links / data.moves.length).toFixed(0)} % of ${kept})`;
   };
   let seen = new Map();
   for (const [a, b] of data.links) {
@@ -168,7 +169,7 @@ function show() {
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
-  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links used` : "");
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links ${data.timed ? "set out on (those in use since before are not shown)" : "used"}` : "");
   document.getElementById("following").textContent = wanted === null ? (data.sizes ? `Sizes: ${data.sizes}.` : "")
     : `${data.exact.length ? "messages of " : ""}${exact(wanted)}: ${when.length === 1 ? "in step" : "in steps"} ${when.join(", ") || "–"}` + (data.held.length ? `; now at ${holders.size} of ${at.length} nodes` : "") + (data.sizes ? `. Sizes: ${data.sizes}.` : ".");
   const first = wanted === null ? moves : [...moves].sort((one, other) => (other[2] === wanted) - (one[2] === wanted));

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from synth.occupancy import folded
 from synth.quantities import BYTES, scaled
 from synth_models.bine.check.links import pair_bytes, torus_links
 from synth_models.bine.instance import BineInstance
@@ -29,7 +30,8 @@ def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
     else:
         matrix, labels = pair_bytes(instance, 0, src, dst, size), ("to group", "from group")
     scale, unit = scaled(BYTES, float(np.max(matrix)))
-    image = left.imshow(matrix / scale, cmap="viridis", aspect="auto", interpolation="nearest")
+    extent = (-0.5, matrix.shape[1] - 0.5, matrix.shape[0] - 0.5, -0.5)
+    image = left.imshow(folded(matrix / scale), cmap="viridis", aspect="auto", interpolation="nearest", extent=extent)
     left.set_xlabel(labels[0])
     left.set_ylabel(labels[1])
     for axis in (left.xaxis, left.yaxis):

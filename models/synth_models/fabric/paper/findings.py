@@ -303,7 +303,7 @@ FINDINGS = (
     ),
     Finding(
         "tacos-torus", "improves", TACOS, "allgather on a 32x32 torus",
-        "{steps} steps where it prints {printed_steps}, at most {largest_gap} above the bound; {transfers} "
+        "{steps} steps where it prints {printed_steps}, a gap of at most {largest_gap}; {transfers} "
         "transfers, replayed.",
         (Case("32x32 torus, steps of 1 us", "peers/tacos/fabric/torus-32x32-allgather-1000KiB", 258e-6),),
         (BELOW, within(0.005)), _steps, sources=("printed",),

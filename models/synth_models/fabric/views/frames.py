@@ -56,4 +56,5 @@ def frames(instance: FabricInstance, schedule: Schedule) -> Frames | None:
         held=held[:0] if np.any(origin < 0) else held,
         titles=titles,
         groups=machine.is_switch.astype(np.int64),
+        timed=True,
     )

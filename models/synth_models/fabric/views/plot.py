@@ -9,10 +9,11 @@ import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+from synth.occupancy import busy_share
 from synth.quantities import SECONDS, count, scaled
 from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -20,15 +21,17 @@ from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.positions import positions
 
 MAX_ROWS = 64  # links in the chart: the busiest
-MAX_BARS = 200_000  # hops in the chart: the first
+MAX_BARS = 4_000  # hops that are drawn one by one
+LEAST_BAR = 300  # of them, the shortest takes at least this part of the time: below it is too narrow to be seen
+USE = LinearSegmentedColormap.from_list("use", ["#c9dcf0", "#08306b"])  # its lightest colour is not that of idle
 MAX_NODES = 80  # of a machine that is drawn
 MAX_ARROWS = 800
 
 
 def plot(instance: FabricInstance, schedule: Schedule, title: str) -> Figure:
-    """A chart of the links over time (the busiest where there are many), coloured by whose data a piece is; beside it
-    a machine of up to 80 nodes, links coloured by the share of time in use. Where there is only one block, the pieces
-    have the colours."""
+    """A chart of the links over time (the busiest where there are many), coloured by whose data a piece is (where there
+    is only one block, by piece), and where bars would be too narrow by the share of each moment in use; beside it a
+    machine of up to 80 nodes, links coloured by the share of the whole time in use."""
     hops = hops_of(instance, schedule)
     drawn = instance.machine.nodes <= MAX_NODES
     figure = Figure(figsize=(15 if drawn else 11, 7), layout="constrained")
@@ -86,41 +89,44 @@ def _draw_chart(
     rows = rows[np.lexsort((network.dst[rows], network.src[rows]))]
     row_of = np.full(machine.links, -1, dtype=np.int64)
     row_of[rows] = np.arange(len(rows))
-    shown_hops = np.flatnonzero(row_of[schedule.link] >= 0)
-    left_out = max(0, len(shown_hops) - MAX_BARS)
-    if left_out:
-        shown_hops = shown_hops[np.argsort(hops.begin[shown_hops], kind="stable")[:MAX_BARS]]
-    if not end:
-        shown_hops = shown_hops[:0]
-    block = schedule.piece_block[schedule.piece[hops.owner[shown_hops]]]
-    origin = instance.blocks.origin[block]
-    label, whose, most = "rank whose data it is", origin, max(instance.members)
-    if len(instance.blocks) == 1:
-        label, whose, most = "piece", schedule.piece[hops.owner[shown_hops]], len(schedule.piece_block) - 1
-    elif np.any(instance.blocks.origin < 0):
-        label, whose = "rank whose sum it is", instance.blocks.goal[block]
-    a = hops.begin[shown_hops] / schedule.ticks_per_s / factor
-    b = (hops.begin[shown_hops] + hops.ticks[hops.span[shown_hops]]) / schedule.ticks_per_s / factor
-    y = row_of[schedule.link[shown_hops]]
-    corners = np.stack(
-        [np.stack(xy, axis=1) for xy in ((a, y - 0.4), (b, y - 0.4), (b, y + 0.4), (a, y + 0.4))], axis=1
-    )
-    colours, scale = colormaps["turbo"], Normalize(0, max(1, most))
-    line = 0.3 if len(corners) <= 4000 else 0.0
-    axes.add_collection(
-        PolyCollection(list(corners), facecolors=colours(scale(whose)), edgecolors="white", linewidths=line)
-    )
-    axes.set_xlim(0, max(end / schedule.ticks_per_s / factor, 1e-12))
+    of = np.flatnonzero(row_of[schedule.link] >= 0) if end else np.zeros(0, dtype=np.int64)
+    row, begin, took = row_of[schedule.link[of]], hops.begin[of], hops.ticks[hops.span[of]]
+    parts = [f"{count(schedule.transfers)} transfers; white: idle"]
+    length = end / schedule.ticks_per_s / factor
+    if len(of) <= MAX_BARS and int(took.min(initial=end)) * LEAST_BAR >= end:
+        label, whose, most = _owners(instance, schedule, hops, of)
+        at = np.stack([begin, begin + took]) / schedule.ticks_per_s / factor
+        a, b, low, high = *at, row - 0.4, row + 0.4
+        corners = np.stack([np.stack(xy, axis=1) for xy in ((a, low), (b, low), (b, high), (a, high))], axis=1)
+        colours, scale = colormaps["turbo"], Normalize(0, max(1, most))
+        axes.add_collection(
+            PolyCollection(list(corners), facecolors=colours(scale(whose)), edgecolors="white", linewidths=0.3)
+        )
+        image = ScalarMappable(scale, colours)
+    else:  # bars too narrow to be seen
+        share = np.ma.masked_equal(busy_share(row, begin, begin + took, len(rows), end), 0)
+        label, extent = "share of a moment in use", (0, length, len(rows) - 0.5, -0.5)
+        style: dict[str, Any] = dict(cmap=USE, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        image = axes.imshow(share, extent=extent, **style)
+        parts.append(f"a moment is {length / share.shape[1]:.3g} {unit}")
+    axes.set_xlim(0, max(length, 1e-12))
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel("link")
     names = machine.names
-    style: dict[str, Any] = {"fontsize": 6, "parse_math": False}  # a name may hold a $
-    axes.set_yticks(range(len(rows)), [f"{names[network.src[e]]}→{names[network.dst[e]]}" for e in rows], **style)
-    parts = [f"{count(schedule.transfers)} transfers; white: idle"]
+    small: dict[str, Any] = {"fontsize": 6, "parse_math": False}  # a name may hold a $
+    axes.set_yticks(range(len(rows)), [f"{names[network.src[e]]}→{names[network.dst[e]]}" for e in rows], **small)
     if machine.links > len(rows):
         parts.append(f"the {len(rows)} busiest of {count(machine.links)} links")
-    if left_out:
-        parts.append(f"{count(left_out)} later hops not drawn")
     axes.set_title("; ".join(parts))
-    figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, shrink=0.7)
+    figure.colorbar(image, ax=axes, label=label, shrink=0.7)
+
+
+def _owners(instance: FabricInstance, schedule: Schedule, hops: Hops, of: Any) -> tuple[str, Any, int]:
+    """Whose data these hops carry: in words, as a number each, and the largest there is."""
+    block = schedule.piece_block[schedule.piece[hops.owner[of]]]
+    if len(instance.blocks) == 1:
+        return "piece", schedule.piece[hops.owner[of]], len(schedule.piece_block) - 1
+    if np.any(instance.blocks.origin < 0):
+        return "rank whose sum it is", instance.blocks.goal[block], max(instance.members)
+    return "rank whose data it is", instance.blocks.origin[block], max(instance.members)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synth.occupancy import folded
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, Rows
 from synth_models.mlfm.views.describe import link_loads
@@ -28,7 +29,7 @@ def plot(instance: MLFMInstance, solution: Phases, title: str) -> Figure:
     _draw_machine(left, instance)
     if rows is not None:
         _draw_table(figure, centre, instance, rows, solution.phases)
-        _draw_loads(figure, right, instance, rows)
+        _draw_loads(figure, right, instance, rows, solution.phases)
     return figure
 
 
@@ -70,17 +71,16 @@ def _draw_machine(axes: Any, instance: MLFMInstance) -> None:
 
 def _draw_table(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, phases: int) -> None:
     shown = np.where(rows.dest >= 0, rows.dest, np.nan).astype(float)
+    first = f" (first {len(shown)} of {phases} phases)" if len(shown) < phases else ""
     extent = (-0.5, instance.ranks - 0.5, len(shown) - 0.5, -0.5)
-    image = axes.imshow(shown, aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, extent=extent)
+    image = axes.imshow(folded(shown), aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, extent=extent)
     axes.set_xlabel("rank that sends")
     axes.set_ylabel("phase")
-    axes.set_title(
-        "destinations; white: idle" + (f" (first {len(shown)} of {phases} phases)" if len(shown) < phases else "")
-    )
+    axes.set_title(f"destinations; white: idle{first}")
     figure.colorbar(image, ax=axes, label="rank that receives", shrink=0.7)
 
 
-def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows) -> None:
+def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, phases: int) -> None:
     from matplotlib.colors import BoundaryNorm
 
     loads = link_loads(instance, rows)
@@ -90,11 +90,13 @@ def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows) -
     norm = BoundaryNorm(np.arange(-0.5, max(2, most) + 1.5), 256)
     if len(links):
         extent = (-0.5, chart.shape[1] - 0.5, len(links) - 0.5, -0.5)
-        image = axes.imshow(chart, aspect="auto", interpolation="nearest", cmap="magma_r", norm=norm, extent=extent)
+        style: dict[str, Any] = dict(aspect="auto", interpolation="nearest", cmap="magma_r", norm=norm)
+        image = axes.imshow(folded(chart), extent=extent, **style)
         figure.colorbar(image, ax=axes, label="flows on the link", shrink=0.7, ticks=range(max(2, most) + 1))
     if len(links) <= LINK_NAMES:
         axes.set_yticks(range(len(links)), [instance.link_name(int(e)) for e in links], fontsize=6)
     mean = float(np.maximum(1, loads.max(axis=1, initial=0)).mean())
     axes.set_xlabel("phase")
     axes.set_ylabel("" if len(links) <= LINK_NAMES else "link (up-links first)")
-    axes.set_title(f"{len(links)} links in use; mean worst load {mean:.3g}")
+    first = f" in the first {len(loads)} of {phases} phases" if len(loads) < phases else ""
+    axes.set_title(f"{len(links)} links in use{first}; mean worst load {mean:.3g}")

@@ -14,6 +14,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import MaxNLocator
 
 from synth.network import Network
+from synth.occupancy import folded
 from synth.schedule import Schedule
 from synth.schedule.quotient import listed
 from synth_models.xtree.instance import XTreeInstance
@@ -77,7 +78,7 @@ def _draw_chart(figure: Figure, axes: Any, instance: XTreeInstance, schedule: Sc
     style: dict[str, Any] = dict(
         aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, vmax=max(1, network.nodes - 1)
     )
-    image = axes.imshow(chart[order], extent=extent, **style)
+    image = axes.imshow(folded(chart[order]), extent=extent, **style)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("timestep")
     axes.set_ylabel("link")
