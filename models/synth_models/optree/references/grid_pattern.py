@@ -58,7 +58,7 @@ def _way(
                 if not holds[v]:
                     rows[count] = step, v, last[v], hops[v, last[v]]
                     count += 1
-            return rows, count, True
+            return rows[:count], count, True
         held = holds.copy()
         near = _nearest(held, sides, strides)
         noise = np.random.random(nodes)
@@ -93,7 +93,7 @@ def _way(
         if not np.any(held & ~holds):
             break
         holds = held
-    return rows, count, False
+    return rows[:count], count, False
 
 
 @jit
