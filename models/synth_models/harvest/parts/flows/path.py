@@ -58,7 +58,7 @@ def _search(
             head = heads[chosen]
             if head == end:
                 if count == most or used + depth + 1 > room:
-                    return -1, of_pair, start, link
+                    return -1, of_pair[:0], start[:1], link[:0]
                 for hop in range(depth + 1):
                     link[used + hop] = edge[hop] - 1
                 used += depth + 1
@@ -69,7 +69,7 @@ def _search(
                 depth += 1
                 stack[depth], edge[depth] = head, first[head]
                 seen[head] = True
-    return count, of_pair, start, link
+    return count, of_pair[:count], start[: count + 1], link[: start[count]]
 
 
 def list_routes(
