@@ -74,7 +74,12 @@ class RunOptions:
         return self._anew(None if limit == math.inf else limit, self.clock)
 
     def _anew(self, limit: float | None, clock: Clock) -> RunOptions:
-        begun = {"started": time.monotonic(), "compiled": compiling.seconds, "progress": Progress(), "held": Held()}
+        begun: dict[str, Any] = {
+            "started": time.monotonic(),
+            "compiled": compiling.seconds,
+            "progress": Progress(),
+            "held": Held(),
+        }
         return replace(self, time_limit_s=limit, clock=clock, **begun)
 
     def remaining(self) -> float | None:
