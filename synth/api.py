@@ -16,11 +16,13 @@ from typing import Any
 import synth
 from synth import compiling, making
 from synth import record as records
+from synth.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
 from synth.options import RunOptions, as_text, asked, read_parameters
 from synth.record import Record
+from synth.solvers.catalogue import preload
 from synth.verification import against_value, certify, compare, replay
 
 
@@ -96,10 +98,16 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     """Run one method on one instance, check what it returns and make the record (not yet written). The clock of the
     options starts here: they may have been made long before, with those of many runs."""
     family = get_family(instance.family)
+    with compiling.uncounted():
+        function = method.load()
+        preload(method.solvers, options.solver)
+    compiled = compiling.seconds
     options = options.started_now()
     started = time.monotonic()
+    outcome = Outcome("time_limit", message="stopped at the time limit")
     try:
-        outcome = method.load()(instance, options)
+        with options.in_time():
+            outcome = function(instance, options)
     except UnsupportedError as error:
         outcome = Outcome("unsupported", message=str(error))
     except SizeLimitError as error:
@@ -107,18 +115,32 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     except MemoryError:
         outcome = Outcome("out_of_memory", message="the method ran out of memory")
     ended = time.monotonic()
-    wall = ended - started
-    if outcome.solve_s == 0.0:
-        outcome.solve_s = max(0.0, wall - outcome.build_s)
-    check_started = time.monotonic()
+    wall = max(0.0, ended - started - (compiling.seconds - compiled))
+    _take_over(outcome, options.held)
+    outcome.build_s = min(outcome.build_s, wall)  # a method's own clock knows nothing of compilation
+    outcome.solve_s = min(outcome.solve_s or wall, wall - outcome.build_s)
+    check_started = time.monotonic() - compiling.seconds
     verdict, held = _verify(family, instance, method, options, outcome)
-    data = _record_data(family, instance, method, options, outcome, verdict, time.monotonic() - check_started, held)
+    check_s = max(0.0, time.monotonic() - compiling.seconds - check_started)
+    data = _record_data(family, instance, method, options, outcome, verdict, check_s, held)
+    data["seconds"]["compile"] = round(compiling.seconds - compiled, 6)
     packed = outcome.certificate if method.kind == "bound" else None
     if outcome.solution is not None:
         packed = load(family.pack)(outcome.solution)
     return Record(
         data | {"progress": _progress(options, outcome, verdict, ended)}, packed, instance=instance, made_here=True
     )
+
+
+def _take_over(outcome: Outcome, held: Held) -> None:
+    """What a run held when it had to stop is its result, where it hands back none itself."""
+    if outcome.termination not in ("time_limit", "out_of_memory"):
+        return
+    if outcome.solution is None and held.solution is not None:
+        outcome.solution = held.solution()
+        outcome.message = "; ".join(filter(None, (held.words, outcome.message)))
+    if outcome.bound is None and held.bound is not None:
+        outcome.bound, outcome.bound_proof, outcome.certificate = held.bound, held.bound_proof, held.certificate
 
 
 def _verify(
@@ -166,6 +188,7 @@ def _record_data(
         "solver_version": SOLVERS[options.solver].version if options.solver else None,
         "options": options.as_record(),
         "termination": outcome.termination,
+        "stopped_by": "clock" if options.clock.cut or outcome.termination == "time_limit" else None,
         "objective": {
             "name": family.objective.name,
             "unit": family.objective.unit,

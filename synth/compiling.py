@@ -1,6 +1,13 @@
-"""What kernels have cost this process: :mod:`synth.kernels` keeps the account, options of runs read it."""
+"""What no time limit counts, a first run's cost: compiling kernels, kernels in plain Python instead, importing solvers.
+
+:mod:`synth.kernels` keeps the account, options of runs read it. One run at a time.
+"""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 seconds = 0.0
 """Spent compiling so far, or in plain Python instead: a first run's cost, which no time limit of a run counts."""
@@ -8,3 +15,35 @@ plain_s = 0.0
 """Processor time kernels have taken so far as plain Python."""
 used = False
 """Whether a compiled kernel has run since this was last set to False."""
+_depth, _began = 0, 0.0
+
+
+def begin() -> None:
+    """A compilation starts, perhaps within another."""
+    global _depth, _began
+    if _depth == 0:
+        _began = time.monotonic()
+    _depth += 1
+
+
+def end() -> None:
+    """The compilation that started last has ended."""
+    global _depth, seconds
+    _depth -= 1
+    if _depth == 0:
+        seconds += time.monotonic() - _began
+
+
+def going_on() -> bool:
+    """Whether this process is compiling or importing a solver."""
+    return _depth > 0
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Count what happens here as compilation: for imports that take long."""
+    begin()
+    try:
+        yield
+    finally:
+        end()

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from synth import compiling
+from synth import compiling, kernel_clock
 from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 from synth.textfile import write_atomically
 
@@ -241,27 +241,21 @@ _draws_in_numba = False
 @cache
 def _compiler() -> Callable[[Callable[..., Any]], Any]:
     """What makes a numba dispatcher of a function; numba is imported by the first call."""
-    began = time.monotonic()
-    import numba
-    from numba.core import event
-    from numba.extending import typeof_impl
+    with compiling.uncounted():
+        import numba
+        from numba.core import event
+        from numba.extending import typeof_impl
 
-    compiling.seconds += time.monotonic() - began
+        kernel_clock.register()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
         """Adds the time of every compilation, those that one causes being part of it, to :mod:`synth.compiling`."""
 
-        depth, began = 0, 0.0
-
         def on_start(self, event: Any) -> None:
-            if self.depth == 0:
-                self.began = time.monotonic()
-            self.depth += 1
+            compiling.begin()
 
         def on_end(self, event: Any) -> None:
-            self.depth -= 1
-            if self.depth == 0:
-                compiling.seconds += time.monotonic() - self.began
+            compiling.end()
 
     event.register("numba:compile", Compiling())
     typeof_impl.register(Kernel)(lambda kernel, _: typeof_impl(kernel.compiled, _))  # a kernel calls another

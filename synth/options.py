@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synth import compiling
+from synth.deadline import Clock, Held, stopping
 from synth.errors import Fault, InputError, one_of
 from synth.progress import Progress
 from synth.text import amounts
@@ -56,11 +58,29 @@ class RunOptions:
     started: float = field(default_factory=time.monotonic, compare=False)
     compiled: float = field(default_factory=lambda: compiling.seconds, compare=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
+    held: Held = field(default_factory=Held, compare=False, repr=False)
+    clock: Clock = field(default_factory=Clock, compare=False, repr=False)
 
     def started_now(self) -> RunOptions:
-        """The same options with a new clock and no progress."""
+        """The same options for a run of their own: a new clock, no progress, and nothing held."""
         compiling.used = False
-        return replace(self, started=time.monotonic(), compiled=compiling.seconds, progress=Progress())
+        return self._anew(self.time_limit_s, Clock())
+
+    def part(self, share: float = 1.0, *, most_s: float = math.inf) -> RunOptions:
+        """The options for a part of this run, such as another instance: it may take that share of the time left, and
+        at most ``most_s`` seconds. It has no progress and holds nothing; what ends it also cuts this run."""
+        left = self.remaining()
+        limit = min(most_s, math.inf if left is None else share * left)
+        return self._anew(None if limit == math.inf else limit, self.clock)
+
+    def _anew(self, limit: float | None, clock: Clock) -> RunOptions:
+        begun: dict[str, Any] = {
+            "started": time.monotonic(),
+            "compiled": compiling.seconds,
+            "progress": Progress(),
+            "held": Held(),
+        }
+        return replace(self, time_limit_s=limit, clock=clock, **begun)
 
     def remaining(self) -> float | None:
         """Seconds left until the time limit, never negative; None without a limit. Compiling does not count, nor
@@ -71,8 +91,23 @@ class RunOptions:
         return max(0.0, self.time_limit_s - spent)
 
     def out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
-        return self.remaining() == 0.0
+        """Whether the time limit has passed. Who asks stops if so: the run then counts as cut by the clock."""
+        passed = self.remaining() == 0.0
+        self.clock.cut |= passed
+        return passed
+
+    def fits(self, seconds: float) -> bool:
+        """Whether what takes about so many seconds and cannot be interrupted ends in time. Who asks leaves it out if
+        not: the run then counts as cut by the clock."""
+        left = self.remaining()
+        late = left is not None and seconds > left
+        self.clock.cut |= late
+        return not late
+
+    def in_time(self) -> stopping:
+        """Leave a ``with`` block once these options' time is over, wherever it is (:class:`synth.deadline.stopping`).
+        What the block has not handed over by then, to ``held`` or to its surroundings, is lost."""
+        return stopping(self.remaining, self.clock)
 
     def as_record(self) -> dict[str, Any]:
         """The options as a record stores and ``--resume`` compares them."""

@@ -54,6 +54,7 @@ class Contents(_Stored):
     bound_grade: Literal["certified", "solver"] | None = None
     instance_text: str | None = None
     progress: Any = None
+    stopped_by: Literal["clock"] | None = None  # whether the limit ended any search; older records do not say
 
 
 KEYS = frozenset(Contents.model_fields)  # of a record

@@ -292,7 +292,10 @@ def _print_summary(record: Record) -> None:
         )
     lines += [f"  fault: {fault}" for fault in record["verified"]["faults"]]
     seconds = record["seconds"]
-    lines.append(f"seconds: build {seconds['build']:.3g}, solve {seconds['solve']:.3g}, check {seconds['check']:.3g}")
+    took = {name: value for name, value in seconds.items() if value or name != "compile"}
+    lines.append("seconds: " + ", ".join(f"{name} {value:.3g}" for name, value in took.items()))
+    if record.data.get("stopped_by") == "clock":
+        lines.append("stopped by the clock: another run, or another machine, may find something else")
     console.print("\n".join(lines), markup=False, soft_wrap=True)
 
 

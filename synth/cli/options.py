@@ -20,6 +20,10 @@ METHODS = Option(
     "-m", "--method", help="A method (repeatable). Default: the family's.", autocompletion=complete.methods
 )
 SOLVER = Option(help="highs, cpsat, scip or gurobi; for methods that can use it.", autocompletion=complete.solvers)
+LIMIT = (
+    "Per run: 90, 60s, 5m, 2h or none. It covers all that the method does: building models, solving, its own searches. "
+    "Imports, compiling kernels (only a first run does) and the check are apart; the record says how long they took."
+)
 OWN = Option("-O", "--option", metavar="key=value", help="A method's own parameter.")
 HERE = Option("-j", "--jobs", min=1, help="Engine local: runs at once. Default: processors / threads.")
 
@@ -30,7 +34,7 @@ class Asked:
 
     methods: Annotated[list[str] | None, METHODS] = None
     solver: Annotated[str | None, SOLVER] = None
-    time_limit: Annotated[str, Option(help="Per run: 90, 60s, 5m, 2h or none.")] = "60s"
+    time_limit: Annotated[str, Option(help=LIMIT)] = "60s"
     gap: Annotated[float, Option(min=0.0, help="Gap, (value − bound) / value, at which a solver may stop.")] = 1e-4
     threads: Annotated[int, Option(min=1, help="Threads of each run.")] = 1
     seed: Annotated[int, Option(min=0, help="Seed of solvers and of every random choice.")] = 0

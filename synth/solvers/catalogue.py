@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -56,3 +58,13 @@ def require(name: str) -> SolverInfo:
     if not info.installed:
         raise SolverMissingError(f"solver {info.title} is not installed; {info.install}")
     return info
+
+
+def preload(solvers: Sequence[str], chosen: str | None) -> None:
+    """Import what a method with these solvers needs to run the chosen one: no time limit counts that, so that solvers
+    are compared by solving alone. Programs that only HiGHS solves call it without Pyomo."""
+    if chosen == "cpsat":
+        import_module("ortools.sat.python.cp_model")
+    elif chosen is not None and sum(SOLVERS[name].interface is not None for name in solvers) > 1:
+        import_module("synth.solvers.guarded")
+        import_module("pyomo.environ")

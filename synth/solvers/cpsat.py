@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from synth.compiling import uncounted
+from synth.deadline import shielded
 from synth.options import RunOptions
 from synth.solvers import writing
 from synth.solvers.catalogue import require
@@ -15,6 +17,7 @@ from synth.solvers.status import SolverResult, SolverTermination
 # one worker goes in turns through the strategies that several would run side by side: it repeats by seed and proves
 # what one strategy alone gets stuck on
 IN_TURNS: Mapping[str, Any] = {"interleave_search": True}
+CUT = 0.9  # of the limit: who ends before ended by itself
 UNREPEATABLE = "CP-SAT with more than one thread is not repeatable by seed"
 
 
@@ -35,13 +38,14 @@ def solve(
     go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
     """
     require("cpsat")
-    from ortools.sat.python import cp_model
+    with uncounted():
+        from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
     writing.offer("cpsat", model)
     started = time.monotonic()
     limit = options.remaining()
-    if limit == 0.0:
+    if options.out_of_time():
         return SolverResult("limit", False, None, None, 0.0, message="no time left"), solver
     if limit is not None:
         solver.parameters.max_time_in_seconds = limit
@@ -56,12 +60,14 @@ def solve(
         factor = track
         callback = _note_incumbents(options, factor)
         solver.best_bound_callback = lambda bound: options.progress.note(bound=bound * factor)
-    status = solver.solve(model, callback)
+    with shielded():
+        status = solver.solve(model, callback)
     wall = time.monotonic() - started
     if status == cp_model.MODEL_INVALID:
         return SolverResult("error", False, None, None, wall, message=model.validate()), solver
     ended: dict[Any, SolverTermination] = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
     termination = ended.get(status, "limit")
+    options.clock.cut |= limit is not None and termination == "limit" and wall >= CUT * limit
     has_point = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     objective = float(solver.objective_value) if has_point and model.has_objective() else None
     bound = float(solver.best_objective_bound) if has_point and model.has_objective() else None

@@ -56,6 +56,7 @@ def fewest(
     horizon: int | None = None,
     most: int | None = None,
     seek: bool = False,
+    hold: Callable[[Any], Any] | None = None,
 ) -> Outcome:
     """The fewest steps, or with ``horizon`` the answer for that number alone.
 
@@ -63,13 +64,15 @@ def fewest(
     ``incumbent`` is a solution from elsewhere (``origin`` says where). Horizons above ``most`` are not tried.
     With ``seek`` a horizon that stays undecided does not end the search: the time that is left goes into horizons
     between it and the incumbent, where a solution improves the incumbent and a refutation the bound.
+    ``hold`` makes the run's own solution of one that the program finds (usually the same): then the run holds
+    incumbent and bound in case it is stopped (:class:`synth.deadline.Held`).
     Below ``proven`` the answer is ``infeasible`` without asking the program. Raises ``RuntimeError`` when the program
     answers ``error`` and :class:`SizeLimitError` when it is too large and there is nothing in hand.
     """
     if horizon is not None and horizon < proven.steps:
         words = f"{horizon} {unit} are fewer than the proven bound {proven.steps}: {proven.proof}"
         return Outcome("infeasible", None, float(proven.steps), proven.proof, proven.certificate, words)
-    search = _Search(decide, proven, options, by, unit, size, incumbent)
+    search = _Search(decide, proven, options, by, unit, size, incumbent, hold if horizon is None else None)
     if incumbent is not None:
         search.notes.append(f"incumbent {size(incumbent)} by {origin}")
     return search.one(horizon) if horizon is not None else search.upwards(most, seek)
@@ -80,10 +83,10 @@ class _Search:
 
     def __init__(
         self, decide: Callable[[int], Decision], proven: Proven, options: RunOptions, by: str, unit: str,
-        size: Callable[[Any], int], incumbent: Any,
+        size: Callable[[Any], int], incumbent: Any, hold: Callable[[Any], Any] | None,
     ) -> None:  # fmt: skip
         self.decide, self.proven, self.options, self.by, self.unit, self.size = decide, proven, options, by, unit, size
-        self.incumbent = incumbent
+        self.incumbent, self.hold = incumbent, hold
         self.notes: list[str] = []
         self.build_s = self.solve_s = 0.0
 
@@ -143,7 +146,12 @@ class _Search:
         return self.ended("time_limit" if undecided else "finished")
 
     def note(self) -> None:
-        """The curve of incumbents and bounds."""
+        """The curve of incumbents and bounds, and what the run holds."""
+        if self.hold is not None:
+            held, hold, found = self.options.held, self.hold, self.incumbent
+            held.offer_bound(float(self.proven.steps), self.proven.proof, self.proven.certificate)
+            if found is not None:
+                held.offer(lambda: hold(found), self.size(found), "; ".join(self.notes))
         self.options.progress.note(
             None if self.incumbent is None else self.size(self.incumbent), float(self.proven.steps)
         )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from synth.compiling import uncounted
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import writing
@@ -95,15 +96,16 @@ def solve_lp(
 
 def _call(interface: str, model: Any, options: RunOptions, words: dict[str, Any]) -> tuple[SolverResult, Any]:
     """One call of a solver; its result and Pyomo's, from which a point can be loaded."""
-    import pyomo.environ  # noqa: F401  (registers the solver interfaces)
-    from pyomo.common.errors import ApplicationError
+    with uncounted():
+        import pyomo.environ  # noqa: F401  (registers the solver interfaces)
+        from pyomo.common.errors import ApplicationError
 
-    from synth.solvers.guarded import INTERFACES, ModelError
+        from synth.solvers.guarded import INTERFACES, ModelError
 
     writing.offer("pyomo", model)
     started = time.monotonic()
     limit = options.remaining()
-    if limit == 0.0:
+    if options.out_of_time():
         return SolverResult("limit", False, None, None, 0.0, message="no time left"), None
     solver = INTERFACES[interface]()
     with building():
@@ -122,7 +124,9 @@ def _call(interface: str, model: Any, options: RunOptions, words: dict[str, Any]
             if own or str(error).startswith("SCIP:") or "invalid non-finite" in str(error):
                 return SolverResult("error", False, None, None, time.monotonic() - started, message=str(error)), None
             raise
-    return _mapped(results, time.monotonic() - started), results
+    result = _mapped(results, time.monotonic() - started)
+    options.clock.cut |= result.termination == "limit"
+    return result, results
 
 
 def _undecided(results: Any) -> bool:

@@ -40,6 +40,8 @@ def whole_point(
     result = run(
         cost, integrality=np.ones(len(cost)), bounds=Bounds(0.0, upper), constraints=list(rows), options=limits
     )
+    if result.status == LIMIT and "time" in result.message.lower():
+        options.clock.cut = True
     if result.x is None:
         _must_be_an_answer(result)
         return None

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth.solvers.lp import linprog
 
 SCALE = 2**20
 MOST_PART, MOST_ROUNDS = 4096, 64  # beyond these only prices of zero are tried, which count parts

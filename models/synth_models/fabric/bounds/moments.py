@@ -25,9 +25,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import FINEST as TICKS
 from synth_models.fabric.bounds.arrays import ROOM, IntArray, Links
 from synth_models.fabric.bounds.gossip import pays_its_way

@@ -18,8 +18,8 @@ from fractions import Fraction
 from math import lcm
 
 import numpy as np
-from scipy.optimize import linprog
 
+from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links, least_time
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances

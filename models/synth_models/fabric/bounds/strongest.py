@@ -39,11 +39,15 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
         return NOTHING
     links = Links.of(instance)
     look = finer(links, colours(links))
-    best = strongest_cut(links, look, _until(options))
-    options.progress.note(None, float_below(best.seconds))
-    for search in _searches(instance, links, look):
-        best = search(_until(options), best)
-        options.progress.note(None, float_below(best.seconds))
+    best = NOTHING
+    for search in (lambda more, _: strongest_cut(links, look, more), *_searches(instance, links, look)):
+        if best is not NOTHING and options.out_of_time():
+            break
+        part = options.part(SHARE, most_s=UNLIMITED_S)
+        with part.in_time():
+            best = search(lambda part=part: not part.out_of_time(), best)
+            options.progress.note(None, float_below(best.seconds))
+            options.held.offer_bound(float_below(best.seconds), str(best), best.certificate())
     return best
 
 
@@ -70,9 +74,3 @@ def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sea
         found.append(lambda more, best: strongest_deliveries(links, look, more, best))
         found.append(lambda more, best: strongest_moments(links, more, best))
     return found
-
-
-def _until(options: RunOptions) -> Callable[[], bool]:
-    left = options.remaining()
-    end = time.monotonic() + (UNLIMITED_S if left is None else SHARE * left)
-    return lambda: time.monotonic() < end

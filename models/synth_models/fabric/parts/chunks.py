@@ -56,6 +56,7 @@ def best_number(
         tried[count] = seconds(instance, schedule)
         if best is None or tried[count] < tried[best[0]]:
             best = count, schedule
+            options.held.offer(lambda: schedule, float(tried[count]), f"{count} chunks")
         return tried[count]
 
     count, worse = first, 0

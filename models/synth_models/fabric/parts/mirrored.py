@@ -53,8 +53,8 @@ def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule | None
     twice.
     """
     _, target = ends(there.machine, spread)
-    key = np.stack([spread.piece, target], axis=1)
-    if len(np.unique(key, axis=0)) < len(key):
+    key = spread.piece * there.machine.nodes + target
+    if len(np.unique(key)) < len(key):
         raise ValueError("a rank receives a piece twice: backwards, its contribution would count twice")
     count = len(spread.piece)
     lengths = np.diff(spread.route_start)
@@ -87,18 +87,15 @@ def joined(machine: Machine, up: Transfers, down: Transfers, later: bool = True)
     nodes = machine.nodes
     _, to = ends(machine, up)
     origin, _ = ends(machine, down)
-    arriving: dict[int, list[int]] = {}
-    for i, key in enumerate((up.piece * nodes + to).tolist()):
-        arriving.setdefault(key, []).append(i)
-    starts = down.before_start.tolist()
-    keys = (down.piece * nodes + origin).tolist()
-    known = (down.before + count).tolist()
-    rows = [
-        known[starts[i] : starts[i + 1]] if starts[i] < starts[i + 1] else arriving.get(keys[i], [])
-        for i in range(len(keys))
-    ]
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    flat = np.array([j for row in rows for j in row], dtype=np.int64)
+    arriving = up.piece * nodes + to
+    order = np.argsort(arriving, kind="stable")
+    keys = down.piece * nodes + origin
+    first, last = (np.searchsorted(arriving[order], keys, side) for side in ("left", "right"))
+    waits = np.diff(down.before_start) > 0
+    begin = np.where(waits, down.before_start[:-1] + count, first)  # in what follows: ``up`` in order, then ``before``
+    lengths = np.where(waits, np.diff(down.before_start), last - first)
+    at = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+    flat: IntArray = np.concatenate([order, down.before + count])[at]
     offset = int(up.priority.max(initial=-1)) + 1 - int(down.priority.min(initial=0)) if later else 0
     return Transfers(
         up.piece_block,

@@ -30,6 +30,7 @@ from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
 from synth_models.fabric.parts.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
+from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.references.pulling import exchange, fans
 from synth_models.fabric.references.pulling.board import Board
 from synth_models.fabric.references.pulling.floor import floor
@@ -65,6 +66,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         none = np.zeros(0, dtype=np.int64)
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
+    hold_first(instance, options, "the first search")
     restarts = int(options.method.get("restarts", 8))
     tries.floor = _floor(tries)
     if instance.collective == "allreduce":

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import demand_time, left
 from synth.family import Outcome
+from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
@@ -168,8 +170,9 @@ def _spread(instance: FabricInstance, block: Any, size: Any, holder: Any, seed: 
     wants[place[list(instance.members)]] = True
     way, piece, came = _greedy(
         ways.src, ways.dst, ways.seconds, ways.busy, ways.start, ways.used, *_by(ways.src, len(wants)),
-        *_by_resource(ways, machine.links + len(machine.group_names)), place[holder], wants, seed,
+        *_by_resource(ways, machine.links + len(machine.group_names)), place[holder], wants, seed, left(),
     )  # fmt: skip
+    demand_time()
     made = Transfers.of(
         block,
         size,
@@ -207,8 +210,10 @@ def _greedy(
     holder: IntArray,
     wants: Any,
     seed: int,
+    limit_s: float,
 ) -> Any:
     """Way, piece and the transfer that brought the piece to the way's tail (-1: held at first), per transfer."""
+    end = read_clock() + limit_s
     np.random.seed(seed)
     ranks, total = len(wants), len(holder)
     held = np.zeros((ranks, total), np.bool_)
@@ -237,7 +242,7 @@ def _greedy(
     count = len(src)
     events = [(0.0, np.int64(0), np.int64(0)) for _ in range(0)]
     now = 0.0
-    while wanted > 0:
+    while wanted > 0 and read_clock() <= end:
         chosen = candidates[:count].copy()
         np.random.shuffle(chosen)
         chosen = chosen[np.argsort(seconds[chosen], kind="mergesort")]  # the quicker first, else at random

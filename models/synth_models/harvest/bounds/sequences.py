@@ -21,7 +21,6 @@ multiples of a small unit, rounded down.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -48,32 +47,53 @@ FINEST = 992  # no unit is smaller than 2^-FINEST
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The bound with its certificate: the examined intervals with multipliers, and the price bundles they use."""
-    limit = options.time_limit_s if options.time_limit_s is not None else USUAL_SECONDS
+    whole = options if options.time_limit_s is not None else options.part(most_s=USUAL_SECONDS)
+    part = whole.part(SHARE)
     use_rates = options.method.get("rates", "on") == "on"
-
-    def out_of_time() -> bool:
-        return time.monotonic() - options.started > limit * SHARE
 
     distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
     shared = Patterns(instance)
     ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
-    complete = True
+    first = single_steps(instance)
+    assert first.bound is not None
+    options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
     effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
     several = len(shared.pairs) > FEW
 
     def examine(todo: Sequence[tuple[int, int]], level: int) -> bool:
         """Take in the bounds of intervals; False once time is up."""
         for first, last in todo:
-            if known and out_of_time():
+            if known and part.out_of_time():
                 return False
-            found = Relaxation(shared, first, last).solve(out_of_time, level)
+            found = Relaxation(shared, first, last).solve(part.out_of_time, level)
             if (first, last) not in known or found.seconds > known[(first, last)].seconds:
                 known[(first, last)] = found
                 ladder.examine(found, close=last - first >= SHORT or not several)
         return True
 
+    complete = False
+    with part.in_time():
+        complete = _climb(instance, ladder, known, effort, several, examine)
+    ladder.close()
+    number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
+    message = f"{len(known)} of {number} intervals examined"
+    if not complete or not all(known[ends].finished for ends in ladder.partition() if ends in known):
+        message += "; stopped by the limit, more time may prove more"
+    ladder.drop_idle(known, whole.part(0.5).out_of_time)
+    return _outcome(instance, ladder, known, shared, message)
+
+
+def _climb(
+    instance: HarvestInstance,
+    ladder: _Ladder,
+    known: dict[tuple[int, int], IntervalBound],
+    effort: Sequence[int],
+    several: bool,
+    examine: Callable[[Sequence[tuple[int, int]], int], bool],
+) -> bool:
+    """Examine intervals with more and more effort, those of the cheapest partition; False once time is up."""
     short = [(a, a + more) for more in range(1, SHORT) for a in range(len(instance.steps) - more)] if several else []
     complete = examine(short, TREES)
     ladder.close()
@@ -86,12 +106,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
             complete = examine(now, level)
             done.update(now)
-    number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
-    message = f"{len(known)} of {number} intervals examined"
-    if not complete or not all(known[ends].finished for ends in ladder.partition() if ends in known):
-        message += "; stopped by the limit, more time may prove more"
-    ladder.drop_idle(known, lambda: time.monotonic() - options.started > limit * (1 + SHARE) / 2)
-    return _outcome(instance, ladder, known, shared, message)
+    return complete
 
 
 def single_steps(instance: HarvestInstance) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import highspy
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.deadline import OutOfTime, left
 from synth_models.harvest.solution import FloatArray
 
 
@@ -45,8 +47,12 @@ class GrowingProgram:
         self._highs.changeColsCost(len(cost), self._columns, cost)
 
     def minimise(self) -> Minimum | None:
-        """None where HiGHS does not end with an optimum, in finite numbers."""
+        """None where HiGHS does not end with an optimum, in finite numbers. Raises :class:`OutOfTime` at the limit."""
+        if (seconds := left()) < math.inf:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, 0.01))
         self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+            raise OutOfTime
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         found, value = self._highs.getSolution(), self._highs.getInfo().objective_function_value

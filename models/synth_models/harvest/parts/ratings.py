@@ -121,10 +121,11 @@ class Ratings:
         self.cost[waiting[self.pattern_of]] = np.inf
         self.settled |= waiting
 
-    def schedule(self, chosen: IntArray) -> Schedule:
-        """The schedule that runs step i on topology ``chosen[i]``."""
+    def schedule(self, chosen: IntArray, topologies: list[Topology] | None = None) -> Schedule:
+        """The schedule that runs step i on topology ``chosen[i]``, of the list as it is or was."""
         known = [self.profiles[self.pattern_of[step]][chosen[step]] for step in self._steps]
-        return route_steps(self.instance, [self.topologies[number] for number in chosen], known)
+        listed = self.topologies if topologies is None else topologies
+        return route_steps(self.instance, [listed[number] for number in chosen], known)
 
     def tried(self) -> str:
         """What was looked at, in words."""

@@ -14,6 +14,7 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import shortest_schedule
+from synth_models.harvest.references.baselines import hold_ring
 from synth_models.harvest.solution import FloatArray, IntArray
 
 
@@ -23,6 +24,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     Complexity: O(steps * candidates) per pass after the profiles, with delays that depend on what changes O(steps *
     candidates^2); as many passes as new programs are wanted.
     """
+    hold_ring(instance, options, "the rating of topologies")
     ratings = Ratings(instance, options)
     delays = Delays(instance, ratings.topologies)
 

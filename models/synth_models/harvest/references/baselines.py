@@ -5,7 +5,9 @@ None has a guarantee on the time; each is one pass over the steps after the prof
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,6 +25,13 @@ from synth_models.harvest.solution import IntArray
 def static_ring(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The 1-D ring throughout: one-way with one port, else half of the ports each way."""
     return _static(instance, [shifted_ring(instance.gpus, instance.ports)])
+
+
+def hold_ring(instance: HarvestInstance, options: RunOptions, why: str) -> None:
+    """Have the run hold the static ring, if it joins all pairs, for the case that it is stopped; ``why`` by what."""
+    with suppress(UnsupportedError):
+        found = static_ring(instance, options).solution
+        options.held.offer(lambda: found, math.inf, f"the static ring stands in: {why} did not end in time")
 
 
 def static_torus(instance: HarvestInstance, options: RunOptions) -> Outcome:

@@ -15,7 +15,7 @@ Weights are rounded to whole numbers, which keeps the bound valid, and the check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -24,10 +24,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import OutOfTime
+from synth.options import RunOptions
 from synth.untrusted import exact_dot
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem
 
+SHARE = 0.5  # of the time that is left
 LP_ROUTES = 40_000  # above this many routes the linear program is left out and the simple link bounds stand
 
 TIME_LIMIT = 1  # scipy's status for time and iterations
@@ -45,23 +48,38 @@ class Bound:
     certificate: dict[str, Any]
 
 
-def lower_bound(instance: MLFMInstance, problem: LeafProblem, seconds: float | None = None) -> Bound:
-    """The strongest bound; ``seconds`` limits the linear program. On a tie the one by ranks is named."""
+def lower_bound(instance: MLFMInstance, problem: LeafProblem, options: RunOptions | None = None) -> Bound:
+    """The strongest bound that is found within a part of the time limit of ``options``, which hold every one that is
+    found on the way. On a tie the one by ranks is named."""
+    found: list[Bound] = []
+    options = options or RunOptions(None)
+    part = options.part(SHARE)
+    with part.in_time():
+        for bound in _bounds(instance, problem, part):
+            found.append(bound)
+            options.held.offer_bound(float(bound.phases), bound.words, bound.certificate)
+    if not found:  # the first takes no time
+        raise OutOfTime
+    return max(found, key=lambda bound: bound.phases)
+
+
+def _bounds(instance: MLFMInstance, problem: LeafProblem, options: RunOptions) -> Iterator[Bound]:
+    """Bounds in the order of their cost, each above those before."""
     best = Bound(problem.busiest, turns_in_words(instance), {"binding": "ranks"})
+    yield best
     candidates = [*_forced(problem), *_degrees(problem)]
     if not candidates:
-        return best
+        return
     strongest = max(range(len(candidates)), key=lambda i: _proves(problem, candidates[i]))
-    found = [candidates[strongest]]
-    if problem.routes <= LP_ROUTES and not _equal_split_fits(problem, max(best.phases, _proves(problem, found[0]))):
-        weights = _best_weights(problem, seconds)
-        if weights is not None:
-            found.append(weights)
-    for weights in found:
-        phases = _proves(problem, weights)
-        if phases > best.phases:
+    for first in (candidates[strongest], None):
+        weights = first
+        if first is None:
+            if problem.routes > LP_ROUTES or _equal_split_fits(problem, best.phases):
+                return
+            weights = _best_weights(problem, options)
+        if weights is not None and (phases := _proves(problem, weights)) > best.phases:
             best = Bound(phases, _words(instance, problem, weights, phases), _certificate(instance, weights))
-    return best
+            yield best
 
 
 def bound_words(instance: MLFMInstance, certificate: Mapping[str, Any]) -> str | None:
@@ -134,7 +152,7 @@ def _equal_split_fits(problem: LeafProblem, phases: int) -> bool:
     return bool(np.bincount(problem.links[used], weights=weights, minlength=1).max(initial=0.0) <= phases + 1e-9)
 
 
-def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | None:
+def _best_weights(problem: LeafProblem, limits: RunOptions) -> IntArray | None:
     """Dual weights of ``min z: flows of each pair add up to its demand, no link carries more than z``."""
     from scipy.optimize import linprog  # half a second to import, and often not needed
     from scipy.sparse import coo_array, csr_array
@@ -153,11 +171,13 @@ def _best_weights(problem: LeafProblem, seconds: float | None) -> IntArray | Non
     carries = coo_array((values, (rows, cols)), shape=(len(links), routes + 1)).tocsr()
     cost = np.zeros(routes + 1)
     cost[-1] = 1.0
+    seconds = limits.remaining()
     options = {} if seconds is None else {"time_limit": max(0.1, seconds)}
     run: Any = linprog
     demand = problem.demand[occupied].astype(float)
     result = run(cost, carries, np.zeros(len(links)), meets, demand, method="highs", options=options)
     if result.status == TIME_LIMIT:
+        limits.clock.cut = True
         return None
     if result.status != 0:  # a program that always has an optimum
         raise RuntimeError(f"the linear program of the link weights failed: {result.message}")

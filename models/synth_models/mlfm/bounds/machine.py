@@ -162,7 +162,7 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
         bound, reason = machine_bound(instance)
     else:
         reason = cut_off(instance, problem)
-        bound = None if reason else lower_bound(instance, problem, options.remaining())
+        bound = None if reason else lower_bound(instance, problem, options)
     if bound is None:
         return Outcome("infeasible", message=reason)
     return Outcome("finished", bound=float(bound.phases), bound_proof=bound.words, certificate=bound.certificate)

@@ -12,9 +12,10 @@ and where packing gets stuck the model of all phases (``programs/whole.py``) dec
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from synth.errors import SizeLimitError
@@ -33,6 +34,7 @@ MAX_CELLS = 100_000_000  # phases times routes
 PACKING_TRIES = 3
 MAX_VARIABLES = 400_000  # of the model of all phases
 WHOLE_SECONDS = 60.0  # for it at one number of phases, where packing got stuck
+FALLBACK_SHARE = 0.5  # of the time that is left, at most, for a schedule to hold
 MAX_FALLBACK = 300  # servers up to which greedy, in a moment, gives a schedule when time runs out
 EXTRA_PHASES = 20  # numbers of phases for which packing is tried
 
@@ -58,7 +60,7 @@ def wish_options(problem: LeafProblem, options: RunOptions, most: float) -> RunO
     """For counting with the wish to have few two-spine flows: where there are any, ``most`` seconds at most."""
     left = options.remaining()
     limit = left if problem.one_spine else most if left is None else min(most, left / 3)
-    return RunOptions(limit, 0.05, options.threads, options.seed, options.solver)
+    return replace(options.part(most_s=math.inf if limit is None else limit), relative_gap=0.05)
 
 
 CountFlows = Callable[[LeafProblem, int, RunOptions], Flows]
@@ -76,7 +78,11 @@ def fewest_phases(
     reason = cut_off(instance, leaves)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, leaves, options.remaining())
+    if options.method.get("horizon") is None and instance.transfers <= MAX_FALLBACK**2:
+        first = greedy.solve(instance, options.part(FALLBACK_SHARE)).solution
+        if first is not None:
+            options.held.offer(lambda: first, first.phases, "the schedule is the greedy's")
+    bound = lower_bound(instance, leaves, options)
     build_s = time.monotonic() - began
     stuck: list[int] = []
 
@@ -101,12 +107,18 @@ def fewest_phases(
         return Decision("limit" if ended else "restricted", message=_stuck(problem, str(phases)))
 
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
-    outcome = fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)
+    outcome = fewest(
+        decide,
+        proven,
+        options,
+        by=by,
+        unit="phases",
+        size=lambda s: int(s.phases),
+        horizon=horizon,
+        hold=lambda found: found,
+    )
     if outcome.solution is not None and outcome.termination != "optimal" and stuck:
         outcome.message = f"{outcome.message}; {_stuck(problem, f'fewer than {outcome.solution.phases}')}"
-    if outcome.termination == "time_limit" and instance.transfers <= MAX_FALLBACK**2 and horizon is None:
-        outcome.solution = greedy.solve(instance, RunOptions(None, seed=options.seed)).solution
-        outcome.message = f"{outcome.message}; the schedule is the greedy's"
     outcome.build_s += build_s
     return outcome
 
@@ -117,9 +129,7 @@ def exhausted(phases: int, by: str) -> str:
 
 
 def _whole_options(options: RunOptions) -> RunOptions:
-    left = options.remaining()
-    limit = WHOLE_SECONDS if left is None else min(WHOLE_SECONDS, left)
-    return RunOptions(limit, options.relative_gap, options.threads, options.seed, options.solver)
+    return options.part(most_s=WHOLE_SECONDS)
 
 
 def _stuck(problem: LeafProblem, phases: str) -> str:
@@ -150,8 +160,7 @@ def spread_flows(
     from synth_models.mlfm.programs.packing import pack_phases
 
     for attempt in range(PACKING_TRIES):
-        seed = options.seed + attempt
-        tried = RunOptions(options.time_limit_s, options.relative_gap, options.threads, seed, started=options.started)
+        tried = replace(options, seed=options.seed + attempt)
         packed = pack_phases(problem, flows, phases, tried, capacity)
         if packed is not None:
             return name_servers(instance, problem, packed)

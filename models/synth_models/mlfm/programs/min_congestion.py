@@ -40,7 +40,7 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
         proof = turns_in_words(instance)
         message = f"{phases} phases are too few: {proof.removeprefix('ranks: ')}"
         return Outcome("infeasible", None, float(problem.busiest), proof, {"binding": "ranks"}, message)
-    bound = lower_bound(instance, leaves, options.remaining())
+    bound = lower_bound(instance, leaves, options)
     proven = Proven(max(1, -(-bound.phases // phases)), bound.words, bound.certificate)
     refuted = 0
 

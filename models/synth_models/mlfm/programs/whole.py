@@ -30,7 +30,7 @@ def whole_phases(
     reason = cut_off(instance, leaves)
     if reason is not None:
         return Outcome("infeasible", message=reason)
-    bound = lower_bound(instance, leaves, options.remaining())
+    bound = lower_bound(instance, leaves, options)
 
     def decide(phases: int) -> Decision:
         if phases * (problem.routes + problem.leaves) > MAX_VARIABLES:
@@ -45,4 +45,13 @@ def whole_phases(
         return Decision("limit")
 
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
-    return fewest(decide, proven, options, by=by, unit="phases", size=lambda s: int(s.phases), horizon=horizon)
+    return fewest(
+        decide,
+        proven,
+        options,
+        by=by,
+        unit="phases",
+        size=lambda s: int(s.phases),
+        horizon=horizon,
+        hold=lambda found: found,
+    )

@@ -34,6 +34,7 @@ one hop at least. The prices are found by cutting planes and rounded to whole nu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,15 @@ Bound = tuple[int, str, dict[str, Any]]
 IntArray = npt.NDArray[np.int64]
 
 
-def lower_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
-    """The strongest of the bounds in steps, its proof in words and its certificate."""
+def bounds(instance: OpTreeInstance, options: RunOptions) -> Iterator[Bound]:
+    """Bounds in steps, each the strongest so far, with its proof in words and its certificate."""
     dimensions = len(instance.dimensions)
     best: Bound = (dimensions, f"turns: {dimensions} circuits to the farthest node", {"binding": "turns"})
+    yield best
     best = max(best, cut_bound(instance, options), key=lambda bound: bound[0])
+    yield best
     if instance.nodes <= REACH_NODES:
-        best = reach_bound(instance, options, best)
-    return best
+        yield from reach_bounds(instance, options, best)
 
 
 def links_of(instance: OpTreeInstance) -> IntArray:
@@ -205,7 +207,7 @@ def _frontier(nodes: int, near: Any, prices: Any, later: float) -> Any:
     return cost[0, 1], used
 
 
-def reach_bound(instance: OpTreeInstance, options: RunOptions, best: Bound) -> Bound:
+def reach_bounds(instance: OpTreeInstance, options: RunOptions, best: Bound) -> Iterator[Bound]:
     """Horizons from ``best`` upwards are refuted while prices are found."""
     near = near_nodes(instance)
     while not options.out_of_time():
@@ -214,7 +216,7 @@ def reach_bound(instance: OpTreeInstance, options: RunOptions, best: Bound) -> B
             break
         words = f"reach: at the certificate's prices all items cost more than the wavelength-hops of {best[0]} steps"
         best = best[0] + 1, words, certificate
-    return best
+        yield best
 
 
 def _refuted(instance: OpTreeInstance, near: IntArray, horizon: int) -> dict[str, Any] | None:

@@ -38,11 +38,13 @@ The certificate is the list of whole-number prices; ``check_bound`` recomputes `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
+from synth.deadline import OutOfTime
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.bounds import grid
@@ -92,9 +94,21 @@ def _cost(nodes: int, weights: list[int], max_hops: int) -> float:
 
 
 def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str, dict[str, Any]]:
-    """The strongest bound in steps, its proof in words and its certificate."""
+    """The strongest bound in steps that is found in time, its proof in words and its certificate. The run holds it."""
+    best: tuple[int, str, dict[str, Any]] | None = None
+    with options.in_time():
+        for best in _bounds(instance, options):
+            options.held.offer_bound(float(best[0]), best[1], best[2])
+    if best is None:  # the first takes no time
+        raise OutOfTime
+    return best
+
+
+def _bounds(instance: OpTreeInstance, options: RunOptions) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Bounds in the order of their cost, each the strongest so far."""
     if instance.grid is not None:
-        return grid.lower_bound(instance, options)
+        yield from grid.bounds(instance, options)
+        return
     nodes, wavelengths = instance.nodes, instance.wavelengths
     least = receive_bound(nodes, wavelengths)
     best: tuple[int, str, dict[str, Any]] = (
@@ -106,8 +120,9 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str
     if leaps > least:
         words = f"leaps: a way round costs an item 2 * ({nodes} - 1 - T) hops at least, {2 * wavelengths} T are there"
         least, best = leaps, (leaps, words, {"binding": "leaps"})
+    yield best
     if nodes > REACH_NODES or leaps_suffice(nodes, wavelengths, instance.max_hops):
-        return best
+        return
     # refuted horizons are tried in growing strides, then by bisection: a refuted horizon refutes all shorter ones
     low, high, stride = least - 1, None, 1
     while (high is None or high - low > 1) and not options.out_of_time():
@@ -124,8 +139,7 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str
             f"reach: at the certificate's prices one item costs more than the {2 * wavelengths} wavelength-hops per "
             f"item and step that {horizon} steps offer"
         )
-        best = (horizon + 1, words, {"binding": "reach", "weights": weights})
-    return best
+        yield horizon + 1, words, {"binding": "reach", "weights": weights}
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:

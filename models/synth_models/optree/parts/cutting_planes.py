@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
+
+from synth.solvers.lp import linprog
 
 FloatArray = npt.NDArray[np.float64]
 INFINITE = 1e18

@@ -172,6 +172,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     bound, words, certificate = lower_bound(instance)
     outcome = Outcome("finished", bound=float(bound), bound_proof=words, certificate=certificate)
     while True:
+        options.held.offer_bound(outcome.bound or 0.0, outcome.bound_proof, outcome.certificate)
         found = refute(network, instance.chunks, int(outcome.bound or 0), options)
         outcome.build_s += found.build_s
         outcome.solve_s += found.solve_s

@@ -20,6 +20,7 @@ from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import pull, symmetric, xtree
 from synth_models.xtree.references.from_allgather import check_listed
+from synth_models.xtree.references.multitree import hold_first
 
 Decide = Callable[[Network, int, int, RunOptions], Decision]
 """``(network, chunks per node, horizon, options)`` decides an allgather."""
@@ -47,8 +48,18 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
         decided.solve_s += found.solve_s
         return decided
 
-    outcome = upwards(instance, options, by, attack, lambda bound: _incumbent(network, instance.chunks, options, bound))
-    outcome.solution = _orient(instance, outcome.solution)
+    def orient(found: Schedule | None) -> Schedule | None:
+        return _orient(instance, found)
+
+    outcome = upwards(
+        instance,
+        options,
+        by,
+        attack,
+        lambda bound: _incumbent(network, instance.chunks, options, bound, orient),
+        orient,
+    )
+    outcome.solution = orient(outcome.solution)
     return outcome
 
 
@@ -58,6 +69,7 @@ def upwards(
     by: str,
     decide: Callable[[int], Decision],
     incumbent: Callable[[int], tuple[Schedule, str]],
+    hold: Callable[[Schedule], Schedule | None] = lambda found: found,
 ) -> Outcome:
     """Try horizons upwards from the proven lower bound (:func:`synth.solvers.horizon.fewest`).
 
@@ -70,6 +82,8 @@ def upwards(
     if not options.method["counting"]:
         proven = Proven(instance.topology.diameter, f"diameter {instance.topology.diameter}")
     horizon, known, origin, started = options.method["horizon"], None, "", time.monotonic()
+    if horizon is None:
+        hold_first(instance, options)
     if horizon is None and options.method["warm_start"]:
         known, origin = incumbent(proven.steps)
     seconds = time.monotonic() - started
@@ -83,6 +97,7 @@ def upwards(
         incumbent=known,
         origin=origin,
         horizon=horizon,
+        hold=hold,
     )
     outcome.solve_s += seconds
     return outcome
@@ -121,8 +136,11 @@ def decision(
     return found
 
 
-def _incumbent(network: Network, chunks: int, options: RunOptions, bound: int) -> tuple[Schedule, str]:
-    """The shortest allgather of the references, and which one it was; stops at the bound."""
+def _incumbent(
+    network: Network, chunks: int, options: RunOptions, bound: int, hold: Callable[[Schedule], Schedule | None]
+) -> tuple[Schedule, str]:
+    """The shortest allgather of the references, and which one it was; stops at the bound. ``hold`` makes the run's own
+    schedule of one."""
     seeds = np.random.SeedSequence(options.seed)
     candidates: list[tuple[str, Callable[[], Schedule]]] = []
     for restart in range(10):
@@ -138,6 +156,8 @@ def _incumbent(network: Network, chunks: int, options: RunOptions, bound: int) -
             continue
         if best is None or schedule.steps < best[0].steps:
             best = schedule, name
+            if options.method["horizon"] is None:
+                options.held.offer(partial(hold, schedule), schedule.steps, f"incumbent {schedule.steps} by {name}")
         if best[0].steps <= bound or options.out_of_time():
             break
     assert best is not None

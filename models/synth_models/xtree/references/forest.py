@@ -11,6 +11,9 @@ eccentric or one hop more; the shortest schedule is kept.
 
 from __future__ import annotations
 
+from copy import copy
+from functools import partial
+
 import numpy as np
 
 from synth.errors import UnsupportedError
@@ -20,6 +23,7 @@ from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.justified import allreduce
+from synth_models.xtree.references.multitree import hold_first
 from synth_models.xtree.references.spanning_trees import balanced_trees, edges_of, tree_links
 
 PASSES = 30
@@ -40,6 +44,8 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     bound, proof, certificate = lower_bound(instance)
     eccentricity = network.distances.max(axis=1)
     radius, diameter = int(eccentricity.min()), int(eccentricity.max())
+    options.held.offer_bound(float(bound), proof, certificate)
+    hold_first(instance, options)
     best: Schedule | None = None
     used = 0
     for restart in range(int(options.method.get("restarts", 10))):
@@ -55,5 +61,6 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
         used += 1
         if best is None or schedule.steps < best.steps:
             best = schedule
+            options.held.offer(partial(copy, schedule), schedule.steps, f"best of {used} restarts")
     message = f"best of {used} restart{'s' if used > 1 else ''}"
     return Outcome("finished", best, float(bound), proof, certificate, message)

@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.deadline import demand_time, left
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
@@ -29,23 +31,34 @@ from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
 
+LARGE = 20_000  # pairs of a chunk and a node
+
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``multitree``, on any network."""
     return Outcome("finished", solution=by_allgather(instance, allgather))
 
 
+def hold_first(instance: XTreeInstance, options: RunOptions) -> None:
+    """Have a run on a large instance hold this schedule, for the case that it is stopped before it has another."""
+    if instance.total_chunks * instance.topology.nodes >= LARGE:
+        found = by_allgather(instance, allgather)
+        options.held.offer(lambda: found, found.steps, "multitree's schedule stands in: no other in time")
+
+
 def allgather(network: Network, chunks: int) -> Schedule:
     """The MultiTree allgather with ``chunks`` chunks per node."""
     pointer, links = network.out_links
-    step, link, tree = _multitree(network.nodes, network.dst, pointer, links)
+    step, link, tree = _multitree(network.nodes, network.dst, pointer, links, left())
+    demand_time()
     j = np.tile(np.arange(chunks, dtype=np.int32), len(step))
     step, link, tree = (np.repeat(column, chunks) for column in (step, link, tree))
     return Schedule.of((step - 1) * chunks + j + 1, link, tree * chunks + j)
 
 
 @jit
-def _multitree(nodes: int, dst: Any, pointer: Any, links: Any) -> Any:
+def _multitree(nodes: int, dst: Any, pointer: Any, links: Any, seconds: float) -> Any:
+    until = now() + seconds
     arrived = np.full((nodes, nodes), -1, np.int32)  # timestep at which a tree got a node
     members = np.empty((nodes, nodes), np.int32)  # in order of arrival
     size, spent = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)  # the first ``spent`` members have no node to add
@@ -55,7 +68,7 @@ def _multitree(nodes: int, dst: Any, pointer: Any, links: Any) -> Any:
     goal = nodes * (nodes - 1)
     out_step, out_link, out_tree = np.empty(goal, np.int32), np.empty(goal, np.int32), np.empty(goal, np.int32)
     done = step = 0
-    while done < goal:
+    while done < goal and now() <= until:
         step += 1
         free = np.ones(len(dst), np.bool_)
         active = size < nodes

@@ -13,12 +13,16 @@ record.
 
 from __future__ import annotations
 
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
@@ -28,6 +32,7 @@ from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
 from synth_models.xtree.references.list_scheduler import list_schedule
 from synth_models.xtree.references.matching import MAX_SLOTS, augment
+from synth_models.xtree.references.multitree import hold_first
 
 OVERLAP_LIMIT = 4_000_000  # (chunk, node) pairs up to which an allreduce tries to overlap its halves
 
@@ -35,6 +40,8 @@ OVERLAP_LIMIT = 4_000_000  # (chunk, node) pairs up to which an allreduce tries 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``pull``. Stops restarting at the bound, at the time limit or after ``restarts``."""
     bound, proof, certificate = lower_bound(instance)
+    options.held.offer_bound(float(bound), proof, certificate)
+    hold_first(instance, options)
     best: Schedule | None = None
     used = 0
     for restart in range(int(options.method.get("restarts", 10))):
@@ -44,6 +51,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
         used += 1
         if best is None or schedule.steps < best.steps:
             best = schedule
+            options.held.offer(partial(copy, schedule), schedule.steps, f"best of {used} restarts")
     message = f"best of {used} restart{'s' if used > 1 else ''}"
     return Outcome("finished", best, float(bound), proof, certificate, message)
 
@@ -76,7 +84,8 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
         raise UnsupportedError(f"pull takes at most {MAX_SLOTS} links into a node")
     pointer, links = network.in_links
     number = int(seed.generate_state(1)[0])
-    step, link, chunk = _pull(network.nodes, chunks, network.src, network.dst, pointer, links, number)
+    step, link, chunk = _pull(network.nodes, chunks, network.src, network.dst, pointer, links, number, left())
+    demand_time()
     return Schedule.of(step, link, chunk)
 
 
@@ -132,7 +141,8 @@ def _shortlist(ranks: Any, count: int, best: Any) -> None:
 
 
 @jit
-def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any, seed: int) -> Any:
+def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any, seed: int, seconds: float) -> Any:
+    until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks
     one = np.uint64(1)
@@ -151,7 +161,7 @@ def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any,
     taken, masks = np.empty(most, np.int64), np.zeros(most, np.int64)
     parent, queue = np.empty(most, np.int64), np.empty(most, np.int64)
     done = step = 0
-    while done < goal:
+    while done < goal and now() <= until:
         step += 1
         begin = done
         order = np.argsort(holders + np.random.random(total))  # by holders, ties at random

@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import translation, unit_translations
@@ -72,7 +74,8 @@ def one_node(network: Network, chunks: int, seed: np.random.SeedSequence, bound:
     distance = network.hops_from(0).astype(np.int64)
     best: Any = None
     for state in seed.generate_state(RESTARTS):
-        found = _one_node(network.nodes, chunks, target, distance, int(state))
+        found = _one_node(network.nodes, chunks, target, distance, int(state), left())
+        demand_time()
         if best is None or found[0][-1] < best[0][-1]:
             best = found
         if best[0][-1] <= bound:
@@ -144,9 +147,10 @@ def _draw(j: int, most: int, held: Any, start: Any, size: Any, top: Any, offered
 
 
 @jit
-def _one_node(nodes: int, chunks: int, target: Any, distance: Any, seed: int) -> Any:
+def _one_node(nodes: int, chunks: int, target: Any, distance: Any, seed: int, seconds: float) -> Any:
     """Deliver pairs ``chunk * nodes + node``, one per class and timestep; returns (step, class, pair) arrays."""
     np.random.seed(seed)
+    until = now() + seconds
     classes = len(target)
     reach = distance.max() + 1
     start = np.zeros(reach + 1, np.int64)  # in ``offered``, of the pairs at each distance
@@ -168,7 +172,7 @@ def _one_node(nodes: int, chunks: int, target: Any, distance: Any, seed: int) ->
     for c in range(chunks):
         new[c] = c * nodes
     done = step = 0
-    while done < goal:
+    while done < goal and now() <= until:
         for i in range(fresh):
             held[new[i]] = True
         for i in range(fresh):

@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.deadline import demand_time, left
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
@@ -42,12 +44,14 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Schedule:
     """One random allgather schedule."""
     number = int(seed.generate_state(1)[0])
-    step, link, chunk = _tacos(network.nodes, chunks, network.src, network.dst, number)
+    step, link, chunk = _tacos(network.nodes, chunks, network.src, network.dst, number, left())
+    demand_time()
     return Schedule.of(step, link, chunk)
 
 
 @jit
-def _tacos(nodes: int, chunks: int, src: Any, dst: Any, seed: int) -> Any:
+def _tacos(nodes: int, chunks: int, src: Any, dst: Any, seed: int, seconds: float) -> Any:
+    until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks
     held = np.zeros((nodes, total), np.bool_)
@@ -63,7 +67,7 @@ def _tacos(nodes: int, chunks: int, src: Any, dst: Any, seed: int) -> Any:
     goal = left.sum()
     out_step, out_link, out_chunk = np.empty(goal, np.int32), np.empty(goal, np.int32), np.empty(goal, np.int32)
     done = step = 0
-    while done < goal:
+    while done < goal and now() <= until:
         step += 1
         begin = done
         for e in np.random.permutation(len(src)):

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
@@ -51,13 +53,17 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
     """Algorithm 2 once, with the given seed."""
     pointer, links = network.out_links
     step, link, chunk = _xtree(
-        network.nodes, chunks, network.distances, network.dst, pointer, links, int(seed.generate_state(1)[0])
+        network.nodes, chunks, network.distances, network.dst, pointer, links, int(seed.generate_state(1)[0]), left()
     )
+    demand_time()
     return Schedule.of(step, link, chunk)
 
 
 @jit
-def _xtree(nodes: int, chunks: int, distance: Any, dst: Any, pointer: Any, links: Any, seed: int) -> Any:
+def _xtree(
+    nodes: int, chunks: int, distance: Any, dst: Any, pointer: Any, links: Any, seed: int, seconds: float
+) -> Any:
+    until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks
     arrived = np.full((total, nodes), -1, np.int32)  # timestep at which a tree got a node
@@ -70,7 +76,7 @@ def _xtree(nodes: int, chunks: int, distance: Any, dst: Any, pointer: Any, links
     out_step, out_link, out_chunk = np.empty(goal, np.int32), np.empty(goal, np.int32), np.empty(goal, np.int32)
     far = np.empty(total)
     done = step = 0
-    while done < goal:
+    while done < goal and now() <= until:
         step += 1
         free = np.ones(len(dst), np.bool_)
         for k in range(total):

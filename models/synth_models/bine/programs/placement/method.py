@@ -58,7 +58,7 @@ def place(
     ``track`` what a block counts in the objective where this placement alone makes it."""
     sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     held = most_inside(weights, ranks)
-    start = best_placement(units, np.array(weights), least, options.seed, 8)
+    start = best_placement(units, np.array(weights), least, options.seed, 8, options)
     value = cut(units, start, weights)
     if track is not None:
         options.progress.note(value * track, least * track)

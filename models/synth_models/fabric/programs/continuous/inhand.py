@@ -59,6 +59,7 @@ class InHand:
             return False
         self.best, self.time, self.told = schedule, took, told
         self.options.progress.note(float_above(took), float_below(self.proven.seconds))
+        self.options.held.offer(lambda: schedule, float_above(took), told)
         return True
 
     @property
@@ -83,8 +84,13 @@ def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
             return
         if not knows(name, hand.instance.collective, hand.instance.switching.mode):
             continue
+        part = share()
+        found: Schedule | None = None
         try:
-            found = method(hand.instance, share())
+            with part.in_time():
+                found = method(hand.instance, part).solution
         except (UnsupportedError, SizeLimitError):
             continue
-        hand.offer(found.solution, f"the schedule of {name}")
+        if found is None and part.held.solution is not None:
+            found = part.held.solution()
+        hand.offer(found, f"the schedule of {name}")

@@ -25,7 +25,6 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.progress import Progress
 from synth.quantities import SECONDS, shown
 from synth.solvers import cpsat
 from synth_models.fabric.bounds.strongest import strongest
@@ -57,6 +56,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("finished", _empty(), message="nothing to move")
     pulled = pull.solve(instance, replace(options, method={}, solver=None))  # as it is alone: never worse than that
     proven = strongest(instance, _share(options, BOUND))
+    options.held.offer_bound(float_below(proven.seconds), str(proven), proven.certificate())
     hand = InHand(instance, options, proven)
     hand.offer(pulled.solution, "the schedule of pull")
     start(hand, lambda: _share(options, START))
@@ -84,7 +84,8 @@ def _improved(hand: InHand, ways: Ways, better: Callable[[InHand, Ways], None]) 
     """Another schedule from what is in hand, with a part of the time."""
     if not hand.over():
         own = replace(hand, options=_share(hand.options, IMPROVE))
-        better(own, ways)
+        with own.options.in_time():
+            better(own, ways)
         hand.offer(own.best, own.told)
 
 
@@ -115,7 +116,8 @@ def _one_cutting(hand: InHand, ways: Ways, number: int, share: float) -> bool:
         return True
     own = InHand(instance, _share(options, share), hand.proven)
     own.offer(problem.schedule(answer.rows), told)
-    search(own, ways)
+    with own.options.in_time():
+        search(own, ways)
     hand.offer(own.best, f"{own.told}, of {number} pieces a block at first")
     return True
 
@@ -169,9 +171,7 @@ def _words(hand: InHand, ways: Ways) -> str:
 
 def _share(options: RunOptions, part: float) -> RunOptions:
     """The options with this part of the time that is left, and progress of their own."""
-    left = options.remaining()
-    limit = (UNLIMITED_S if left is None else max(left, 1e-3)) * part
-    return replace(options, time_limit_s=limit, progress=Progress(), method={}, solver=None).started_now()
+    return replace(options.part(part, most_s=UNLIMITED_S * part), method={}, solver=None)
 
 
 def _empty() -> Schedule:

@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from synth.solvers.lp import linprog
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.ways import timing

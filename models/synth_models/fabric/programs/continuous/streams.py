@@ -14,16 +14,16 @@ enough. Every tree becomes a piece, or several, which follow each other round by
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from synth.kernels import jit
+from synth.options import RunOptions
+from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.moments import Arcs
@@ -71,9 +71,7 @@ def orders(instance: FabricInstance, ways: Ways, hand: InHand) -> Iterator[tuple
     hops = int(hand.proven.seconds * links.ticks / arcs.delay)
     packing = None
     for count in (max(hops, 1), hops + 1, hops + 2):
-        left = hand.options.remaining()
-        until = time.monotonic() + (UNLIMITED_S if left is None else SHARE * left)
-        packing = packing or _packed(there, links, arcs, count, until)
+        packing = packing or _packed(there, links, arcs, count, hand.options.part(SHARE, most_s=UNLIMITED_S))
     if packing is None:
         return
     for rounds in ROUNDS:
@@ -82,8 +80,8 @@ def orders(instance: FabricInstance, ways: Ways, hand: InHand) -> Iterator[tuple
             yield order
 
 
-def _packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, until: float) -> _Packing | None:
-    """The packing if T is within ``hops`` and ``hops + 1`` latencies, and found until then (monotonic seconds)."""
+def _packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, options: RunOptions) -> _Packing | None:
+    """The packing if T is within ``hops`` and ``hops + 1`` latencies, and found in time."""
     ranks = np.flatnonzero(~links.is_switch)
     place = np.full(links.nodes, -1)
     place[ranks] = np.arange(len(ranks))
@@ -100,7 +98,7 @@ def _packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, until
     found = _Packing([], [])
     middle: Any = None
     for _ in range(MOST_ITERATIONS):
-        if time.monotonic() > until:
+        if options.out_of_time():
             break
         solved = _master(found.trees, size, pays, rate, bins)
         if solved is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import cached_property
 
 from synth.errors import SizeLimitError
@@ -67,7 +66,9 @@ class Decider:
 
     def _late(self) -> bool:
         limit, left = self.options.time_limit_s, self.options.remaining()
-        return limit is not None and left is not None and left < (1 - START_SHARE) * limit
+        late = limit is not None and left is not None and left < (1 - START_SHARE) * limit
+        self.options.clock.cut |= late
+        return late
 
     @cached_property
     def group(self) -> Folding:
@@ -134,8 +135,7 @@ class Decider:
 
 
 def _half(options: RunOptions) -> RunOptions:
-    left = options.remaining()
-    return replace(options, time_limit_s=None if left is None else max(0.01, left / 2)).started_now()
+    return options.part(0.5)
 
 
 def _demand_size(variables: int, horizon: int) -> None:

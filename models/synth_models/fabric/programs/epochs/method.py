@@ -30,6 +30,7 @@ from synth_models.fabric.programs.epochs.insertion import Streams
 from synth_models.fabric.programs.epochs.priced import likely_cut, priced
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of
+from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.solution import Schedule
 
 BOUND_SHARE = 0.2  # of the time limit goes into the bound in seconds
@@ -50,12 +51,14 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return Outcome("unsupported", message="nothing has to move, so there are no epochs to count")
     begun = time.monotonic()
+    if options.method["horizon"] is None:
+        hold_first(instance, options, "the search for a plan", 0)
     backwards = bool(np.any(instance.blocks.origin == EVERYONE))
     there = _backwards(instance) if backwards else instance
     chunks = options.method["chunks"]
     grid = grid_of(there, epoch_seconds(there, options.method["tau"], chunks), chunks)
-    early = partial(_early, options)
-    decider = Decider(grid, counted(grid, likely_cut(grid, early)), options)
+    search, early = _quiet(options), partial(_early, options)
+    decider = Decider(grid, counted(grid, likely_cut(grid, early)), search)
     if decider.start is None or decider.epochs(decider.start) > decider.least.epochs:
         decider.least = priced(grid, decider.least, early)
     least = decider.least
@@ -63,7 +66,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     found = fewest(
         decider.decide,
         Proven(least.epochs, least.words) if options.method["counting"] else Proven(0, "nothing"),
-        _quiet(options),
+        search,
         by=by,
         unit="epochs",
         size=decider.epochs,
@@ -79,7 +82,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 def _early(options: RunOptions) -> bool:
     """Whether a bound on the epochs may still be looked for."""
     limit, left = options.time_limit_s, options.remaining()
-    return limit is None or left is None or left > (1 - PROOF_SHARE) * limit
+    late = limit is not None and left is not None and left <= (1 - PROOF_SHARE) * limit
+    options.clock.cut |= late
+    return not late
 
 
 def _backwards(instance: FabricInstance) -> FabricInstance:
@@ -90,8 +95,10 @@ def _backwards(instance: FabricInstance) -> FabricInstance:
 
 
 def _quiet(options: RunOptions) -> RunOptions:
-    """The same options for the search, whose epochs are no values of the objective."""
-    return replace(options, progress=type(options.progress)())
+    """The same options for the search, whose epochs are no values of the objective; the bound in seconds needs the rest
+    of the time."""
+    limit = None if options.time_limit_s is None else (1 - BOUND_SHARE) * options.time_limit_s
+    return replace(options, progress=type(options.progress)(), held=type(options.held)(), time_limit_s=limit)
 
 
 def _outcome(
@@ -100,8 +107,7 @@ def _outcome(
     """The search's outcome with a schedule in seconds, a bound in seconds, and the epochs in words."""
     grid, proven = decider.grid, int(found.bound or 0)
     words = f"epochs of {shown(float(grid.tau), SECONDS)}"
-    quick = replace(options, time_limit_s=None if options.time_limit_s is None else BOUND_SHARE * options.time_limit_s)
-    bound = strongest(instance, quick.started_now())
+    bound = strongest(instance, options.part())
     outcome = Outcome(
         "finished" if found.termination == "optimal" else found.termination,
         None,

@@ -77,7 +77,7 @@ def _fluid(
 
     def solved(allowed: BoolArray) -> model.Flow | None:
         some = model.build(arcs, kept, group, allowed)
-        return model.solve(arcs, kept, some, _part(options), options.threads)
+        return _solve(arcs, kept, some, options)
 
     detour, latency = _detours(instance, arcs, kept)
     columns = len(program.arc)
@@ -90,7 +90,7 @@ def _fluid(
     if columns > WHOLE_UP_TO:
         few = np.append(fewest[program.commodity, program.arc], True)
         start = few if nearer else model.fewest_arcs(arcs, kept, program)
-    fastest = model.solve(arcs, kept, program, _part(options), options.threads, start)
+    fastest = _solve(arcs, kept, program, options, start)
     if fastest is None and not nearer:
         return None
     flow = fastest or nearer[0][1]
@@ -119,9 +119,14 @@ def _fluid(
     )
 
 
-def _part(options: RunOptions) -> float | None:
-    left = options.remaining()
-    return None if left is None else SHARE_OF_TIME * left
+def _solve(
+    arcs: Arcs, demand: model.Demand, program: model.Program, options: RunOptions, start: BoolArray | None = None
+) -> model.Flow | None:
+    """The program's flow, found in a part of the time that is left."""
+    part = options.part(SHARE_OF_TIME)
+    found = model.solve(arcs, demand, program, part.remaining(), options.threads, start)
+    part.out_of_time()  # if it is, the clock cut the run
+    return found
 
 
 def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tuple[FloatArray, float]:

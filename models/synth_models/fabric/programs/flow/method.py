@@ -13,6 +13,7 @@ from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.flow.certified import certified
 from synth_models.fabric.programs.flow.fluid import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
+from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.solution import Schedule
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -31,10 +32,13 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(blocks):
         return Outcome("finished", NOTHING, message="nothing has to move")
     begun = time.monotonic()
+    hold_first(instance, options, "the flow")
     fluid = fluid_optimum(instance, options)
     if fluid is None:
         return Outcome("time_limit", message="the concurrent flow was not found within the time limit")
     proven = certified(instance, fluid.price)
+    if proven:
+        options.held.offer_bound(proven.seconds, proven.words, proven.certificate)
     built = time.monotonic()
     least = max(fluid.time, fluid.latency, proven.seconds if proven else 0.0)
     found = best_schedule(instance, fluid.routings, least, options)

@@ -83,7 +83,11 @@ class _Search:
         """Whether the best is good enough, or there is no time for more. The first try is always made."""
         if not self.drafts:
             return False
-        return self.drafts[0].seconds <= CLOSE * self.least_s or time.monotonic() > self.until
+        if self.drafts[0].seconds <= CLOSE * self.least_s:
+            return True
+        late = time.monotonic() > self.until
+        self.options.clock.cut |= late
+        return late
 
     @property
     def left(self) -> float:
@@ -99,6 +103,7 @@ class _Search:
         del self.drafts[STARTS:]
         if better:
             self.options.progress.note(draft.seconds)
+            self.options.held.offer(lambda: draft.bookings.schedule(draft.start), draft.seconds, draft.words)
         return better
 
     def draft(self, bookings: Bookings, start: IntArray, words: str) -> _Draft:
@@ -109,6 +114,7 @@ class _Search:
         """The pieces in one order; None where to find the order takes too long."""
         begun, amount = time.monotonic(), looks(pieces)
         if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
+            self.options.clock.cut = True
             return None
         moves = transfers(pieces, priorities(pieces, order, self.options.seed) if isinstance(order, Rule) else None)
         bookings = Bookings.of(self.instance, moves)

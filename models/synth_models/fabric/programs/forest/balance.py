@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from synth.solvers import writing
+from synth.solvers.lp import linprog
 from synth_models.fabric.programs.forest.fluid import Fluid
 
 IntArray = npt.NDArray[np.int64]

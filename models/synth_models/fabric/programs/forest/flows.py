@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import OutOfTime, left
+from synth.kernel_clock import now
 from synth.kernels import jit
 
 IntArray = npt.NDArray[np.int64]
@@ -115,14 +117,27 @@ def behind(residual: IntArray, start: IntArray, other: IntArray, source: int) ->
     return seen
 
 
-@jit
 def shortfall(capacity: IntArray, source: int, sinks: IntArray, need: int, enough: int) -> tuple[int, int]:
     """How much the worst sink misses of ``need`` units from the source, and its number in ``sinks`` (-1: none
-    misses anything); stops at the first that misses ``enough``."""
+    misses anything); stops at the first that misses ``enough``. Raises :class:`OutOfTime` at the time limit."""
+    worst, who = _shortfall(capacity, source, sinks, need, enough, left())
+    if worst < 0:
+        raise OutOfTime
+    return worst, who
+
+
+@jit
+def _shortfall(
+    capacity: IntArray, source: int, sinks: IntArray, need: int, enough: int, seconds: float
+) -> tuple[int, int]:
+    """As :func:`shortfall`; (-1, -1) when the seconds are over."""
     nodes = capacity.shape[0]
     start, other = neighbours(capacity, nodes)
     worst, who = 0, -1
+    end = now() + seconds
     for i in range(len(sinks)):
+        if now() > end:
+            return -1, -1
         residual = capacity.copy()
         missing = need - augment(residual, start, other, source, sinks[i], need)
         if missing > worst:

@@ -46,6 +46,7 @@ from synth_models.fabric.programs.forest.plan import (
 )
 from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
 from synth_models.fabric.programs.forest.spanning import spanning_trees
+from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
@@ -62,6 +63,7 @@ class _Best:
     """The best schedule so far."""
 
     instance: FabricInstance
+    options: RunOptions
     seconds: Fraction | None = None
     schedule: Schedule | None = None
     how: str = ""
@@ -90,6 +92,9 @@ class _Best:
         self.tried += 1
         if self.seconds is None or took < self.seconds:
             self.seconds, self.schedule, self.how = took, self.last, how
+            found = self.last
+            self.options.held.offer(lambda: found, float(took), f"finite schedule {how}")
+            self.options.progress.note(float(took))
         return took
 
 
@@ -100,11 +105,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return Outcome("finished", _empty())
     began = time.monotonic()
+    hold_first(instance, options, "the packing of trees")
     try:
         plan, fluid_s, words, seconds = _planned(instance)
     except ValueError as error:
         return Outcome("unsupported", message=str(error))
-    best = _Best(instance)
+    best = _Best(instance, options)
     scheduling = time.monotonic()
     _schedule(instance, plan, fluid_s, best, options)
     seconds["scheduling"] = time.monotonic() - scheduling
@@ -262,7 +268,9 @@ def _rounds(
     times, before, idle, stretched = (chunks or 1), None, 0, False
     both = best.instance.collective == "allreduce"
     ways = [(True, both), (False, both), (True, False)][: 3 if both else 2]
-    while not options.out_of_time():
+    began = spent_s = 0.0
+    while options.fits(2 * spent_s) and not options.out_of_time():  # twice as many rounds take twice as long
+        began = time.monotonic()
         far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
         if times > (chunks or 1) and one.size * times > (MORE_TRANSFERS if far else MOST_TRANSFERS):
             break
@@ -284,6 +292,7 @@ def _rounds(
             break
         before = seconds if before is None else min(before, seconds)
         times *= 2
+        spent_s = time.monotonic() - began
     return stretched
 
 

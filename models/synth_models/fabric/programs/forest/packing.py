@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import OutOfTime, left
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.forest.flows import augment, neighbours
 
@@ -73,8 +75,10 @@ def depths(parent: IntArray) -> IntArray:
 
 def pack_trees(capacity: IntArray, demand: IntArray) -> Trees:
     """``demand[r]`` trees rooted at every member r within ``capacity``, shape (n, n). Raises ``ValueError`` where a
-    cut forbids it."""
-    parent, copies = _packed(capacity.astype(np.int64), demand.astype(np.int64))
+    cut forbids it, :class:`OutOfTime` at the time limit."""
+    parent, copies, ended = _packed(capacity.astype(np.int64), demand.astype(np.int64), left())
+    if not ended:
+        raise OutOfTime
     if len(copies) == 0 and demand.sum() > 0:
         raise ValueError("no such trees: a cut takes in too little")
     return Trees(parent, copies)
@@ -118,7 +122,9 @@ def _slack(
 
 
 @jit
-def _packed(capacity: IntArray, demand: IntArray) -> tuple[IntArray, IntArray]:
+def _packed(capacity: IntArray, demand: IntArray, seconds: float) -> tuple[IntArray, IntArray, bool]:
+    """Parents, copies, and whether it came to an end within the seconds."""
+    end = now() + seconds
     n = len(demand)
     capacity = capacity.copy()
     waiting = demand.copy()
@@ -145,6 +151,8 @@ def _packed(capacity: IntArray, demand: IntArray) -> tuple[IntArray, IntArray]:
         order[0, 0] = root
         dead[0] = False
         while stacked:
+            if now() > end:
+                return np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64), False
             i = stacked - 1
             if size[i] == n:
                 if done == room:
@@ -181,7 +189,7 @@ def _packed(capacity: IntArray, demand: IntArray) -> tuple[IntArray, IntArray]:
                 if grown:
                     break
             if not grown:
-                return np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64)
+                return np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64), True
             capacity[u, v] -= amount
             if amount < count[i]:  # the others stay as they were and are grown later
                 if stacked == stack_room:
@@ -217,7 +225,7 @@ def _packed(capacity: IntArray, demand: IntArray) -> tuple[IntArray, IntArray]:
             inside[i, v] = 1
             order[i, size[i]] = v
             size[i] += 1
-    return done_parent[:done].copy(), done_copies[:done].copy()
+    return done_parent[:done].copy(), done_copies[:done].copy(), True
 
 
 def shallower(trees: Trees, capacity: IntArray, most_trees: int = 4096) -> Trees:
@@ -227,10 +235,10 @@ def shallower(trees: Trees, capacity: IntArray, most_trees: int = 4096) -> Trees
     if copies.sum() <= most_trees:
         parent, copies = np.repeat(parent, copies, axis=0), np.ones(int(copies.sum()), dtype=np.int64)
     parent = parent.copy()
-    left = capacity - Trees(parent, copies).used()
+    spare = capacity - Trees(parent, copies).used()
     budget = 4e8
     for _ in range(SWEEPS):
-        if not _exchange(parent, copies, left):
+        if not _exchange(parent, copies, spare, left()):
             break
         budget -= float(len(copies)) ** 2 * parent.shape[1]
         if budget < 0:
@@ -280,7 +288,9 @@ def _measure(parent: IntArray, t: int, depth: IntArray, sizes: IntArray) -> None
 
 
 @jit
-def _exchange(parent: IntArray, copies: IntArray, left: IntArray) -> bool:
+def _exchange(parent: IntArray, copies: IntArray, spare: IntArray, seconds: float) -> bool:
+    """One sweep of exchanges, or what of it the seconds allow; whether anything changed and there is time for more."""
+    end = now() + seconds
     trees, n = parent.shape
     depth = np.zeros((trees, n), dtype=np.int64)
     sizes = np.zeros((trees, 2, n), dtype=np.int64)
@@ -288,14 +298,16 @@ def _exchange(parent: IntArray, copies: IntArray, left: IntArray) -> bool:
         _measure(parent, t, depth, sizes)
     changed = False
     for v in range(n):
+        if now() > end:
+            return False
         for t in range(trees):
             p = parent[t, v]
             if p < 0:
                 continue
             for q in range(n):  # capacity to spare
-                if left[q, v] >= copies[t] and depth[t, q] < depth[t, p] and not _beneath(parent, t, q, v):
-                    left[p, v] += copies[t]
-                    left[q, v] -= copies[t]
+                if spare[q, v] >= copies[t] and depth[t, q] < depth[t, p] and not _beneath(parent, t, q, v):
+                    spare[p, v] += copies[t]
+                    spare[q, v] -= copies[t]
                     parent[t, v] = q
                     p = q
                     _measure(parent, t, depth, sizes)

@@ -15,6 +15,8 @@ from collections import defaultdict, deque
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from synth_models.fabric.programs.forest.flows import shortfall
 from synth_models.fabric.programs.forest.fluid import Fluid, Share
@@ -32,7 +34,22 @@ def split_off(fluid: Fluid) -> list[int]:
     far = _distance(fluid.capacity, fluid.members.tolist())
     inner = [v for v in range(fluid.nodes) if not member[v] and used[v]]
     inner.sort(key=lambda v: (-far[v], int((fluid.capacity[:-1, v] > 0).sum()), v))
-    return [v for v in inner if not _Switch(fluid, v).remove()]
+    lost: list[int] = []
+    at, width = 0, 1
+    while at < len(inner):  # cuts seldom object: several switches at once, looked at once
+        some = inner[at : at + width]
+        capacity, shares = fluid.capacity.copy(), {pair: list(parts) for pair, parts in fluid.shares.items()}
+        left = [v for v in some if not _Switch(fluid, v, trusting=True).remove()]
+        if shortfall(fluid.capacity, fluid.nodes, fluid.members, fluid.trees * int(fluid.weight.sum()), 1)[1] >= 0:
+            fluid.capacity, fluid.shares = capacity, shares
+            some = some[:1]
+            left = [v for v in some if not _Switch(fluid, v).remove()]
+            width = 1
+        else:
+            width *= 2
+        lost += left
+        at += len(some)
+    return lost
 
 
 def trim(fluid: Fluid) -> None:
@@ -76,7 +93,18 @@ def _less(parts: list[Share], amount: int) -> list[Share]:
     return [(have - less, route) for (have, route), less in zip(parts, gone, strict=True) if have > less]
 
 
-def _distance(capacity: IntArray, origins: list[int], without: int = -1) -> list[int]:
+def _distances(capacity: IntArray, origins: list[int], without: int) -> IntArray:
+    """Hops from every origin, over capacity in its direction and not through the node ``without``; more than there are
+    nodes where there is no way. Shape (origins, nodes)."""
+    nodes = len(capacity) - 1
+    joined = capacity[:nodes, :nodes] > 0
+    joined[without] = joined[:, without] = False
+    hops = dijkstra(csr_array(joined), indices=origins, unweighted=True)
+    found: IntArray = np.where(np.isfinite(hops), hops, nodes + 1).astype(np.int64)
+    return found
+
+
+def _distance(capacity: IntArray, origins: list[int]) -> list[int]:
     """Hops from the nearest origin, over capacity in its direction."""
     nodes = len(capacity) - 1
     far = [nodes + 1] * nodes
@@ -86,17 +114,17 @@ def _distance(capacity: IntArray, origins: list[int], without: int = -1) -> list
     while queue:
         u = queue.popleft()
         for v in np.flatnonzero(capacity[u, :nodes] > 0).tolist():
-            if v != without and far[v] > nodes:
+            if far[v] > nodes:
                 far[v] = far[u] + 1
                 queue.append(v)
     return far
 
 
 class _Switch:
-    """One node on its way out."""
+    """One node on its way out. ``trusting``: no cut is looked at; the caller does, and goes back if one objects."""
 
-    def __init__(self, fluid: Fluid, node: int) -> None:
-        self.fluid, self.node = fluid, node
+    def __init__(self, fluid: Fluid, node: int, trusting: bool = False) -> None:
+        self.fluid, self.node, self.trusting = fluid, node, trusting
         self.need = fluid.trees * int(fluid.weight.sum())
 
     def remove(self) -> bool:
@@ -105,11 +133,10 @@ class _Switch:
         into = np.flatnonzero(cap[:nodes, w] > 0).tolist()
         out = np.flatnonzero(cap[w, :nodes] > 0).tolist()
         classes: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for u in into:
-            far = _distance(cap, [u], w)
-            for v in out:
+        for u, far in zip(into, _distances(cap, into, w)[:, out].tolist(), strict=True):
+            for v, hops in zip(out, far, strict=True):
                 if u != v:
-                    classes[far[v]].append((u, v))
+                    classes[hops].append((u, v))
         for _, pairs in sorted(classes.items(), reverse=True):
             self._try(self._evenly(pairs))
         everything = [pair for _, pairs in sorted(classes.items(), reverse=True) for pair in pairs]
@@ -156,7 +183,9 @@ class _Switch:
             return
         self._move(batch, 1)
         most = batch[0][2] if len(batch) == 1 else 1
-        missing, who = shortfall(self.fluid.capacity, self.fluid.nodes, self.fluid.members, self.need, most)
+        missing, who = 0, -1
+        if not self.trusting:
+            missing, who = shortfall(self.fluid.capacity, self.fluid.nodes, self.fluid.members, self.need, most)
         if who >= 0:
             self._move(batch, -1)
             if len(batch) == 1:

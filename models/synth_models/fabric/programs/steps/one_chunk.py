@@ -177,7 +177,7 @@ class _Way:
 
     def _packing(self) -> tuple[float, FloatArray]:
         """Chunks that the columns and their images bring, and the duals, the same for all lanes of an orbit."""
-        from scipy.optimize import linprog
+        from synth.solvers.lp import linprog
 
         uses: Any = np.array(list(self.columns.values())).T
         found: Any = linprog(-np.ones(uses.shape[1]), uses, (self.room @ self.orbits).ravel(), method="highs")

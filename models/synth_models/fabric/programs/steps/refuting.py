@@ -152,8 +152,9 @@ class Refuter:
 
     def _prices(self, question: Question) -> Iterator[Certificate]:
         """The dual of the concurrent flow within the windows, in whole prices."""
-        from scipy.optimize import linprog
         from scipy.sparse import coo_array
+
+        from synth.solvers.lp import linprog
 
         lanes, blocks = self.lanes, self.instance.blocks
         origins = sorted(set(blocks.origin.tolist()))

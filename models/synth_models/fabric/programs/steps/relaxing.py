@@ -109,7 +109,7 @@ class _Relaxation:
         return self.count - 1
 
     def solved(self, lengths: tuple[int, ...] | None) -> Relaxed | None:
-        from scipy.optimize import linprog
+        from synth.solvers.lp import linprog
 
         limits = list(self.limits())
         shares = list(self.shares()) if self.shared else []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import cut
@@ -106,8 +107,9 @@ class Game:
             _seeded(seed)
             self.completion = build(
                 self.field, self.book, self.slots, self.labels, self.given, order, self.finish, self.board.is_member,
-                NO_PRICE, self.toward, cutoff,
+                NO_PRICE, self.toward, cutoff, left(),
             )  # fmt: skip
+            demand_time()
             if self.completion != -3:
                 return self.completion
             self.room *= 2
@@ -120,8 +122,17 @@ class Game:
         looks = 4096 if len(self.pieces) * count < 100_000 else 256
         for slack in (patience, 1e18):
             piece, route, start = spread(
-                self.field, self.given, self.board.is_member, self.apart, slack, looks, self.board.resources, seed
+                self.field,
+                self.given,
+                self.board.is_member,
+                self.apart,
+                slack,
+                looks,
+                self.board.resources,
+                seed,
+                left(),
             )
+            demand_time()
             if len(piece) == self.deliveries:
                 lag = _lag_of_all(self.field, route, self.pieces.kind[piece])
                 return Moves(piece, route, start, lag, int((start + lag).max(initial=0)))
@@ -143,6 +154,7 @@ class Game:
         self.completion, made = improve(
             self.field, self.book, self.slots, self.labels, self.given, self.finish, self.board.is_member,
             self.toward, rounds, min(most, len(self.pieces)), bound, seed, self.board.resources,
+            left(),
         )  # fmt: skip
         if self.completion < 0:  # memory was full: back to before, with more of it
             self.room *= 2

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.board import shape
 from synth_models.fabric.references.pulling.grow import cancel, drop, grow, reserve
@@ -30,11 +31,14 @@ def build(
     price: Any,
     toward: Any,
     cutoff: Any,
+    seconds: float,
 ) -> Any:
     """Grow all pieces in this order; ``pieces``: origin, goal and class per piece; ``finish``, per piece, is written.
-    Returns the completion or what :func:`grow` says is wrong."""  # fmt: skip
-    worst = np.int64(0)
+    Returns the completion or what :func:`grow` says is wrong; anything once the seconds are over."""  # fmt: skip
+    worst, end = np.int64(0), read_clock() + seconds
     for p in order:
+        if read_clock() > end:
+            break
         finish[p] = grow(
             board, book, slots, labels, p, pieces[0][p], pieces[1][p], pieces[2][p], wants, price, toward, cutoff
         )
@@ -82,8 +86,10 @@ def improve(
     bound: Any,
     seed: Any,
     resources: Any,
+    seconds: float,
 ) -> Any:
-    """``rounds`` of ruin and recreate with up to ``most`` pieces each; stops at ``bound``. Returns the completion and
+    """``rounds`` of ruin and recreate with up to ``most`` pieces each; stops at ``bound``, and when the seconds are
+    over. Returns the completion and
     the rounds that were made; a negative completion means that memory was full and the book is not to be used.
     """  # fmt: skip
     np.random.seed(seed)
@@ -100,8 +106,9 @@ def improve(
     free_price = np.zeros(0)
     first, route, start, following = slots[3], slots[0], slots[1], slots[2]
     made = 0
+    end = read_clock() + seconds
     for step in range(rounds):
-        if worst <= bound:
+        if worst <= bound or read_clock() > end:
             break
         made += 1
         if step % 64 == 0:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.board import INF, lag_of, shape
 
@@ -37,11 +38,20 @@ def _free_at(board: Any, free: Any, r: Any, c: Any, t: Any) -> Any:
 
 @jit(wraps=True)  # DE_BRUIJN
 def spread(
-    board: Any, pieces: Any, wants: Any, apart: Any, patience: float, looks: Any, resources: Any, seed: Any
+    board: Any,
+    pieces: Any,
+    wants: Any,
+    apart: Any,
+    patience: float,
+    looks: Any,
+    resources: Any,
+    seed: Any,
+    seconds: float,
 ) -> Any:
     """Route and start of every transfer, in order of their starts, and their pieces. ``apart``: ticks between ranks,
     shape (ranks, ranks). Returns fewer transfers than are wanted if some rank cannot be reached."""
     np.random.seed(seed)
+    end = read_clock() + seconds
     source, target = board[2], board[3]
     out_start, out, in_start, into = board[4], board[5], board[6], board[7]
     count, ranks = len(pieces[0]), len(wants)
@@ -114,7 +124,7 @@ def spread(
         if missing[v]:
             wake[v] = 0
             heapq.heappush(events, (np.int64(0), np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
-    while len(events):
+    while len(events) and read_clock() <= end:
         event: Any = heapq.heappop(events)
         now, what, p, v = event[0], event[1], event[3], event[4]
         if what == 0:  # piece p arrives at v

@@ -37,6 +37,8 @@ class Tries:
         if self.time is not None and time >= self.time:
             return False
         self.best, self.time, self.told = schedule, time, told
+        self.options.progress.note(float(time))
+        self.options.held.offer(lambda: schedule, float(time), told)
         return True
 
     @property

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from synth.kernels import jit
 from synth.solvers import writing
+from synth.solvers.lp import linprog
 from synth_models.harvest.solution import FloatArray, IntArray
 
 

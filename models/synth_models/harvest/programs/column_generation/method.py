@@ -32,6 +32,7 @@ from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.cayley import cayley_seconds, cayley_targets
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
 from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
+from synth_models.harvest.references.baselines import hold_ring
 from synth_models.harvest.solution import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -44,6 +45,7 @@ SLACK = 1.05  # topologies within this of the price, by the search's own loads, 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The best schedule over candidates and topologies of its own; the seed decides where searches begin."""
+    hold_ring(instance, options, "the rating of topologies")
     columns = Columns(instance, options)
     began = columns.value
     columns.search()
@@ -84,6 +86,8 @@ class Columns:
             return found, enumerate(found[1].tolist())
 
         self.value, self.chosen = self.ratings.settle(search)
+        chosen, topologies = self.chosen, list(self.ratings.topologies)
+        self.options.held.offer(lambda: self.ratings.schedule(chosen, topologies), self.value, self.ratings.tried())
         settled = self.ratings.settled[self.ratings.pattern_of]
         cost = np.where(settled, self.ratings.cost, np.inf)
         self.before = _arrivals(cost, [delays.before(step) for step in range(len(cost))])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,8 @@ from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.method import own_topologies
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import SAFETY, IntervalProgram
-from synth_models.harvest.solution import FloatArray, IntArray
+from synth_models.harvest.references.baselines import hold_ring
+from synth_models.harvest.solution import FloatArray, IntArray, Schedule
 
 SEARCH = 0.1  # of the time
 PRECISION = 10 * SAFETY  # relative: what solvers' tolerances may add up to over an interval
@@ -97,6 +99,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             "misocp finds the best topology of every interval by itself, which takes that a reconfiguration costs the "
             "same whatever it changes; with delay_per_circuit or delay_by_ports use candidates, and bound"
         )
+    hold_ring(instance, options, "the first schedule")
     delays = Delays(instance, ())
     program = IntervalProgram(instance, options)
     intervals = _intervals(instance)
@@ -112,6 +115,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         table = state.bound_table()
         bound, path = _bound_path(table, [float(seconds) for seconds in least_paid(instance)])
         options.progress.note(value, bound)
+        words = f"the best schedule so far, after {program.programs} programs"
+        options.held.offer(partial(_routed, state, chosen), value, words)
+        options.held.offer_bound(min(bound, value), _proof(program, options.solver or "highs"), None)
         if value - bound <= options.relative_gap * value:
             termination = "optimal"
             break
@@ -136,7 +142,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             state.add(interval, links)
         if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
             state.closed.add(interval.blocks)
-    schedule = route_steps(instance, [state.topologies[t] for t in chosen])
+    schedule = _routed(state, chosen)
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
     if termination == "finished":
         message += f"; {_left_over(state, path, (value - bound) / value, options.relative_gap)}"
@@ -158,11 +164,15 @@ def _left_over(state: State, path: Sequence[tuple[int, int]], gap: float, wanted
     return words
 
 
+def _routed(state: State, chosen: IntArray) -> Schedule:
+    """The schedule that runs step i on topology ``chosen[i]``."""
+    return route_steps(state.instance, [state.topologies[t] for t in chosen])
+
+
 def _a_share(options: RunOptions) -> RunOptions:
     """Of the time that is left, what a search for topologies may take before the programs: a good schedule to begin
     with tells them what to refute."""
-    left = options.remaining()
-    return replace(options.started_now(), time_limit_s=None if left is None else SEARCH * left)
+    return options.part(SEARCH)
 
 
 def _certified(outcome: Outcome, counted: Outcome) -> Outcome:

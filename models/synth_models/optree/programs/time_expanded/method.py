@@ -12,7 +12,6 @@ turns (one alone gets stuck), which repeats by seed; several threads race each o
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
@@ -60,6 +59,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         origin="relay",
         horizon=horizon,
         seek=True,
+        hold=lambda found: found,
     )
     outcome.message = cpsat.with_caveat(outcome.message, options)
     return outcome
@@ -67,10 +67,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
 
 def _share(options: RunOptions, parts: int) -> RunOptions:
     """The options with a ``parts``-th of the time that is left."""
-    remaining = options.remaining()
-    if remaining is None or parts == 1:
-        return options
-    return replace(options, time_limit_s=max(0.01, remaining / parts), started=time.monotonic())
+    return options if parts == 1 else options.part(1 / parts)
 
 
 def _too_large(instance: OpTreeInstance, horizon: int, size: int) -> str:

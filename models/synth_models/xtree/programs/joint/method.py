@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +92,7 @@ def decide(instance: XTreeInstance, horizon: int, options: RunOptions, solve: So
 
 def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tuple[Schedule, str]:
     """The shortest allreduce of the references, and which one it was."""
-    bare = RunOptions(options.time_limit_s, seed=options.seed, started=options.started, method={"restarts": 10})
+    bare = replace(options, method={"restarts": 10})
     best: tuple[Schedule, str] | None = None
     for name, method in REFERENCES.items():
         try:
@@ -98,6 +101,7 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
             continue
         if best is None or schedule.steps < best[0].steps:
             best = schedule, name
+            options.held.offer(partial(copy, schedule), schedule.steps, f"incumbent {schedule.steps} by {name}")
         if best[0].steps <= bound:
             break
     assert best is not None

@@ -1,0 +1,277 @@
+"""A valid schedule at once, for methods to hold before their own searches: what a stop at any moment leaves.
+
+Two are made, both from arrays without a loop over transfers, and the quicker one is returned:
+
+* *shortest paths*: every block goes from its origin along the tree of quickest paths, split where a rank is on the way;
+* *rings*: the blocks of collectives in which everyone's data goes to everyone run around the ranks, box by box, in as
+  many rings as a box has ranks, each of which enters boxes at another rank.
+
+Reductions are these on the machine turned around, played backwards. O(N^2) transfers for N ranks. No guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts import chunks
+from synth_models.fabric.parts.boxes import boxes
+from synth_models.fabric.parts.collective import REDUCING
+from synth_models.fabric.parts.mirrored import joined, mirrored, turned
+from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.references.spreading import too_large
+from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+
+MOST_RINGS = 8
+FEW = 1_000  # deliveries
+LISTED = 20_000  # transfers up to which links serve what is ready; beyond, all in order, which is quicker to find
+MOST_TRANSFERS = 1_500_000
+PIECES, MOST_PIPELINED = 64, 20_000  # of a single block, so that it is passed on while it arrives
+
+
+def hold_first(instance: FabricInstance, options: RunOptions, why: str, least: int = FEW) -> None:
+    """Have the run hold a quick schedule, if there is one, for the case that it is stopped; ``why`` says by what. Not
+    for less than ``least`` deliveries, where the method itself has a first one as soon."""
+    if _deliveries(instance) < least:
+        return
+    for schedule, words in _schedules(instance):
+        seconds = float(chunks.seconds(instance, schedule))
+        told = f"{words} stand in: {why} did not end within the time limit"
+        options.held.offer(partial(copy, schedule), seconds, told)
+        options.progress.note(seconds)
+
+
+def _deliveries(instance: FabricInstance) -> int:
+    blocks = instance.blocks
+    wide = (blocks.goal < 0) | (blocks.origin < 0)
+    shares = len(instance.members) if instance.collective == "allreduce" else 1
+    return shares * int(np.sum(np.where(wide, len(instance.members) - 1, 1)))
+
+
+def first_schedule(instance: FabricInstance) -> tuple[Schedule, str] | None:
+    """The quickest of these schedules and what it is made of, or None where there is none or it would be too large."""
+    found = list(_schedules(instance))
+    return min(found, key=lambda one: chunks.seconds(instance, one[0]), default=None)
+
+
+def _schedules(instance: FabricInstance) -> Iterator[tuple[Schedule, str]]:
+    if not len(instance.blocks) or too_large(instance) is not None:
+        return
+    for words, make in (("rings", _rings), ("shortest paths", _paths)):
+        schedule = _made(instance, make)
+        if schedule is not None:
+            yield schedule, words
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Pieces on one machine: shape (pieces,) each; ``goal`` below 0 is everyone."""
+
+    block: IntArray
+    bytes: IntArray
+    origin: IntArray
+    goal: IntArray
+    delay: IntArray  # added to the priorities of the piece
+
+    @classmethod
+    def of(cls, instance: FabricInstance, roots: IntArray | None = None) -> _Asked:
+        """One piece a block; of a single block some, and of an allreduce one for each of the roots."""
+        blocks = instance.blocks
+        if len(blocks) > 1:
+            return cls(np.arange(len(blocks)), blocks.bytes, blocks.origin, blocks.goal, np.zeros(len(blocks), int))
+        count = max(1, min(PIECES, MOST_PIPELINED // len(instance.members))) if roots is None else len(roots)
+        sizes = np.array(chunks.cut(int(blocks.bytes[0]), count), dtype=np.int64)
+        number = np.arange(len(sizes))
+        origin = np.repeat(blocks.origin, len(sizes)) if roots is None else roots[: len(sizes)]
+        delay = number if roots is None else 0 * number
+        return cls(0 * number, sizes, origin, np.repeat(blocks.goal, len(sizes)), delay)
+
+
+def _made(instance: FabricInstance, make: Any) -> Schedule | None:
+    """The schedule of the transfers that ``make`` finds for spreading; None where it finds none."""
+    if instance.collective not in REDUCING:
+        transfers = make(instance, _Asked.of(instance))
+        return None if transfers is None else _timed(instance, transfers)
+    there = turned(instance)
+    members = np.zeros(instance.machine.nodes, dtype=bool)
+    members[list(instance.members)] = True
+    if np.any(~members & ~instance.machine.is_switch) and instance.relay:
+        return None  # a rank outside the group has nothing to add
+    roots = np.array(instance.members, dtype=np.int64) if instance.collective == "allreduce" else None
+    asked = _Asked.of(there, roots)
+    out = make(there, asked)
+    if out is None:
+        return None
+    up = mirrored(there, out, _timed(there, out))
+    if roots is None:
+        return _timed(instance, up)
+    down = make(instance, asked)
+    return None if down is None else _timed(instance, joined(instance.machine, up, down))
+
+
+def _timed(instance: FabricInstance, transfers: Transfers) -> Schedule:
+    try:
+        return timed(instance, transfers, in_order=len(transfers.piece) > LISTED)
+    except ValueError:  # equal times hid an order
+        return timed(instance, transfers)
+
+
+class _Graph:
+    """The quickest link between every two nodes, for pieces of one size."""
+
+    def __init__(self, instance: FabricInstance, size: int) -> None:
+        net = instance.machine.network
+        self.src, self.dst = net.src.astype(np.int64), net.dst.astype(np.int64)
+        self.is_rank = ~instance.machine.is_switch
+        weight = net.latency + size / net.bandwidth
+        order = np.lexsort((weight, self.dst, self.src))
+        key = self.src[order] * net.nodes + self.dst[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+        self.keys, self.best = key[first], order[first]
+        alike = weight[order] <= np.repeat(weight[self.best], np.diff([*first, len(order)])) * (1 + 1e-9)
+        self.order, self.first, self.parallel = order, first, np.add.reduceat(alike, first)
+        self.nodes = net.nodes
+        self.matrix = csr_array((weight[self.best], (self.src[self.best], self.dst[self.best])), shape=(net.nodes,) * 2)
+
+    def before(self, origins: IntArray) -> IntArray:
+        """The node before each on the quickest path from each origin, negative without one: (origins, nodes)."""
+        found: IntArray = dijkstra(self.matrix, indices=origins, return_predecessors=True)[1].astype(np.int64)
+        return found
+
+    def links(self, tail: IntArray, head: IntArray, turn: IntArray) -> IntArray:
+        """A quickest link from each tail to its head, equal ones by ``turn``."""
+        at = np.searchsorted(self.keys, tail * self.nodes + head)
+        found: IntArray = self.order[self.first[at] + turn % self.parallel[at]]
+        return found
+
+
+def _paths(instance: FabricInstance, asked: _Asked) -> Transfers | None:
+    """Along the trees of quickest paths; the next rank of the group first."""
+    graph = _Graph(instance, max(1, int(asked.bytes.max())))
+    members = np.array(instance.members, dtype=np.int64)
+    place = np.zeros(graph.nodes, dtype=np.int64)
+    place[members] = np.arange(len(members))
+    wide = asked.goal < 0
+    piece = np.repeat(np.arange(len(asked.block)), np.where(wide, len(members), 1))
+    goal = asked.goal[piece]
+    goal[goal < 0] = np.tile(members, int(wide.sum()))
+    piece, goal = piece[asked.origin[piece] != goal], goal[asked.origin[piece] != goal]
+    origins, row = np.unique(asked.origin, return_inverse=True)
+    before = graph.before(origins)
+    steps: list[tuple[IntArray, IntArray, IntArray]] = []  # way, tail, head: from the goals back
+    way, node = np.arange(len(piece)), goal
+    while len(way):
+        tail = before[row.reshape(-1)[piece[way]], node]
+        if np.any(tail < 0) or (len(steps) + 1) * len(piece) > 4 * MOST_TRANSFERS:
+            return None
+        steps.append((way, tail, node))
+        on = tail != asked.origin[piece[way]]
+        way, node = way[on], tail[on]
+    if not steps:
+        return None
+    depth = np.repeat(-np.arange(len(steps)), [len(way) for way, _, _ in steps])
+    way, tail, head = (np.concatenate(column) for column in zip(*steps, strict=True))
+    order = np.lexsort((depth, way))
+    way, tail, head = way[order], tail[order], head[order]
+    starts = np.flatnonzero(graph.is_rank[tail])
+    ends = np.concatenate([starts[1:], [len(way)]]) - 1
+    turn = (place[goal] - place[asked.origin[piece]]) % len(members)
+    return _transfers(
+        asked, graph, piece[way[starts]], tail[starts], head[ends], turn[way[starts]], starts, ends, (tail, head)
+    )
+
+
+def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
+    """Around the ranks; None for blocks with one goal, and where some rank cannot reach the next."""
+    if np.any(asked.goal >= 0) or len(instance.members) < 2:
+        return None
+    graph = _Graph(instance, max(1, int(asked.bytes.max())))
+    together = boxes(instance)
+    count = min(MOST_RINGS, max(len(box) for box in together))
+    walks = [_walk(graph, [r for box in together for r in (*box[k % len(box) :], *box[: k % len(box)])])
+             for k in range(count)]  # fmt: skip
+    rows: list[tuple[IntArray, ...]] = []
+    for number, origin in enumerate(asked.origin.tolist()):
+        walk = walks[number % count]
+        if walk is None:
+            return None
+        tail, head, starts, ends = walk
+        begin = int(np.flatnonzero(tail[starts] == origin)[0])
+        leg = (begin + np.arange(len(starts))) % len(starts)
+        reached, first = np.unique(head[ends[leg]], return_index=True)
+        step = np.sort(first[reached != origin])
+        leg = leg[step]
+        offset = sum(len(w[0]) for w in walks[: number % count] if w is not None)
+        rows.append((np.full(len(leg), number), tail[starts[leg]], head[ends[leg]], step, starts[leg] + offset,
+                     ends[leg] + offset))  # fmt: skip
+    piece, source, target, step, starts, ends = (np.concatenate(column) for column in zip(*rows, strict=True))
+    links = tuple(np.concatenate([walk[k] for walk in walks if walk is not None]) for k in (0, 1))
+    return _transfers(asked, graph, piece, source, target, step, starts, ends, (links[0], links[1]))
+
+
+def _walk(graph: _Graph, cycle: list[int]) -> tuple[IntArray, IntArray, IntArray, IntArray] | None:
+    """The links around a cycle of ranks by tail and head, and the first and last link of every way between ranks."""
+    ranks = np.array(cycle, dtype=np.int64)
+    before = graph.before(ranks)
+    tails: list[int] = []
+    heads: list[int] = []
+    for k in range(len(cycle)):
+        node, back = cycle[(k + 1) % len(cycle)], list[tuple[int, int]]()
+        while node != cycle[k]:
+            last = int(before[k, node])
+            if last < 0:
+                return None
+            back.append((last, node))
+            node = last
+        tails += [first for first, _ in back[::-1]]
+        heads += [second for _, second in back[::-1]]
+    tail, head = np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64)
+    starts = np.flatnonzero(graph.is_rank[tail])
+    return tail, head, starts, np.concatenate([starts[1:], [len(tail)]]) - 1
+
+
+def _transfers(
+    asked: _Asked, graph: _Graph, piece: IntArray, source: IntArray, target: IntArray, step: IntArray,
+    starts: IntArray, ends: IntArray, links: tuple[IntArray, IntArray],
+) -> Transfers | None:  # fmt: skip
+    """Transfers of ``piece`` from ``source`` to ``target`` over the links (by tail and head) from ``starts`` to
+    ``ends``; the same to the same rank once. A transfer waits for the one that brings its piece to its source."""
+    key = piece * graph.nodes + target
+    key, kept = np.unique(key, return_index=True)
+    if len(kept) > MOST_TRANSFERS:
+        return None
+    piece, source, step, starts, ends = piece[kept], source[kept], step[kept], starts[kept], ends[kept]
+    length = ends - starts + 1
+    route_start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    at = np.repeat(starts - route_start[:-1], length) + np.arange(int(route_start[-1]))
+    link = graph.links(links[0][at], links[1][at], np.repeat(piece, length))
+    waits: BoolArray = source != asked.origin[piece]
+    before = np.searchsorted(key, (piece * graph.nodes + source)[waits])
+    depth = _depth(waits, before)
+    span = int(step.max(initial=0)) + 1
+    priority = (depth + asked.delay[piece]) * span + step
+    return Transfers(
+        asked.block.astype(np.int64), asked.bytes, piece, np.zeros(len(piece), dtype=bool), priority, route_start,
+        link, np.concatenate([[0], np.cumsum(waits)]).astype(np.int64), before.astype(np.int64),
+    )  # fmt: skip
+
+
+def _depth(waits: BoolArray, before: IntArray) -> IntArray:
+    """How many transfers have to arrive, one after the other, before each."""
+    parent = np.arange(len(waits))
+    parent[waits] = before
+    depth = waits.astype(np.int64)
+    while True:  # pointer doubling
+        further = depth + depth[parent]
+        if np.array_equal(further, depth):
+            return depth
+        depth, parent = further, parent[parent]

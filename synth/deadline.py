@@ -1,0 +1,160 @@
+"""The one clock of a run: what a time limit covers, what the run holds when it passes, and how it ends the run.
+
+A limit covers all that a method does: building models, solving, and its own searches. It does not cover imports,
+compiling kernels (:mod:`synth.compiling`; the record says ``seconds.compile``) and the check (``seconds.check``).
+Loops ask :meth:`synth.options.RunOptions.out_of_time`, and solvers are given what is left. What does not ask is
+stopped by :func:`stopping`, and the run hands back what it held.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from synth import compiling
+
+SLACK_S = 0.2  # after the limit, for methods to end by themselves
+AGAIN_S = 0.2  # between two signals: compiled code and callbacks may swallow one
+
+
+class OutOfTime(BaseException):
+    """The time limit has passed. No ``Exception``, so that nobody on the way takes it for a failure."""
+
+
+@dataclass
+class Clock:
+    """What all parts of one run share: ``cut`` says whether the time limit ended any search, so that another run may
+    find something else."""
+
+    cut: bool = False
+
+
+@dataclass
+class Held:
+    """What a run hands back if it is stopped now: its best solution (a function that makes it) and bound, in the words
+    of the method."""
+
+    solution: Callable[[], Any] | None = None
+    value: float = math.inf
+    words: str | None = None
+    bound: float | None = None
+    bound_proof: str | None = None
+    certificate: Mapping[str, Any] | None = None
+
+    def offer(self, solution: Callable[[], Any], value: float, words: str) -> None:
+        """Keep this solution of the run's own instance unless the one held is at least as good."""
+        if self.solution is None or value < self.value:
+            self.solution, self.value, self.words = solution, value, words
+
+    def offer_bound(self, bound: float, proof: str | None, certificate: Mapping[str, Any] | None) -> None:
+        """Keep this lower bound, with its certificate, unless the one held is at least as high."""
+        if self.bound is None or bound > self.bound:
+            self.bound, self.bound_proof, self.certificate = bound, proof, certificate
+
+
+_shields = 0
+_limits: list[stopping] = []  # now in force, the innermost last
+
+
+class stopping:
+    """Leave the block by :class:`OutOfTime` once the seconds that ``remaining`` tells are over, and a moment more.
+
+    With a ``clock`` the exception goes no further, and the clock says that the limit cut the run. Blocks may nest. It
+    interrupts Python code in the main thread, where the system has ``SIGALRM`` and nobody else uses it. Compiled code
+    is interrupted when it returns; compiling, importing and what this module does are let finish.
+    """
+
+    def __init__(self, remaining: Callable[[], float | None], clock: Clock | None = None) -> None:
+        self.remaining, self.clock = remaining, clock
+        self.interrupts = remaining() is not None and _can_interrupt()
+        self.before = signal.getsignal(signal.SIGALRM) if self.interrupts else None
+
+    def __enter__(self) -> None:
+        _limits.append(self)
+        if self.interrupts:
+            signal.signal(signal.SIGALRM, _stop)
+            _set_timer()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        _limits.pop()
+        if self.interrupts:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, self.before)
+            if _limits:
+                _set_timer()
+        # numba makes a SystemError of a signal that comes while it hands over arguments or results
+        late = isinstance(error, OutOfTime) or (
+            isinstance(error, SystemError) and isinstance(error.__cause__, OutOfTime)
+        )
+        if not late:
+            return False
+        if self.clock is None:
+            raise OutOfTime from error
+        self.clock.cut = True
+        return True
+
+
+def left() -> float:
+    """Seconds left of the innermost limit now in force, infinite without one: for kernels, which end then and say so.
+    Whoever calls one then calls :func:`demand_time`."""
+    known = (seconds for limit in _limits if (seconds := limit.remaining()) is not None)
+    return min(known, default=math.inf)
+
+
+def demand_time() -> None:
+    """Raise :class:`OutOfTime` if the limit now in force has passed: what a kernel returned may be incomplete."""
+    if left() <= 0.0:
+        raise OutOfTime
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Let no signal stop what happens here: compiled code that calls Python back and knows no exceptions."""
+    global _shields
+    _shields += 1
+    try:
+        yield
+    finally:
+        _shields -= 1
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if not _limits:
+        return
+    if _shields or compiling.going_on() or _unstoppable(frame):
+        return  # the timer repeats
+    if (_limits[-1].remaining() or 0.0) > 0:  # what is not counted has put the end off
+        _set_timer()
+        return
+    raise OutOfTime
+
+
+def _set_timer() -> None:
+    left = _limits[-1].remaining()
+    if left is not None:
+        signal.setitimer(signal.ITIMER_REAL, left + SLACK_S, AGAIN_S)
+
+
+def _can_interrupt() -> bool:
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        return False
+    ours = signal.getsignal(signal.SIGALRM) is _stop
+    return ours or (signal.getsignal(signal.SIGALRM) == signal.SIG_DFL and signal.getitimer(signal.ITIMER_REAL)[0] == 0)
+
+
+def _unstoppable(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, which would stay broken, numba is at work, which takes it for an error, or a
+    limit is entered or left."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_globals is globals():
+            return True
+        if frame.f_globals.get("__name__", "").startswith("numba."):
+            return True
+        frame = frame.f_back
+    return False

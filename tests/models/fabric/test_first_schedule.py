@@ -1,0 +1,103 @@
+"""The schedule that methods hold before their own searches: valid wherever there is one, and there at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import synth
+from synth.family import get_family
+from synth.options import RunOptions
+from synth.verification import replay
+from synth_models.fabric.parts.collective import COLLECTIVES
+from synth_models.fabric.programs.forest import splitting
+from synth_models.fabric.programs.forest.fluid import Fluid, fluid_of, set_rate
+from synth_models.fabric.references.first_schedule import first_schedule, hold_first
+
+FAMILY = get_family("fabric")
+SHIPPED = sorted(Path("instances/fabric").glob("*.json"))
+MACHINES: dict[str, dict[str, Any]] = {
+    "boxes": {"machine": "dgx-h100", "boxes": 2},
+    "nvlinks": {"machine": "dgx1"},
+    "line": {"network": "line", "nodes": 4},
+    "one-way": {"network": "ring", "nodes": 5, "bidirectional": "off"},
+    "mesh": {"network": "mesh", "rows": 3, "cols": 4},
+    "group": {"network": "mesh", "rows": 3, "cols": 4, "ranks": "0,2,5,7", "relay": "on"},
+    "hops": {"network": "dragonfly", "groups": 2, "routers": 2, "hosts": 2, "switching": "store_and_forward"},
+}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_there_is_one_for_every_shipped_instance(path: Path) -> None:
+    """Replayed by the check, which knows nothing of how it was made."""
+    instance = synth.read(path)
+    found = first_schedule(instance)
+    assert found is not None
+    verdict = replay(FAMILY, instance, found[0])
+    assert verdict.ok, verdict.faults
+    assert verdict.value is not None
+
+
+@pytest.mark.parametrize("where", MACHINES)
+@pytest.mark.parametrize("collective", [name for name in COLLECTIVES if name != "demand"])
+def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:
+    """Also over ranks, one way only, hop by hop; None only for sums over ranks that have nothing to add."""
+    instance = synth.make("fabric", **MACHINES[where], collective=collective, bytes=960_000)
+    found = first_schedule(instance)
+    if found is None:
+        assert where == "group"
+        assert collective in ("reduce_scatter", "allreduce", "reduce")
+        return
+    verdict = replay(FAMILY, instance, found[0])
+    assert verdict.ok, verdict.faults
+
+
+def test_a_run_holds_the_better_one() -> None:
+    """Its value is what the check finds."""
+    instance, options = synth.make("fabric", machine="dgx1", collective="allgather", bytes="1GiB"), RunOptions()
+    hold_first(instance, options, "the method", 0)
+    assert options.held.solution is not None
+    verdict = replay(FAMILY, instance, options.held.solution())
+    assert verdict.value == pytest.approx(options.held.value)
+
+
+def fluid(keys: dict[str, Any]) -> Fluid:
+    """The fluid of a machine at its greatest rate, its switches still there."""
+    instance = synth.make("fabric", **keys, collective="allgather", bytes=960_000)
+    members = np.array(instance.members)
+    made = fluid_of(instance.machine, members, dict.fromkeys(instance.members, 1))
+    set_rate(made)
+    splitting.trim(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"machine": "dgx-h100", "boxes": 2},
+        {"machine": "dgx-a100", "boxes": 3},
+        {"machine": "ndv2", "boxes": 2},
+        {"network": "fat_tree", "leaves": 3, "hosts": 2, "spines": 2},
+        {"network": "dragonfly", "groups": 3, "routers": 2, "hosts": 1},
+    ],
+    ids=str,
+)
+def test_switches_split_off_together_leave_what_they_leave_one_by_one(
+    keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cuts are looked at after several switches, and again one by one where they object."""
+    together, alone = fluid(keys), fluid(keys)
+    splitting.split_off(together)
+
+    class Careful(splitting._Switch):
+        def __init__(self, fluid: Fluid, node: int, trusting: bool = False) -> None:
+            super().__init__(fluid, node)
+
+    monkeypatch.setattr(splitting, "_Switch", Careful)
+    splitting.split_off(alone)
+    assert np.array_equal(together.capacity, alone.capacity)
+    for pair, parts in alone.shares.items():
+        assert sorted(together.shares[pair]) == sorted(parts)

@@ -1,0 +1,203 @@
+"""The one clock of a run: what a limit stops, what it leaves, and what it does not count."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from synth import compiling, deadline
+from synth.deadline import Held, OutOfTime
+from synth.family import Method, Outcome
+from synth.kernel_clock import now
+from synth.kernels import jit
+from synth.options import RunOptions
+
+
+def loop_for_ever() -> None:
+    """Python code that asks nobody."""
+    while True:
+        sum(range(100))
+
+
+def limited(seconds: float) -> RunOptions:
+    """Options whose clock starts now."""
+    return RunOptions(seconds).started_now()
+
+
+def test_a_limit_stops_what_never_asks() -> None:
+    """The block is left, the run counts as cut, and the signal is as it was."""
+    options = limited(0.05)
+    with options.in_time():
+        loop_for_ever()
+    assert options.clock.cut
+    assert options.out_of_time()
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
+def test_no_handler_of_failures_takes_it_for_one() -> None:
+    """Swallowing every ``Exception`` does not keep a run from being stopped."""
+
+    def stubborn() -> None:
+        while True:
+            try:
+                loop_for_ever()
+            except Exception:
+                continue
+
+    with limited(0.05).in_time():
+        stubborn()
+
+
+def test_nothing_is_left_in_force_whenever_the_signal_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals a few microseconds after the start, so that some come while a limit is entered or left: none stops what
+    follows."""
+    monkeypatch.setattr(deadline, "AGAIN_S", 0.02)
+    for turn in range(1000):
+        monkeypatch.setattr(deadline, "SLACK_S", 1e-6 * (1 + turn % 100))
+        options = limited(1e-9)
+        with options.in_time():
+            for _ in range(turn % 40):
+                sum(range(3))
+        assert not deadline._limits
+        assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_parts_end_before_the_whole_and_the_whole_goes_on(share: float) -> None:
+    """Three parts one after the other; the whole is left at its own limit, not theirs."""
+    whole, done = limited(0.6), 0
+    with whole.in_time():
+        for _ in range(3):
+            part = whole.part(share)
+            with part.in_time():
+                loop_for_ever()
+            assert part.remaining() == 0.0
+            done += 1
+        loop_for_ever()
+    assert done
+    assert whole.remaining() == 0.0
+
+
+def test_a_part_that_outlives_the_whole_ends_with_it() -> None:
+    """A part has no more time than is left, whatever it asks for."""
+    whole = limited(0.05)
+    with whole.in_time(), whole.part(most_s=1000.0).in_time():
+        loop_for_ever()
+    assert whole.clock.cut
+
+
+def test_compiling_and_importing_are_let_finish_and_not_counted() -> None:
+    """What is not counted delays the stop."""
+    options = limited(0.05)
+    with options.in_time():
+        with compiling.uncounted():
+            time.sleep(0.5)
+        still = options.remaining()
+        loop_for_ever()
+    assert still is not None
+    assert still > 0
+
+
+def test_shielded_code_is_let_finish() -> None:
+    """A callback from compiled code sees no exception."""
+    finished = False
+    with limited(0.05).in_time():
+        with deadline.shielded():
+            time.sleep(0.5)
+            finished = True
+        loop_for_ever()
+    assert finished
+
+
+@jit
+def _kernel(seconds: float) -> int:
+    end, rounds = now() + seconds, 0
+    while now() < end:
+        rounds += 1
+    return rounds
+
+
+@jit
+def _many(number: int) -> Any:
+    return np.arange(number)
+
+
+def test_kernels_read_the_clock() -> None:
+    """A kernel ends by itself, compiled or not; outside of any limit it has for ever."""
+    assert deadline.left() == float("inf")
+    with limited(0.05).in_time():
+        assert 0 < deadline.left() <= 0.05
+        assert _kernel(deadline.left()) > 0
+    assert abs(now() - time.monotonic()) < 1.0
+
+
+def test_a_stop_between_kernels_is_no_error() -> None:
+    """The signal may come while numba hands over arrays."""
+    with limited(0.3).in_time():
+        while True:
+            _many(200_000)
+
+
+def test_a_run_that_is_stopped_hands_over_what_it_holds() -> None:
+    """The best offered, made when it is asked for; what the method hands back itself comes first."""
+    held = Held()
+    held.offer(lambda: "first", 5.0, "rings")
+    held.offer(lambda: "worse", 6.0, "stars")
+    held.offer(lambda: "best", 4.0, "trees")
+    held.offer_bound(2.0, "a cut", {"side": [1]})
+    held.offer_bound(1.0, "another", None)
+    from synth.api import _take_over
+
+    empty, own = Outcome("time_limit"), Outcome("time_limit", "mine", 3.0, "me")
+    infeasible = Outcome("infeasible")
+    for outcome in (empty, own, infeasible):
+        _take_over(outcome, held)
+    assert (empty.solution, empty.bound, empty.bound_proof, empty.message) == ("best", 2.0, "a cut", "trees")
+    assert (own.solution, own.bound) == ("mine", 3.0)
+    assert infeasible.solution is None
+    assert infeasible.bound is None
+
+
+def test_the_record_says_what_ended_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``stopped_by`` is the clock where any part ran out of time, also where the method says it finished."""
+    import synth
+
+    instance = synth.make("optree", nodes=12, wavelengths=3)
+
+    def record_of(function: Any) -> Any:
+        monkeypatch.setattr(Method, "load", lambda self: function)
+        return synth.solve(instance, "relay", time_limit=0.1)
+
+    def part_cut(instance: Any, options: RunOptions) -> Outcome:
+        with options.part(0.1).in_time():
+            loop_for_ever()
+        return Outcome("finished")
+
+    def overrun(instance: Any, options: RunOptions) -> Outcome:
+        loop_for_ever()
+        return Outcome("finished")
+
+    assert record_of(lambda instance, options: Outcome("finished"))["stopped_by"] is None
+    assert record_of(part_cut)["stopped_by"] == "clock"
+    stopped = record_of(overrun)
+    assert (stopped["stopped_by"], stopped["termination"]) == ("clock", "time_limit")
+    assert stopped["seconds"]["compile"] >= 0.0
+
+
+def test_what_is_left_out_for_want_of_time_counts_as_cut() -> None:
+    """``fits`` decides by the clock."""
+    options = limited(10.0)
+    assert options.fits(5.0)
+    assert not options.clock.cut
+    assert not options.fits(50.0)
+    assert options.clock.cut
+    assert replace(options, time_limit_s=None).fits(1e9)
+    with pytest.raises(OutOfTime):
+        raise OutOfTime
