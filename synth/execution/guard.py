@@ -46,6 +46,7 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+NO_OWN_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # pyarrow's import starts a thread without it
 _PR_SET_CHILD_SUBREAPER = 36
 
 

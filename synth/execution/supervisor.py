@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Pipe
 
 from synth.execution.child import tail
-from synth.execution.guard import PAUSE_S, THREAD_VARIABLES
+from synth.execution.guard import NO_OWN_THREADS, PAUSE_S, THREAD_VARIABLES
 from synth.execution.messages import Ending, Task
 
 STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
@@ -103,7 +103,7 @@ class _Guarding:
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             start_new_session=True,
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS},
         )
         theirs.close()
         self._key = 0
