@@ -21,6 +21,17 @@ from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
 
+if b"synth.execution" in Path("/proc/self/cmdline").read_bytes():  # a guard or a run, not the command
+    match os.environ.get("FAULTY_IMPORT"):
+        case "crash":
+            ctypes.string_at(0)
+        case "exit":
+            os._exit(7)
+        case "raise":
+            raise RuntimeError("this module cannot be imported")
+        case "hang":
+            time.sleep(1000)
+
 
 class FaultyInstance(Instance):
     """`number` is the answer; `seconds` how long it takes; `megabytes` what the run holds meanwhile."""
