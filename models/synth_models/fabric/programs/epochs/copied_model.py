@@ -89,7 +89,7 @@ def build(
     grid: Grid, horizon: int, folding: Folding, cut: tuple[int, ...] = (), ordered: bool = False
 ) -> CopiedProgram:
     """The program for ``horizon`` epochs; with the rows of ``cut`` and of ``ordered`` chunks where they are given."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     with building():
         model = pyo.ConcreteModel()
