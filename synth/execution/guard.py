@@ -8,7 +8,7 @@ so that a supervisor killed with SIGKILL leaves no orphan. If the guard itself i
 A run with one thread is forked from the guard, which has the imports behind it: those that the task names (if one
 crashes or hangs, the supervisor gives the task to a new guard, without them), and what other runs have imported
 (modules, compiled kernels) once they have ended well. Forking needs a process without threads. If an import starts one,
-the guard starts the run at hand in a new interpreter, and then itself anew, without that import. Runs with several
+the guard starts the run at hand in a new interpreter, and then itself again, without that import. Runs with several
 threads, and all runs outside Linux, have an interpreter of their own.
 """
 
