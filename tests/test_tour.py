@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import command
 import pytest
-from typer.testing import CliRunner
+from command import SYNTH, write_ring
+from without_extras import BLOCKED, WITHOUT_EXTRAS
 
-from synth.cli.main import app
 from synth.results import read_all
 from synth.summary import COLUMNS, rows_by_instance
 
@@ -25,10 +29,28 @@ def block(folder: Path) -> str:
 
 
 def run(folder: Path) -> str:
-    done = CliRunner().invoke(app, ["tour", "--results", str(folder)])
-    assert done.exit_code == 0, done.output
+    """The tour in an environment with no extra, printed into a pipe; the first table comes long before the end."""
+    process = subprocess.Popen(
+        [SYNTH, "tour", "--results", folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **WITHOUT_EXTRAS},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    printed = ""
+    for line in process.stdout:
+        printed += line
+        if line.startswith("bine:"):  # its table's last line
+            break
+    assert not list(folder.glob("records/*/xtree/tour-mesh-2x3-allreduce/*.json"))  # the last runs
+    rest, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
     assert (folder / "report.html").stat().st_size > 100_000
-    return done.stdout
+    assert not (folder / "table.parquet").exists()
+    return printed + rest
 
 
 @pytest.mark.slow
@@ -42,6 +64,47 @@ def test_the_readme_shows_the_tour(tmp_path: Path) -> None:
         return [re.sub(r"\| [\w-]+ (?=\| [^|]*\|$)", "", line) for line in text.splitlines()]
 
     assert plain(shown) == plain(block(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("solve", "INSTANCE", "-m", "ilp", "--solver", "scip"), "scip"),
+        (("solve", "INSTANCE", "-m", "ilp", "--solver", "gurobi"), "gurobi"),
+        (("batch", "submit", "INSTANCE", "--engine", "slurm", "--time", "1h"), "cluster"),
+    ],
+)
+def test_a_command_names_the_extra_it_lacks(tmp_path: Path, words: tuple[str, ...], extra: str) -> None:
+    """In one line, with exit code 2."""
+    instance = str(write_ring(tmp_path))
+    asked = [instance if word == "INSTANCE" else word for word in words]
+    done = command.run(*asked, cwd=tmp_path, code=2, **WITHOUT_EXTRAS)
+    assert f"pip install 'collective-synth[{extra}]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_study_without_parquet(tmp_path: Path) -> None:
+    """Writes its other files, deletes an older table.parquet, and names the extra in one line."""
+    write_ring(tmp_path)
+    (tmp_path / "one.toml").write_text('name = "one"\ninstances = ["ring4.json"]\n[[run]]\nmethods = ["pull"]\n')
+    words = ("study", "one.toml", "--results", tmp_path / "out")
+    if importlib.util.find_spec("pyarrow"):
+        command.run(*words, cwd=tmp_path)
+        assert (tmp_path / "out/one/table.parquet").exists()
+    done = command.run(*words, cwd=tmp_path, **WITHOUT_EXTRAS)
+    assert done.stderr.count("pip install 'collective-synth[parquet]'") == 1
+    assert (tmp_path / "out/one/table.csv").exists()
+    assert not (tmp_path / "out/one/table.parquet").exists()
+
+
+@pytest.mark.parametrize("module", BLOCKED)
+def test_what_is_blocked_cannot_be_found(module: str) -> None:
+    """Or these tests would show nothing."""
+    program = f"import importlib.util; assert importlib.util.find_spec({module!r}) is None; import {module}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **WITHOUT_EXTRAS}, capture_output=True, text=True
+    )
+    assert done.stderr.strip().splitlines()[-1] == f"ModuleNotFoundError: No module named {module!r}"
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def import_(
     """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
     an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside what nobody can beat."""
     from synth.errors import InputError
-    from synth.exchange.checking import holds_algorithm
+    from synth.exchange.file_kinds import holds_algorithm
 
     if holds_algorithm(file):
         from synth.cli.algorithms import import_algorithm

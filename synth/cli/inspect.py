@@ -38,7 +38,7 @@ def check(
     match, nothing waits for itself, no two accesses race, nothing is read unwritten, every output is complete."""
     from synth.api import check as check_record
     from synth.errors import InputError
-    from synth.exchange.checking import is_algorithm
+    from synth.exchange.file_kinds import is_algorithm
     from synth.results import read_all
 
     algorithms = [path for path in paths if is_algorithm(path)]
@@ -180,7 +180,7 @@ def show(
     """Show a record and its solution to a person."""
     from synth import record as records
     from synth.errors import InputError
-    from synth.exchange.checking import is_plan
+    from synth.exchange.file_kinds import is_plan
     from synth.family import get_family, load
 
     if flows and not csv:

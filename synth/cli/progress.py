@@ -28,7 +28,9 @@ class Progress:
         times = rich.TimeElapsedColumn(), left, rich.TimeRemainingColumn()
         off = quiet or total < 2 or not sys.stderr.isatty()
         columns = words, rich.BarColumn(), rich.MofNCompleteColumn(), *times
-        self._bar = rich.Progress(*columns, console=errors, transient=True, disable=off)
+        self._bar = rich.Progress(
+            *columns, console=errors, transient=True, disable=off, redirect_stdout=sys.stdout.isatty()
+        )
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> Progress:

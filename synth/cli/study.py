@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ def study(
     compare: bool = typer.Option(False, "--compare", help="Compare two studies, given by their folders (or names)."),
     as_json: bool = typer.Option(False, "--json", help="With --compare: every compared run as one JSON text."),
 ) -> None:
-    """Run studies: records, table.csv, table.parquet, figures and report.html below results/studies/<name>/."""
+    """Run studies: records, table.csv, figures, report.html and, with the extra `parquet`, table.parquet below
+    results/studies/<name>/."""
     from synth.options import read_limit, read_megabytes
     from synth.study import load
 
@@ -55,7 +56,7 @@ def study(
         _compare(targets, results, as_json)
         return
     if as_json:
-        raise bad_option("--json", "goes with --compare; a study writes table.csv and table.parquet", "on")
+        raise bad_option("--json", "goes with --compare; a study writes table.csv", "on")
     if time_limit is not None:
         checked("--time-limit", read_limit, time_limit)
     retry_failed = retries_failed(retry, resume)
@@ -80,8 +81,10 @@ def run_study(
     resume: bool = False,
     retry_failed: bool = False,
     memory_mb: float | None = None,
+    on_end: Callable[[Run, Record], None] | None = None,
 ) -> list[tuple[Run, Record]]:
-    """Run the study, a line on standard error as each run ends; the records in the order of the runs."""
+    """Run the study, a line on standard error as each run ends, then ``on_end(run, record)``; the records in the order
+    of the runs."""
     from synth.cli.progress import Progress
     from synth.study.run import run_study as run_all
 
@@ -89,9 +92,13 @@ def run_study(
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}", markup=False)
     with ending_early(), Progress(len(one.runs), lines=True) as progress:
-        return run_all(
-            one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=progress.done
-        )
+
+        def ended(run: Run, record: Record, reused: bool) -> None:
+            progress.done(run, record, reused)
+            if on_end is not None:
+                on_end(run, record)
+
+        return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
 
 
 def _collect(one: PreparedStudy) -> int:
@@ -114,6 +121,8 @@ def _collect(one: PreparedStudy) -> int:
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
     console.print(f"{one.folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
+    if all(path.suffix != ".parquet" for path in made.files):
+        errors.print("no table.parquet: pip install 'collective-synth[parquet]'", markup=False)
     return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 

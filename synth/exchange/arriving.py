@@ -13,7 +13,7 @@ from pathlib import Path
 from synth import api
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import msccl_xml, mscclpp
-from synth.exchange.checking import HEAD, is_plan
+from synth.exchange.file_kinds import HEAD, is_plan
 from synth.family import defaults_for, family_names, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance

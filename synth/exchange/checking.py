@@ -11,10 +11,10 @@ import numpy as np
 from synth.errors import Fault, InputError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.file_kinds import is_plan
 from synth.exchange.places import WRITES_DST
 from synth.quantities import counted
 
-HEAD = 4096  # bytes of a file by which its format is told
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once
 HELD = 2  # sends that a connection of NCCL holds at least (protocol Simple: 8 slots, 4 a chunk)
 
@@ -26,28 +26,6 @@ class Checked:
     summary: str
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
-
-
-def is_algorithm(path: Path) -> bool:
-    """Whether a file holds an algorithm rather than a record: XML, or a plan in JSON."""
-    return path.suffix.lower() == ".xml" or is_plan(path)
-
-
-def holds_algorithm(path: Path) -> bool:
-    """Whether a file's own words say that it holds an algorithm; other XML files do not."""
-    if path.suffix.lower() != ".xml" or not path.is_file():
-        return is_plan(path)
-    with path.open("rb") as stream:
-        return b"<algo" in stream.read(HEAD)
-
-
-def is_plan(path: Path) -> bool:
-    """Whether a JSON file looks like an execution plan of MSCCL++."""
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        head = stream.read(HEAD)
-    return b'"gpus"' in head and b'"synth-record/' not in head
 
 
 def check_file(path: Path, collective: str | None = None, executor: str | None = None) -> Checked:

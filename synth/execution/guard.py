@@ -5,10 +5,11 @@ it ended. A run has a process, session and process group of its own. The guard k
 the time limit plus a grace period, over the memory limit, and when the supervisor goes away (the socket's end of file),
 so that a supervisor killed with SIGKILL leaves no orphan. If the guard itself is killed, Linux kills the run with it.
 
-A run with one thread is forked from the guard, which has the imports behind it. What else a run has imported (modules,
-compiled kernels) joins these once it has ended well, so that an import that crashes or hangs only ever takes its own
-run down. Forking needs a process without threads: the guard looks, and starts a new interpreter where it finds any,
-for runs with several threads, and outside Linux.
+A run with one thread is forked from the guard, which has the imports behind it: those that the task names (if one
+crashes or hangs, the supervisor gives the task to a new guard, without them), and what other runs have imported
+(modules, compiled kernels) once they have ended well. Forking needs a process without threads. If an import starts one,
+the guard starts the run at hand in a new interpreter, and then itself again, without that import. Runs with several
+threads, and all runs outside Linux, have an interpreter of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -46,14 +47,17 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+NO_OWN_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # pyarrow's import starts a thread without it
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Guard:
     """One at a time; see the module's page."""
 
-    def __init__(self, control: Connection[Any, Any]) -> None:
+    def __init__(self, control: Connection[Any, Any], unsafe: Sequence[str] = ()) -> None:
         self._control = control
+        self._unsafe = set(unsafe)  # modules whose import starts threads
+        self._newly_unsafe = False
         self._proven: list[bytes] = []  # what runs that ended well have imported, not imported here yet
         self._may_fork = sys.platform == "linux"
 
@@ -63,6 +67,8 @@ class Guard:
 
         while ended := self._keep(self._control.recv()):
             self._control.send(ended)
+            if self._newly_unsafe:
+                self._start_anew()
 
     def _keep(self, task: Task) -> Ending | None:
         """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
@@ -99,7 +105,7 @@ class Guard:
 
     def _start(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
         threads = task.options.threads
-        if threads == 1 and self._ready_to_fork():
+        if threads == 1 and self._ready_to_fork(task.modules or ()):
             return self._fork(task, errors, imports)
         with tempfile.TemporaryFile() as todo:
             pickle.dump(task, todo)
@@ -115,18 +121,40 @@ class Guard:
         process.returncode = 0  # its end is awaited here, not by the Popen object
         return process.pid
 
-    def _ready_to_fork(self) -> bool:
-        """Import what runs have shown to be safe; whether this process has stayed without threads."""
-        if self._may_fork:
-            new = [noted for noted in self._proven if noted]
-            for noted in new:
-                _import(noted)
-            if new:
-                gc.collect()
-                gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
-            self._proven.clear()
-            self._may_fork = len(os.listdir("/proc/self/task")) == 1
+    def _ready_to_fork(self, modules: Iterable[str]) -> bool:
+        """Import these and what runs have shown to be safe; whether this process has stayed without threads."""
+        if not self._may_fork:
+            return False
+        before = len(sys.modules)
+        self._import(modules)
+        for noted in self._proven:
+            names, _, kernels = noted.partition(b"\n")
+            if names and self._unsafe.isdisjoint(batch := json.loads(names)):
+                self._import(batch)
+                _load_kernels(kernels)
+        if self._proven or len(sys.modules) > before:
+            gc.collect()
+            gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
+        self._proven.clear()
+        self._may_fork = self._may_fork and _threads() == 1
         return self._may_fork
+
+    def _import(self, names: Iterable[str]) -> None:
+        """Import these modules until one starts a thread; what cannot be imported is left to the run."""
+        for name in names:
+            if not self._may_fork or name in self._unsafe or name in sys.modules:
+                continue
+            with suppress(Exception):
+                import_module(name)
+            if _threads() > 1:
+                self._unsafe.add(name)
+                self._newly_unsafe, self._may_fork = True, False
+
+    def _start_anew(self) -> None:
+        """Replace this process by a guard without threads; the socket and the tasks waiting in it stay."""
+        os.dup2(self._control.fileno(), 0)
+        module = "synth.execution.guard"
+        os.execv(sys.executable, [sys.executable, "-P", "-m", module, json.dumps(sorted(self._unsafe))])
 
     def _fork(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
         modules, kernels = set(sys.modules), len(_kernels())
@@ -165,15 +193,16 @@ def _note_imports(file: BinaryIO, modules: set[str], kernels: int) -> None:
         file.flush()
 
 
-def _import(noted: bytes) -> None:
-    """Import the same here; what cannot be is left to each run."""
-    names, _, kernels = noted.partition(b"\n")
-    for name in json.loads(names):
-        with suppress(Exception):
-            import_module(name)
+def _load_kernels(pickled: bytes) -> None:
+    """Load the kernels that a run has used; what cannot be loaded is left to each run."""
     if "synth.kernels" in sys.modules:
         with suppress(Exception):
-            sys.modules["synth.kernels"].load(pickle.loads(kernels))
+            sys.modules["synth.kernels"].load(pickle.loads(pickled))
+
+
+def _threads() -> int:
+    """How many threads this process has."""
+    return len(os.listdir("/proc/self/task"))
 
 
 def _remove_leftovers(record: Path) -> None:
@@ -306,7 +335,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        Guard(control).serve()
+        Guard(control, json.loads(sys.argv[1]) if len(sys.argv) > 1 else ()).serve()
 
 
 if __name__ == "__main__":

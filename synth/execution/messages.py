@@ -22,7 +22,8 @@ class Task:
 
     ``instance`` and ``record`` are paths. A run is killed ``grace_s`` seconds after its time limit, above ``memory_mb``
     (10^6 bytes, resident), or, without that, when the machine's memory is almost used up and it holds more than
-    ``share`` of it.
+    ``share`` of it. ``modules`` is what the run will import: its guard imports them before, once for all its runs; None
+    leaves all imports to the run.
     """
 
     instance: str
@@ -33,6 +34,7 @@ class Task:
     memory_mb: float | None
     grace_s: float
     share: float
+    modules: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

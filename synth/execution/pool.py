@@ -17,7 +17,9 @@ from synth.execution.child import WRITE_FAILED, cannot_write
 from synth.execution.messages import Ending, Task
 from synth.execution.runs import Run
 from synth.execution.supervisor import Supervisor
+from synth.family import get_family
 from synth.record import Record
+from synth.solvers.catalogue import SOLVERS
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
 MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
@@ -78,7 +80,15 @@ def _task(run: Run, memory_mb: float | None, grace_s: float, share: float) -> Ta
     instance = run.instance
     assert instance.file is not None
     file, path = str(instance.file), str(run.path)
-    return Task(file, instance.sha256, run.method.name, run.options, path, memory_mb, grace_s, share)
+    return Task(file, instance.sha256, run.method.name, run.options, path, memory_mb, grace_s, share, modules_of(run))
+
+
+def modules_of(run: Run) -> tuple[str, ...]:
+    """The modules that a run will import: its family's, its method's, and its solver's."""
+    family = get_family(run.instance.family)
+    parts = (family.instance, run.method.target, family.check, family.check_bound, family.pack)
+    binding = [SOLVERS[run.options.solver].binding] if run.options.solver else []
+    return (*dict.fromkeys(part.partition(":")[0] for part in parts), *binding)
 
 
 def _record_of(run: Run, task: Task, ending: Ending, written: bool) -> Record:

@@ -15,13 +15,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Pipe
 
 from synth.execution.child import tail
-from synth.execution.guard import PAUSE_S, THREAD_VARIABLES
+from synth.execution.guard import NO_OWN_THREADS, PAUSE_S, THREAD_VARIABLES
 from synth.execution.messages import Ending, Task
 
 STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
+IMPORT_S = 60.0  # for a guard's imports before a run; after that, a new guard starts the run without them
 
 
 class Supervisor:
@@ -81,6 +83,9 @@ class Supervisor:
                 key, task, ending = ended
                 if ending.cause == "guard":
                     self._drop(guard)
+                    if task.modules is not None and not guard.run_started:
+                        self.start(key, replace(task, modules=None))
+                        continue
                 found = True
                 yield key, task, ending
 
@@ -103,7 +108,7 @@ class _Guarding:
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             start_new_session=True,
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS},
         )
         theirs.close()
         self._key = 0
@@ -118,9 +123,19 @@ class _Guarding:
         except OSError:
             return False
         self._key, self.task, self._run_pid = key, task, None
-        limit = task.options.time_limit_s
-        self._latest = None if limit is None else time.monotonic() + limit + task.grace_s + STUCK_S
+        self._latest = self._last_moment() if task.modules is None else time.monotonic() + IMPORT_S
         return True
+
+    def _last_moment(self) -> float | None:
+        """When a run that starts now will have ended, at the latest."""
+        assert self.task is not None
+        limit = self.task.options.time_limit_s
+        return None if limit is None else time.monotonic() + limit + self.task.grace_s + STUCK_S
+
+    @property
+    def run_started(self) -> bool:
+        """Whether the guard has started the process of its latest task."""
+        return self._run_pid is not None
 
     def allow_for_pause(self, seconds: float) -> None:
         """As the guard does itself: what was stopped is not stuck."""
@@ -140,6 +155,7 @@ class _Guarding:
             if isinstance(message, Ending):
                 return self._finish(message)
             self._run_pid = message.pid
+            self._latest = self._last_moment()
             return None
         if self._run_pid is not None:  # the guard died: Linux has killed the run with it; elsewhere, and its children:
             with suppress(OSError):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
+
+from synth.network.hops import hops
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
@@ -135,24 +137,15 @@ class Network:
     def distances(self) -> npt.NDArray[np.int32]:
         """Hops from row to column, shape (nodes, nodes); -1 where there is no path."""
         tail, head, _, _ = self.arcs
-        graph = csr_array((np.ones(len(tail)), (tail, head)), shape=(self.nodes, self.nodes))
-        hops = dijkstra(graph, unweighted=True)
-        hops[~np.isfinite(hops)] = -1
-        return _frozen(hops, np.int32)  # type: ignore[no-any-return]
+        return _frozen(hops(self.nodes, tail, head, range(self.nodes)), np.int32)  # type: ignore[no-any-return]
 
     def hops_from(self, node: int) -> IntArray:
         """Hops from one node to each, shape (nodes,), -1 where there is no path: a row of :attr:`distances`."""
-        return self._breadth_first(node, self.src, self.dst)
+        return _frozen(hops(self.nodes, self.src, self.dst, [node])[0], np.int32)  # type: ignore[no-any-return]
 
     def hops_to(self, node: int) -> IntArray:
         """Hops from each node to one, shape (nodes,), -1 where there is no path: a column of :attr:`distances`."""
-        return self._breadth_first(node, self.dst, self.src)
-
-    def _breadth_first(self, node: int, tail: IntArray, head: IntArray) -> IntArray:
-        graph = csr_array((np.ones(self.links), (tail, head)), shape=(self.nodes, self.nodes))
-        hops = dijkstra(graph, indices=np.array([node]), unweighted=True)[0]
-        hops[~np.isfinite(hops)] = -1
-        return _frozen(hops, np.int32)  # type: ignore[no-any-return]
+        return _frozen(hops(self.nodes, self.dst, self.src, [node])[0], np.int32)  # type: ignore[no-any-return]
 
     @property
     def diameter(self) -> int:
@@ -163,16 +156,11 @@ class Network:
 
     def cut_off_pair(self) -> tuple[int, int] | None:
         """Some ``(u, v)`` with no path from ``u`` to ``v``, or None if the network is strongly connected."""
-        graph = csr_array((np.ones(self.links), (self.src, self.dst)), shape=(self.nodes, self.nodes))
-        parts, label = connected_components(graph, directed=True, connection="strong")
-        if parts == 1:
-            return None
-        for start, reach_graph in ((True, graph), (False, csr_array(graph.T))):
-            hops = dijkstra(reach_graph, indices=np.array([0]), unweighted=True)[0]
-            missing = np.flatnonzero(~np.isfinite(hops))
-            if len(missing):
-                return (0, int(missing[0])) if start else (int(missing[0]), 0)
-        raise AssertionError(f"{parts} strong components but node 0 reaches and is reached by all: {label}")
+        missing = np.flatnonzero(self.hops_from(0) < 0)
+        if len(missing):
+            return 0, int(missing[0])
+        missing = np.flatnonzero(self.hops_to(0) < 0)
+        return (int(missing[0]), 0) if len(missing) else None
 
     def reversed(self) -> Network:
         """The network with every link turned around; link ids stay."""
@@ -183,6 +171,8 @@ class Network:
 
     def to_networkx(self) -> nx.MultiDiGraph[int]:
         """A networkx copy; edge keys are link ids, with ``bandwidth`` and ``latency`` attributes."""
+        import networkx as nx
+
         graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
         graph.add_nodes_from(range(self.nodes))
         for e in range(self.links):

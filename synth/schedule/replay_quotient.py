@@ -22,8 +22,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from synth.network import Network
 from synth.schedule.collective import Collective
@@ -129,6 +127,9 @@ def _no_regular_group(nodes: int, generators: IntArray) -> str | None:
 
 def _components(maps: list[IntArray], count: int) -> IntArray:
     """The orbit of each of ``count`` things under permutations of them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     here = np.tile(np.arange(count), len(maps))
     there = np.concatenate(maps) if maps else here
     graph = coo_array((np.ones(len(here), dtype=np.int8), (here, there)), shape=(count, count))

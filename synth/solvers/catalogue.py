@@ -29,6 +29,11 @@ class SolverInfo:
         return find_spec(self.module) is not None
 
     @property
+    def binding(self) -> str:
+        """The module that a run with this solver imports."""
+        return "ortools.sat.python.cp_model" if self.name == "cpsat" else self.module
+
+    @property
     def version(self) -> str | None:
         """The installed version, or None."""
         try:

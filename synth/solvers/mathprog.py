@@ -97,9 +97,9 @@ def solve_lp(
 def _call(interface: str, model: Any, options: RunOptions, words: dict[str, Any]) -> tuple[SolverResult, Any]:
     """One call of a solver; its result and Pyomo's, from which a point can be loaded."""
     with uncounted():
-        import pyomo.environ  # noqa: F401  (registers the solver interfaces)
         from pyomo.common.errors import ApplicationError
 
+        from synth.solvers import algebra  # noqa: F401  (Pyomo registers the solver interfaces)
         from synth.solvers.guarded import INTERFACES, ModelError
 
     writing.offer("pyomo", model)

@@ -46,6 +46,6 @@ def relation(terms: Iterable[Term], sense: Sense, right: float) -> Any:
 
 def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
     """Put the rows into the model as the constraint ``name``, indexed 0, 1, … in their order."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     setattr(model, name, pyo.Constraint(range(len(rows)), rule=lambda _, i: relation(*rows[i])))

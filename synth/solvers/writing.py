@@ -73,8 +73,9 @@ def offer(kind: Kind, model: Any) -> None:
 
 
 def _write_pyomo(model: Any, path: Path, form: Form) -> None:
-    import pyomo.environ  # noqa: F401  (registers the writers)
     from pyomo.repn.plugins.lp_writer import LPWriter
+
+    from synth.solvers import algebra  # noqa: F401  (Pyomo registers the writers)
 
     if form == "cpsat":
         raise InputError("this model is a mathematical program, not one of CP-SAT: --format mps or lp")

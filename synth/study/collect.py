@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -44,10 +45,11 @@ class Collected:
 
 
 def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
-    """Write ``table.csv``, ``table.parquet``, ``figures/*.svg|png``, ``report.html`` and, where instances differ in
-    size only, ``best_by_size.csv`` into the study's folder, from
-    the records there. Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another
-    process collects here for too long."""
+    """Write ``table.csv``, ``figures/*.svg|png``, ``report.html``, where pyarrow is installed ``table.parquet``, and,
+    where instances differ in size only, ``best_by_size.csv`` into the study's folder, from the records there.
+
+    Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
+    too long."""
     records = read_records(prepared.folder)
     if not records:
         raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
@@ -58,9 +60,13 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
 def _collected(prepared: PreparedStudy, records: list[Record], command: str | None) -> Collected:
     study, folder = prepared.study, prepared.folder
     table = build(study.name, folder, records, study.baselines, prepared.instances)
-    files = [folder / "table.csv", folder / "table.parquet"]
+    files = [folder / "table.csv"]
     table.to_csv(files[0], index=False)
-    table.to_parquet(files[1], index=False)
+    parquet = folder / "table.parquet"
+    parquet.unlink(missing_ok=True)  # an older table's
+    if find_spec("pyarrow") is not None:
+        files.append(parquet)
+        table.to_parquet(parquet, index=False)
     by_size = sizes.best_by_size(table)
     if not by_size.empty:
         files.append(folder / "best_by_size.csv")

@@ -10,14 +10,27 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
+
+if b"synth.execution" in Path("/proc/self/cmdline").read_bytes():  # a guard or a run, not the command
+    match os.environ.get("FAULTY_IMPORT"):
+        case "crash":
+            ctypes.string_at(0)
+        case "exit":
+            os._exit(7)
+        case "raise":
+            raise RuntimeError("this module cannot be imported")
+        case "hang":
+            time.sleep(1000)
 
 
 class FaultyInstance(Instance):
@@ -26,12 +39,15 @@ class FaultyInstance(Instance):
     family: Literal["faulty"]
     number: int = 1
     behaviour: Literal[
-        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty"
-    ] = "good"
+        "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
+        "thread", "process",
+    ] = "good"  # fmt: skip
     seconds: float = 0.0
     megabytes: int = 0
     gate: str | None = None  # a file without which the run does not end
     trace: str | None = None  # a file to which the run adds a line when it starts and when it ends
+    imports: str | None = None  # a module that the run imports
+    solver: str | None = None  # the run solves a small program by this solver first
 
 
 def note(instance: FaultyInstance, event: str) -> None:
@@ -41,9 +57,24 @@ def note(instance: FaultyInstance, event: str) -> None:
             trace.write(f"{instance.name} {os.getpid()} {event} {time.monotonic()}\n")
 
 
+def solve_by(solver: str) -> None:
+    """Solve a small program, of a kind that this solver takes."""
+    from synth import api
+    from synth.solvers.catalogue import SOLVERS
+
+    ring = api.make("xtree", network="ring", nodes=4, chunks=1)
+    method = "cpsat" if solver == "cpsat" else "ilp"
+    assert api.solve(ring, method, solver=solver, options={"horizon": 2}).value == 2
+    assert SOLVERS[solver].module in sys.modules
+
+
 def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
     """Do what the instance says."""
     note(instance, "start")
+    if instance.imports:
+        import_module(instance.imports)
+    if instance.solver:
+        solve_by(instance.solver)
     held = bytearray(instance.megabytes * 1_000_000)
     held[::4096] = b"x" * len(held[::4096])
     time.sleep(instance.seconds)
@@ -79,6 +110,11 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
             print(
                 "threads", os.environ["OMP_NUM_THREADS"], os.environ["NUMBA_NUM_THREADS"], file=sys.stderr, flush=True
             )
+        case "thread":
+            threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+        case "process":
+            forked = b"synth.execution.guard" in Path("/proc/self/cmdline").read_bytes()
+            print("forked" if forked else "fresh", file=sys.stderr, flush=True)
         case "empty":
             return Outcome("time_limit", message="nothing found")
     note(instance, "end")

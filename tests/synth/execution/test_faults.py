@@ -26,6 +26,7 @@ from synth.options import RunOptions
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
 RESULTS = Path("results")
+forked_and_fresh = pytest.mark.parametrize("threads", [1, 2])  # a run of one thread is forked, of two a new interpreter
 TASK = Task("a.json", "0f", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5)
 
 
@@ -41,15 +42,30 @@ def within(seconds: float, reached: Any) -> None:
         time.sleep(0.02)
 
 
-def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
+@forked_and_fresh
+def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path, threads: int) -> None:
     """A crash, a hang in C and a memory blow-up take nothing else down, say what they were and leave no process."""
     trace = str(tmp_path / "trace")
     for i in range(17):
         write(tmp_path, f"good{i:02}", number=i, trace=trace)
     for bad in ("crash", "hang", "grow"):
         write(tmp_path, bad, bad, trace=trace)
-    words = ("solve", ".", "-j", 3, "--time-limit", "4s", "--grace", "1s", "--memory", "300M", "--json")
-    done = synth(*words, cwd=tmp_path, code=1)
+    words = (
+        "solve",
+        ".",
+        "-j",
+        3,
+        "--time-limit",
+        "4s",
+        "--grace",
+        "1s",
+        "--memory",
+        "300M",
+        "--json",
+        "--threads",
+        threads,
+    )
+    done = synth(*words, "--threads", threads, cwd=tmp_path, code=1)
     ended = terminations(tmp_path / RESULTS)
     assert {name: end for name, end in ended.items() if end != "finished"} == {
         "crash": "error",
@@ -78,11 +94,12 @@ def test_as_many_at_once_as_asked_and_never_more(tmp_path: Path) -> None:
     assert (going, most) == (0, 2)
 
 
-def test_what_a_run_prints_is_kept(tmp_path: Path) -> None:
+@forked_and_fresh
+def test_what_a_run_prints_is_kept(tmp_path: Path, threads: int) -> None:
     """The end of standard error stands in the record, whether the run ended well, by exit code or by an exception."""
     for name in ("noise", "exit", "raise", "good"):
         write(tmp_path, name, name)
-    synth("solve", ".", cwd=tmp_path, code=1)
+    synth("solve", ".", "--threads", threads, cwd=tmp_path, code=1)
     kept = {name: record(tmp_path / RESULTS, name) for name in ("noise", "exit", "raise", "good")}
     assert kept["noise"]["stderr"].endswith("xxx\nlast words")
     assert len(kept["noise"]["stderr"]) <= 8000
@@ -110,7 +127,7 @@ def test_one_name_in_two_families_are_two_problems(tmp_path: Path) -> None:
     synth("solve", "in", cwd=tmp_path, code=4)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@forked_and_fresh
 def test_thread_limit_reaches_the_libraries(tmp_path: Path, threads: int) -> None:
     """One thread: forked from the guard; several: an interpreter of its own. Both know the limit and end well."""
     for name in ("a", "b"):
@@ -120,7 +137,7 @@ def test_thread_limit_reaches_the_libraries(tmp_path: Path, threads: int) -> Non
         assert record(tmp_path / RESULTS, name)["stderr"] == f"threads {threads} {threads}"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@forked_and_fresh
 def test_processes_a_run_leaves_behind_are_ended(tmp_path: Path, threads: int) -> None:
     """In its group and out of it."""
     write(tmp_path, "stray", "stray")
@@ -170,14 +187,15 @@ def test_an_instance_that_changes_meanwhile(tmp_path: Path) -> None:
     assert "b.json: the instance file has changed" in record(tmp_path / RESULTS, "b")["message"]
 
 
+@forked_and_fresh
 @pytest.mark.parametrize("target", ["run", "guard"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signal.Signals) -> None:
+def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signal.Signals, threads: int) -> None:
     """The record says `killed` and the others go on. (A guard does not mind SIGTERM: it ends with its supervisor.)"""
     trace = tmp_path / "trace"
     write(tmp_path, "a", gate=str(tmp_path / "gate"), trace=str(trace))
     write(tmp_path, "b")
-    process = start("solve", ".", "-j", 1, cwd=tmp_path)
+    process = start("solve", ".", "-j", 1, "--threads", threads, cwd=tmp_path)
     within(30, lambda: traced(trace))
     pid = traced(trace)[0][1]
     guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -191,10 +209,12 @@ def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signa
     assert not alive(pid)
 
 
-def test_a_pause_is_not_the_runs_fault(tmp_path: Path) -> None:
+@forked_and_fresh
+def test_a_pause_is_not_the_runs_fault(tmp_path: Path, threads: int) -> None:
     """Stopped all together, as a batch system suspends a job, for longer than the run may take at all."""
     write(tmp_path, "slow", gate=str(tmp_path / "gate"), trace=str(tmp_path / "trace"))
-    process = start("solve", ".", "-j", 1, "--time-limit", "1.5s", "--grace", "1.5s", cwd=tmp_path)
+    limits = ("--time-limit", "1.5s", "--grace", "1.5s", "--threads", threads)
+    process = start("solve", ".", "-j", 1, *limits, cwd=tmp_path)
     within(30, lambda: traced(tmp_path / "trace"))
     parent = psutil.Process(process.pid)
     family = [parent, *parent.children(recursive=True)]
@@ -209,13 +229,14 @@ def test_a_pause_is_not_the_runs_fault(tmp_path: Path) -> None:
     assert terminations(tmp_path / RESULTS) == {"slow": "finished"}
 
 
+@forked_and_fresh
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals, threads: int) -> None:
     trace = tmp_path / "trace"
     write(tmp_path, "a")
     for name in ("late", "late2", "hang"):
         write(tmp_path, name, name.rstrip("2"), trace=str(trace))
-    process = start("solve", ".", "-j", 3, cwd=tmp_path)
+    process = start("solve", ".", "-j", 3, "--threads", threads, cwd=tmp_path)
     within(30, lambda: len(traced(trace)) == 3 and (tmp_path / "results/faulty/a/behave.json").exists())
     process.send_signal(number)
     _, stderr = process.communicate(timeout=30)
@@ -282,19 +303,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_full_disk(tmp_path: Path, small_disk: Path) -> None:
+@forked_and_fresh
+def test_full_disk(tmp_path: Path, small_disk: Path, threads: int) -> None:
     """One line and exit code 1, the records before it whole; with room again, `--resume` completes."""
     for i in range(6):
         write(tmp_path / "in", f"run{i}", "noise" if i else "good", seconds=0.2 * (i > 2))
-    synth("solve", "in/run0.json", "--results", small_disk, cwd=tmp_path)
+    synth("solve", "in/run0.json", "--results", small_disk, "--threads", threads, cwd=tmp_path)
     ballast = small_disk / "ballast"
     subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=4k"], capture_output=True)  # until there is no room
-    done = synth("solve", "in", "--results", small_disk, "--resume", cwd=tmp_path, code=1)
+    done = synth("solve", "in", "--results", small_disk, "--resume", "--threads", threads, cwd=tmp_path, code=1)
     assert "No space left on device" in done.stderr
     assert terminations(small_disk) == {"run0": "finished"}
     assert leftovers(small_disk) == []
     ballast.unlink()
-    synth("solve", "in", "--results", small_disk, "--resume", cwd=tmp_path)
+    synth("solve", "in", "--results", small_disk, "--resume", "--threads", threads, cwd=tmp_path)
     assert terminations(small_disk) == {f"run{i}": "finished" for i in range(6)}
 
 

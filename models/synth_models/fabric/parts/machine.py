@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from synth.network import Network
 from synth_models.fabric.parts.exact import exact
@@ -106,6 +104,11 @@ class Machine:
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:
         """The members by strongly connected component, a component's members together, in the order of the first."""
         n, net = self.nodes, self.network
+        if net.cut_off_pair() is None:
+            return [[int(member) for member in members]] if len(members) else []
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
         graph = csr_array((np.ones(net.links), (net.src, net.dst)), shape=(n, n))
         label = connected_components(graph, directed=True, connection="strong")[1]
         found: dict[int, list[int]] = {}
@@ -121,10 +124,4 @@ class Machine:
 
 def reached(network: Network, node: int) -> Any:
     """Which nodes can be reached from ``node`` over links, shape (nodes,), bool."""
-    from scipy.sparse.csgraph import breadth_first_order
-
-    n = network.nodes
-    graph = csr_array((np.ones(network.links), (network.src, network.dst)), shape=(n, n))
-    found = np.zeros(n, dtype=bool)
-    found[breadth_first_order(graph, node, return_predecessors=False)] = True
-    return found
+    return network.hops_from(node) >= 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from synth.errors import InputError
 from synth.exchange import msccl_xml, mscclpp, validity
-from synth.exchange.checking import is_plan
+from synth.exchange.file_kinds import is_plan
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
+from synth.solvers.algebra import pyo
 from synth.solvers.catalogue import SOLVERS
 from synth.solvers.rows import add_rows, linear
 from synth_models.mlfm.instance import MLFMInstance

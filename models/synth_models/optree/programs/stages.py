@@ -94,8 +94,7 @@ def _arcs(nodes: int, wavelengths: int, max_hops: int) -> Any:
 
 def build(instance: OpTreeInstance) -> Any:
     """The integer program as a Pyomo model: shortest path over group sizes. Calls no solver."""
-    import pyomo.environ as pyo
-
+    from synth.solvers.algebra import pyo
     from synth.solvers.rows import linear
 
     arcs = _arcs(instance.nodes, instance.wavelengths, instance.max_hops)

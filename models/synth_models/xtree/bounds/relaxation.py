@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog
+from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, add_rows
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.certificates import MULTIPLIER, refuted_horizon

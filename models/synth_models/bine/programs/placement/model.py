@@ -96,7 +96,7 @@ def farthest(units: Units, weights: list[int]) -> int:
 
 def build(units: Units, weights: list[int], held: Any) -> Any:
     """The model for Pyomo; ``held[n]`` is f(n)."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = pyo.ConcreteModel()

@@ -32,8 +32,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyomo.environ as pyo
-
+from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, Term, add_rows, linear, ones
 
 Cell = tuple[int, int, int]

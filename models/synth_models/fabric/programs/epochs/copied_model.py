@@ -89,7 +89,7 @@ def build(
     grid: Grid, horizon: int, folding: Folding, cut: tuple[int, ...] = (), ordered: bool = False
 ) -> CopiedProgram:
     """The program for ``horizon`` epochs; with the rows of ``cut`` and of ``ordered`` chunks where they are given."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     with building():
         model = pyo.ConcreteModel()
@@ -170,7 +170,7 @@ def switches_pass_on(program: CopiedProgram) -> list[Row]:
 def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> list[Row]:
     """Of switches that copy and pass on to each other in the same epoch, a chunk comes to each after the one that sent
     it (ours; Miller, Tucker and Zemlin's rows): else two of them may each have it from the other."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     grid, horizon, chunks = program.grid, program.horizon, range(len(program.grid.origin))
     src, dst = grid.src.tolist(), grid.dst.tolist()

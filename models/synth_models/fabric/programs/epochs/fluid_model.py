@@ -77,7 +77,7 @@ def size(grid: Grid, horizon: int, folding: Folding) -> int:
 
 def build(grid: Grid, horizon: int, folding: Folding) -> FluidProgram:
     """The program for ``horizon`` epochs."""
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     origins, wanted = _wanted(grid)
     with building():

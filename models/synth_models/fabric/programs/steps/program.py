@@ -86,7 +86,7 @@ def _by_cpsat(program: Program, options: RunOptions, hint: Mapping[int, int]) ->
 
 
 def _by_rows(program: Program, options: RunOptions) -> Solved:
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     started = time.monotonic()
     with mathprog.building():

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import pyomo.environ as pyo
 
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
+from synth.solvers.algebra import pyo
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile
 from synth_models.harvest.parts.flows.rows import Profile

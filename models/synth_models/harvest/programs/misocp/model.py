@@ -37,8 +37,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pyomo.environ as pyo
-
+from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, Term, add_rows, linear
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block

@@ -29,8 +29,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-import pyomo.environ as pyo
-
+from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, Term, add_rows, ones
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block

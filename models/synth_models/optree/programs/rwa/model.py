@@ -112,8 +112,7 @@ def wavelengths_in_order(program: StageProgram) -> list[int]:
 
 def build(program: StageProgram) -> Any:
     """The Pyomo model (feasibility: zero objective), variables ``use``."""
-    import pyomo.environ as pyo
-
+    from synth.solvers.algebra import pyo
     from synth.solvers.rows import add_rows, ones
 
     model = pyo.ConcreteModel()

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyomo.environ as pyo
-
+from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, add_rows, ones
 from synth_models.xtree.programs.time_expansion import TimeExpansion
 

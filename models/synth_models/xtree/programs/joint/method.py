@@ -109,7 +109,7 @@ def _incumbent(instance: XTreeInstance, options: RunOptions, bound: int) -> tupl
 
 
 def _by_pyomo(model: JointModel, options: RunOptions) -> tuple[SolverResult, Point]:
-    import pyomo.environ as pyo
+    from synth.solvers.algebra import pyo
 
     with mathprog.building():
         program = pyo.ConcreteModel()

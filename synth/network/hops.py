@@ -1,0 +1,59 @@
+"""Hops from nodes to nodes of a directed graph, without scipy where the graph is small: importing it takes longer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+SMALL_WORK = 50_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (some 10 ms)
+
+
+def hops(
+    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
+) -> IntArray:
+    """Return the hops from each source to each node, shape (sources, nodes); -1 where there is no path.
+
+    Arcs go from ``tail`` to ``head``, shape (arcs,) each; parallel arcs may occur.
+    """
+    if (nodes + len(tail)) * len(sources) <= SMALL_WORK:
+        return small_hops(nodes, tail, head, sources)
+    return large_hops(nodes, tail, head, sources)
+
+
+def small_hops(
+    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
+) -> IntArray:
+    """Return :func:`hops` by breadth-first search in plain Python."""
+    successors: list[list[int]] = [[] for _ in range(nodes)]
+    for start, end in zip(tail.tolist(), head.tolist(), strict=True):
+        successors[start].append(end)
+    found = np.empty((len(sources), nodes), np.int32)
+    for row, source in zip(found, sources, strict=True):
+        away = [-1] * nodes
+        away[source] = 0
+        waiting = deque([source])
+        while waiting:
+            node = waiting.popleft()
+            for successor in successors[node]:
+                if away[successor] < 0:
+                    away[successor] = away[node] + 1
+                    waiting.append(successor)
+        row[:] = away
+    return found
+
+
+def large_hops(
+    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
+) -> IntArray:
+    """Return :func:`hops` by scipy."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = csr_array((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
+    found = dijkstra(graph, indices=np.asarray(sources, dtype=np.int64), unweighted=True)
+    return np.where(np.isfinite(found), found, -1).astype(np.int32)
