@@ -90,7 +90,7 @@ def test_the_good_file(tmp_path: Path) -> None:
         (put("format")(...), "format: must be 'synth-instance/1'"),
         (put("family")(...), "family: is missing or not a text"),
         (put("family")(["xtree"]), "family: is missing or not a text"),
-        (put("family")("tree"), "family = 'tree': unknown family 'tree'; one of "),
+        (put("family")("tree"), "family = 'tree': unknown family 'tree'; did you mean xtree? one of "),
         (put("chunk")(2), "chunk: unknown key"), (put("network", "speed")(1), "network.speed: unknown key"),
         (put("network", "links", 1, "bw")(1), "network.links[1].bw: unknown key"),
         (put("name")(...), "name: is missing"), (put("source")(...), "source: is missing"),

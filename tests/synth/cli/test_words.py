@@ -61,7 +61,7 @@ def test_printed_commands_hold_odd_names(tmp_path: Path) -> None:
 
 def test_sources_and_findings_hold_odd_names(tmp_path: Path) -> None:
     links = tmp_path / "my links.csv"
-    links.write_text("src,dst\n0,1\n1,0\n")
+    links.write_text("src,dst,bandwidth,latency\n0,1,1GB/s,1us\n1,0,1GB/s,1us\n")
     made = make(get_family("xtree"), {"links": str(links), "chunks": "1", "name": "mine"})
     assert printed(made.source) == [["make", "xtree", "links=my links.csv", "chunks=1", "name=mine"]]
     record = synth.solve(synth.make("xtree", network="ring", nodes=4, chunks=1), "bound")
