@@ -29,7 +29,7 @@ def infeasible(grid: Grid, least: Counted, tau: str, horizon: int) -> dict[str, 
     """Why no plan of so many epochs exists, as :mod:`synth_models.fabric.check.infeasibility_proof` reads it: plain
     values and lists, of the proof only what it needs (distances: nothing). ``tau`` is the length of an epoch as the
     option says it."""
-    needed = ("price", "away") if least.price else SETS if least.cut else ()
+    needed: tuple[str, ...] = ("price", "away") if least.price else SETS if least.cut else ()
     if least.cut and grid.rule == "copied":
         needed = (*SETS, "last")
     because = {key: value for key, value in _because(least).items() if key in needed and np.size(value)}
