@@ -129,6 +129,12 @@ class Record:
         return f"optimal within {self.gap:.0e}" if ended == "optimal" and self.gap else ended
 
     @property
+    def words_without_value(self) -> str:
+        """Why there is no value: how the run ended, and the reason where the method does not apply or is too large."""
+        ended, message = self.data["termination"], self.data["message"]
+        return f"{ended}: {message}" if message and ended in ("unsupported", "size_limit") else self.words_of_end
+
+    @property
     def evidence(self) -> Evidence | None:
         """Whether the value was replayed from a schedule or is a formula's count; None without a value."""
         if self.value is None:

@@ -22,7 +22,8 @@ FOOTNOTE = "* by a record that only states its method: it was not run again"
 class InstanceRow:
     """One instance. ``best`` has the least value of a replayed schedule (of a count where none was replayed) that no
     proven bound contradicts; ``published`` the least value of the paper's own algorithm. Both may be None. ``refuted``
-    are the records of questions without an answer, ``stated`` says that the published record only states its method."""
+    are the records of questions without an answer, ``stated`` says that the published record only states its method;
+    ``without`` are the runs that should have found a value and did not."""
 
     family: str
     instance: str
@@ -32,6 +33,7 @@ class InstanceRow:
     seconds: float
     refuted: tuple[Record, ...] = ()
     stated: bool = False
+    without: tuple[Record, ...] = ()
 
     @property
     def gap(self) -> float | None:
@@ -45,8 +47,14 @@ class InstanceRow:
 
     @property
     def ended(self) -> str:
-        """What stands in place of a value where there is none: ``infeasible, certified``, or ``none``."""
-        return next((record.words_of_end for record in self._refuted_first()), NO_VALUE)
+        """What stands in place of a value where there is none: ``infeasible, certified``, or why no run has one:
+        ``unsupported: more than 200 links``; every reason once, after :data:`MOST_REASONS` only how many more."""
+        if self.refuted:
+            return self._refuted_first()[0].words_of_end
+        found = list(dict.fromkeys(record.words_without_value for record in self.without))
+        reasons = [reason for reason in found if reason != "finished"] or [NO_VALUE]
+        more = len(reasons) - MOST_REASONS
+        return "; ".join(reasons[:MOST_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
     @property
     def label(self) -> str:
@@ -81,6 +89,7 @@ class InstanceRow:
 
 COLUMNS = ("instance", "best", "bound", "proof", "gap", "by", "published (ratio to best)")
 NO_VALUE = "none"
+MOST_REASONS = 3
 
 
 def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
@@ -99,9 +108,9 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
         published = _least_value(theirs)
         refuted = tuple(record for record in group if record.ok and record.infeasible_by)
         stated = published is not None and not name_stands(published)
-        rows.append(
-            InstanceRow(family, group[0]["instance"], found, _least(usable), published, seconds, refuted, stated)
-        )  # fmt: skip
+        without = tuple(record for record in group if record.value is None and record["kind"] != "bound")
+        name, best = group[0]["instance"], _least(usable)
+        rows.append(InstanceRow(family, name, found, best, published, seconds, refuted, stated, without))
     return rows
 
 

@@ -49,7 +49,7 @@ def print_runs(done: Done) -> None:
     rows: list[Sequence[str]] = []
     for run, record in done:
         best, unit = found[run.instance.family, run.instance.sha256], get_family(run.instance.family).objective.unit
-        value = shown(record.value, unit) if record.value is not None else _why_none(record)
+        value = shown(record.value, unit) if record.value is not None else record.words_without_value
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {shown(record.bound, unit)})"
         proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
@@ -65,12 +65,6 @@ def print_runs(done: Done) -> None:
             )
         )
     console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))
-
-
-def _why_none(record: Record) -> str:
-    """Why a run holds no value: how it ended, and the reason where the method does not apply."""
-    ended, message = record["termination"], record["message"]
-    return f"{ended}: {message}" if message and ended in ("unsupported", "size_limit") else record.words_of_end
 
 
 def print_contradictions(done: Done) -> int:

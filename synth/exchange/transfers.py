@@ -6,7 +6,7 @@ A family names the function that makes it (``Family.transfers``); nothing here k
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,14 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 EVERYONE = -1
+
+
+class Ticks(NamedTuple):
+    """When every transfer begins and has arrived, exactly: ``start`` and ``end`` in ``per_s``-ths of a second."""
+
+    start: IntArray
+    end: IntArray
+    per_s: int
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,7 @@ class Transfers:
     otherwise it stores a copy. ``start_s``, ``end_s``: when each begins and has arrived, in seconds, shape (transfers,)
     (timesteps counted as seconds where a family has no clock); only their order matters to an executor: what is sent
     is what has arrived by ``start_s``, so two ranks that add their sums to each other's at once each get the other's.
+    ``ticks`` are the same times exactly, where a family has a clock.
     ``channel_hint``: which of several parallel links or trees a transfer belongs to, shape (transfers,), -1 for none.
     """
 
@@ -50,12 +59,25 @@ class Transfers:
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
     channel_hint: IntArray
+    ticks: Ticks | None = None
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
         names = ("piece", "src", "dst", "adds", "start_s", "end_s", "channel_hint")
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        if self.ticks is not None:
+            columns["ticks"] = self.ticks._replace(start=self.ticks.start[rows], end=self.ticks.end[rows])
         return replace(self, **columns)
+
+    @property
+    def exact(self) -> Ticks | None:
+        """The times in ticks: where no clock says them, whole timesteps as seconds; None where they are neither."""
+        if self.ticks is not None:
+            return self.ticks
+        times = np.concatenate([self.start_s, self.end_s])
+        if np.any(times != np.floor(times)) or np.any(np.abs(times) >= 2**53):
+            return None
+        return Ticks(self.start_s.astype(np.int64), self.end_s.astype(np.int64), 1)
 
     @property
     def reduces(self) -> bool:

@@ -22,6 +22,7 @@ BELOW = {  # family: instance, method, a question below its certified bound, the
     "mlfm ilp": ("mlfm/d3-n2l4m3", "ilp", {"horizon": 1}),
     "mlfm phases": ("mlfm/d3-n2l4m3", "min_congestion", {"phases": 2}),
     "optree": ("optree/ring-16-w2", "time_expanded", {"horizon": 2}),
+    "fabric epochs": ("tour/dgx1-allgather", "epochs", {"horizon": 1}),
     "fabric steps": ("tour/dgx1-allgather", "steps", {"steps": 1, "rounds": 1, "chunks": 1}),
 }
 

@@ -88,21 +88,21 @@ def table(instance: HarvestInstance, schedule: Schedule) -> pd.DataFrame:
 
 
 def flow_table(instance: HarvestInstance, schedule: Schedule) -> pd.DataFrame:
-    """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops."""
+    """Columns ``step,pair_src,pair_dst,src,dst,flow``: share of a pair's bytes that crosses a link, over all hops.
+
+    ``flow`` is a rounded sum; behind it ``hops`` and ``shares``, as many numbers in each, separated by spaces: in which
+    hop of the pair's ways (from 0) which share crosses the link, every share as the float that the check replays.
+    """
     import pandas as pd
 
     step = np.repeat(np.arange(len(instance.steps)), np.diff(schedule.flow_start))
     offset = np.cumsum([0, *(len(pairs) for pairs in instance.pairs[:-1])])
     ends = np.concatenate(instance.pairs)[schedule.pair + offset[step]]
-    frame = pd.DataFrame(
-        {
-            "step": step,
-            "pair_src": ends[:, 0],
-            "pair_dst": ends[:, 1],
-            "src": schedule.src,
-            "dst": schedule.dst,
-            "flow": schedule.share,
-        }
-    )
-    columns = ["step", "pair_src", "pair_dst", "src", "dst"]
-    return frame.groupby(columns)["flow"].sum().reset_index()
+    keys = {"step": step, "pair_src": ends[:, 0], "pair_dst": ends[:, 1], "src": schedule.src, "dst": schedule.dst}
+    order = np.lexsort((schedule.hop, *reversed(keys.values())))
+    texts = {"hops": schedule.hop, "shares": schedule.share}
+    frame = pd.DataFrame(keys | {"flow": schedule.share} | {k: list(map(repr, v.tolist())) for k, v in texts.items()})
+    made = frame.groupby(list(keys))["flow"].sum().reset_index()
+    for name, column in frame.iloc[order].groupby(list(keys))[list(texts)].agg(" ".join).items():
+        made[name] = column.to_numpy()
+    return made

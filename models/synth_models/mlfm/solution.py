@@ -402,22 +402,21 @@ def table(instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
         raise InputError(f"the table would have more than {MAX_ROWS} rows")
     names = [instance.server_name(rank) for rank in range(instance.ranks)]
     routes: dict[int, int] = {}
-    texts: list[str] = []
+    texts: dict[str, int] = {}  # wrong routes may share one
     columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
     for rows in solution.rows():
         phase, src = np.nonzero(rows.dest >= 0)
         key, inverse = _route_keys(instance, rows, phase, src)
         for one, parts in zip(*key, strict=True):
             if one not in routes:
-                routes[one] = len(texts)
-                texts.append(via(instance, *parts))
+                routes[one] = texts.setdefault(via(instance, *parts), len(texts))
         number = np.array([routes[one] for one in key[0]], dtype=np.int32)
         for column, values in zip(
             columns, (phase + rows.first, src, rows.dest[phase, src], number[inverse]), strict=True
         ):
             column.append(values.astype(np.int32))
     whole: list[Any] = [np.concatenate(c) if c else np.zeros(0, np.int32) for c in columns]
-    coded: Any = zip(("src", "dst", "via"), whole[1:], (names, names, texts), strict=True)
+    coded: Any = zip(("src", "dst", "via"), whole[1:], (names, names, list(texts)), strict=True)
     text: dict[str, Any] = {key: pd.Categorical.from_codes(codes, categories) for key, codes, categories in coded}
     return pd.DataFrame({"phase": whole[0]} | text)
 

@@ -123,6 +123,7 @@ def _cut(t: Transfers, instances: int) -> Transfers:
         start_s=np.repeat(t.start_s, instances),
         end_s=np.repeat(t.end_s, instances),
         channel_hint=np.repeat(t.channel_hint, instances),
+        ticks=None,
     )
 
 

@@ -48,6 +48,7 @@ def links_hold(rows: list[dict[str, str]], instance: dict[str, Any]) -> list[Eve
     """Every hop uses a link of the file that works, for as long as it takes, and no link or group carries two."""
     net, broken, busy, events = instance["network"], instance["failed"], list[Any](), list[Event]()
     stores = instance["switching"]["mode"] == "store_and_forward"
+    left = {(u, v): Fraction(share) for u, v, share in broken.get("reduced") or ()}
     for n, row in enumerate(rows):
         hops = list(zip(*(map(int, row[key].split()) for key in HOPS), strict=True))
         rate, start, passed, slowest = int(row["ticks_per_s"]), int(row["start_tick"]), {}, {}
@@ -57,7 +58,10 @@ def links_hold(rows: list[dict[str, str]], instance: dict[str, Any]) -> list[Eve
             assert (u, v) == (link["src"], link["dst"])
             assert [u, v] not in broken["links"]
             assert not {u, v} & set(broken["nodes"])
-            assert ticks == math.ceil(int(row["bytes"]) * rate / Fraction(str(link["bandwidth"])))
+            speed = Fraction(str(link["bandwidth"]))
+            if (u, v) in left:  # the bandwidth that is left is a float again
+                speed = Fraction(str(float(speed * left[u, v])))
+            assert ticks == math.ceil(int(row["bytes"]) * rate / speed)
             assert begin == passed[u]
             passed[v] = begin + math.ceil(rate * Fraction(str(link.get("latency", 0))))
             slowest[v] = max(slowest[u], ticks)

@@ -21,11 +21,15 @@ from synth_models.fabric.parts.exact import float_above
 from synth_models.fabric.solution import Schedule, table
 from synth_models.fabric.views import table as views_table
 
-FEATURES = ("failed", "process group", "huge ticks", "store and forward", "sums in switches")
+FEATURES = (
+    "failed", "process group", "huge ticks", "store and forward", "sums in switches", "reduced",
+    "reduced, process group",
+)  # fmt: skip
 
 
 def broken(chooser: random.Random, instance: FabricInstance) -> FabricInstance:
-    """The same machine as what is left of a larger one: links and a rank that failed stand between the others."""
+    """The same machine as what is left of a larger one: links and a rank that failed stand between the others; of some
+    of the others, mostly, only a share of the bandwidth is left."""
     raw = json.loads(instance.model_dump_json())
     net = raw["network"]
     nodes = net["nodes"]
@@ -37,6 +41,10 @@ def broken(chooser: random.Random, instance: FabricInstance) -> FabricInstance:
         net["links"].insert(chooser.randint(0, len(net["links"])), {"src": u, "dst": v, "bandwidth": 9.0})
     net["nodes"] += 1
     raw["failed"] = {"links": [list(pair) for pair in gone], "nodes": [nodes]}
+    if chooser.random() < 0.7:
+        slow = chooser.sample(sorted(there), chooser.randint(1, len(there)))
+        shares = [f"{above}/{above + chooser.randint(1, 9)}" for above in chooser.choices(range(1, 12), k=len(slow))]
+        raw["failed"]["reduced"] = [[*pair, share] for pair, share in zip(slow, shares, strict=True)]
     return FabricInstance.model_validate_json(json.dumps(raw))
 
 
@@ -52,7 +60,9 @@ def drawn(chooser: random.Random) -> tuple[FabricInstance, Schedule, set[str]]:
         features = {"process group"} & ({"process group"} if instance.ranks else set())
         if chooser.random() < 0.5:
             instance = broken(chooser, instance)
-            features.add("failed")
+            features |= {"failed", *(["reduced"] if instance.failed.reduced else [])}
+            if instance.failed.reduced and instance.ranks:
+                features.add("reduced, process group")
         schedule = random_schedule(chooser, instance, useless=0.0)
         if chooser.random() < 0.5 and check_schedule(instance, finer(schedule)).ok:
             schedule = finer(schedule)

@@ -19,6 +19,7 @@ from synth import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
 from synth_models.fabric.check.counting import check_refutation
+from synth_models.fabric.check.infeasibility_proof import EPOCHS, epochs_faults
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.instance import FabricInstance
 
@@ -26,11 +27,15 @@ ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS}
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
-    """The faults of a bound in seconds; none when the certificate proves it."""
+    """The faults of a bound in seconds, and of what the certificate says of a question; none when both are proven."""
     try:
         stated = untrusted.number({"bound": bound}, "bound", 0.0)
         if not isinstance(certificate, Mapping):
             return ["the certificate is broken: it is no table"]
+        if EPOCHS in certificate:
+            faults = epochs_faults(instance, certificate[EPOCHS])
+            if faults:
+                return [f"the proof that so few epochs are infeasible is none: {faults[0]}"]
         argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing", "steps")
         if argument == "steps":
             return check_refutation(instance, stated, certificate)

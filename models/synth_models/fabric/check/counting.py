@@ -93,14 +93,6 @@ def check_refutation(instance: FabricInstance, bound: float, certificate: Mappin
     return [f"the refutation is none: {fault}"] if fault else []
 
 
-def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, Any]) -> bool:
-    """Whether the certificate is one of :func:`check_refutation` for the question that the options ask."""
-    keys = ("steps", "rounds", "chunks")
-    return certificate.get("argument") == "steps" and all(
-        options.get(key) is not None and options.get(key) == certificate.get(key) for key in keys
-    )
-
-
 def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[str, Any]) -> str | None:
     """What is wrong with the proof that no plan answers the question; None if it proves it. Raises ``ValueError`` on
     what is no proof."""

@@ -34,13 +34,14 @@ from synth_models.fabric.parts.exact import exact
 from synth_models.fabric.solution import Schedule
 
 MOST_SENDS, MOST_EPOCHS, MOST_CHUNKS, MOST_UNITS = 2**24, 2**40, 2**20, 2**40
+MOST_TAU = 2**400  # of the two numbers whose quotient an epoch's seconds are
 MOST_COUNTED = 2048  # nodes, for distances between all
 MOST_FAULTS = 20
 NEVER = 2**60
 
 
 @dataclass(frozen=True)
-class _Rules:
+class Rules:
     """The instance on the grid: lists by link, nodes by number; ``blocks`` are (origin, goal, bytes), spread."""
 
     fluid: bool
@@ -65,7 +66,7 @@ def check_epochs(instance: FabricInstance, schedule: Schedule) -> Verdict:
     A claim that fewer are infeasible by a solver's word is ``unverified``. Raises ``ValueError`` on what is no plan.
     """
     plan = dict(schedule.plan)
-    rules = _rules(instance, plan)
+    rules = rules_of(instance, plan)
     epochs = untrusted.whole(plan, "epochs", 0, MOST_EPOCHS)
     faults: list[str] = []
     for fault in (_fluid_faults if rules.fluid else _copied_faults)(rules, plan, epochs):
@@ -75,7 +76,7 @@ def check_epochs(instance: FabricInstance, schedule: Schedule) -> Verdict:
     facts: dict[str, Any] = {"epochs": epochs, "epoch_s": float(rules.tau)}
     unverified: list[str] = []
     counted = untrusted.whole(plan, "counted", 0, MOST_EPOCHS)
-    proven = _counted(rules, plan)
+    proven = counted_epochs(rules, plan)
     if counted > proven:
         faults.append(f"plan: states that counting proves {counted} epochs, it proves {proven}")
     else:
@@ -90,8 +91,10 @@ def check_epochs(instance: FabricInstance, schedule: Schedule) -> Verdict:
     return Verdict(None, facts, faults, unverified)
 
 
-def _rules(instance: FabricInstance, plan: dict[str, Any]) -> _Rules:
-    tau = Fraction(untrusted.whole(plan, "tau_over", 1, 2**62), untrusted.whole(plan, "tau_under", 1, 2**62))
+def rules_of(instance: FabricInstance, plan: dict[str, Any]) -> Rules:
+    """The rules for a ``plan`` or a proof, from its ``tau_over``, ``tau_under``, ``chunks`` and ``rule``. Raises
+    ``ValueError`` where they are none for the instance."""
+    tau = Fraction(untrusted.whole(plan, "tau_over", 1, MOST_TAU), untrusted.whole(plan, "tau_under", 1, MOST_TAU))
     chunks = untrusted.whole(plan, "chunks", 1, MOST_CHUNKS)
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
     rows = list(zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True))
@@ -121,13 +124,13 @@ def _rules(instance: FabricInstance, plan: dict[str, Any]) -> _Rules:
     is_switch = machine.is_switch.tolist()
     lag = [a[e] if is_switch[v] and not fluid else a[e] + window[e] for e, v in enumerate(dst)]
     keeps = [not s or (stores and switching.buffer) for s in is_switch]
-    return _Rules(
+    return Rules(
         fluid, tau, chunk, chunks, src, dst, capacity, lag, window, machine.group.tolist(), keeps, copies, rows,
         instance.members,
     )  # fmt: skip
 
 
-def _copied_faults(rules: _Rules, plan: dict[str, Any], epochs: int) -> Iterator[str]:
+def _copied_faults(rules: Rules, plan: dict[str, Any], epochs: int) -> Iterator[str]:
     total = len(rules.blocks) * rules.chunks
     if total > MOST_SENDS:
         raise ValueError(f"{total} chunks are too many")
@@ -165,7 +168,7 @@ def _copied_faults(rules: _Rules, plan: dict[str, Any], epochs: int) -> Iterator
 
 
 def _leaves(
-    rules: _Rules, c: int, e: int, k: int, there: dict[tuple[int, int], int], coming: dict[tuple[int, int, int], int]
+    rules: Rules, c: int, e: int, k: int, there: dict[tuple[int, int], int], coming: dict[tuple[int, int, int], int]
 ) -> bool:
     """Whether the chunk can be sent over the link in this epoch; if so, it is."""
     u, v = rules.src[e], rules.dst[e]
@@ -184,7 +187,7 @@ def _leaves(
     return True
 
 
-def _copied_capacity(rules: _Rules, link: list[int], epoch: list[int]) -> Iterator[str]:
+def _copied_capacity(rules: Rules, link: list[int], epoch: list[int]) -> Iterator[str]:
     sent: dict[int, list[int]] = defaultdict(list)
     for e, k in zip(link, epoch, strict=True):
         sent[e].append(k)
@@ -215,7 +218,7 @@ def _group_faults(group: int, span: int, uses: list[tuple[int, Fraction]]) -> It
             return
 
 
-def _fluid_faults(rules: _Rules, plan: dict[str, Any], epochs: int) -> Iterator[str]:
+def _fluid_faults(rules: Rules, plan: dict[str, Any], epochs: int) -> Iterator[str]:
     unit = untrusted.whole(plan, "unit", 1, MOST_UNITS)
     origin = untrusted.whole_numbers(plan, "origin", 0, len(rules.keeps) - 1)
     if len(origin) > MOST_SENDS:
@@ -246,7 +249,7 @@ def _fluid_faults(rules: _Rules, plan: dict[str, Any], epochs: int) -> Iterator[
             yield f"plan: at epoch {epochs} rank {v} has {got} shares of rank {s}'s data, not {shares}"
 
 
-def _fluid_capacity(rules: _Rules, unit: int, link: list[int], epoch: list[int], amount: list[int]) -> Iterator[str]:
+def _fluid_capacity(rules: Rules, unit: int, link: list[int], epoch: list[int], amount: list[int]) -> Iterator[str]:
     load: dict[tuple[int, int], int] = defaultdict(int)
     for e, k, n in zip(link, epoch, amount, strict=True):
         load[e, k] += n
@@ -261,7 +264,7 @@ def _fluid_capacity(rules: _Rules, unit: int, link: list[int], epoch: list[int],
             yield f"plan: group {g} is busy for {float(part):.6g} epochs in epoch {k}"
 
 
-def _counted(rules: _Rules, plan: dict[str, Any]) -> int:
+def counted_epochs(rules: Rules, plan: dict[str, Any]) -> int:
     """What the prices or the cut around these nodes prove; without any, what the distances do."""
     nodes = len(rules.keeps)
     if nodes > MOST_COUNTED:
@@ -283,12 +286,12 @@ def _counted(rules: _Rules, plan: dict[str, Any]) -> int:
     return _counted_copied(rules, some, cut, around, untrusted.whole(plan, "last", 1, MOST_SENDS))
 
 
-def _out_of(rules: _Rules, nodes: set[int]) -> list[int]:
+def _out_of(rules: Rules, nodes: set[int]) -> list[int]:
     return [e for e, (u, v) in enumerate(zip(rules.src, rules.dst, strict=True)) if u in nodes and v not in nodes]
 
 
 def _counted_copied(
-    rules: _Rules, some: list[tuple[int, set[int], int]], cut: set[int], around: set[int], last: int
+    rules: Rules, some: list[tuple[int, set[int], int]], cut: set[int], around: set[int], last: int
 ) -> int:
     """The ``last`` chunks leave ``cut`` in epoch k or later, where its links cannot begin all others and one more by
     k - 1; for so many the links out of ``around`` need until a later epoch; then comes the last one's way."""
@@ -307,7 +310,7 @@ def _counted_copied(
     return leaves + later + max(tails, default=min(rules.lag[f] for f in then))
 
 
-def _begun(rules: _Rules, links: list[int], head: list[int], volume: int) -> int:
+def _begun(rules: Rules, links: list[int], head: list[int], volume: int) -> int:
     """The least epoch by which the links can have begun so many chunks, each from its ``head`` on."""
     most = [math.floor(rules.window[e] * rules.capacity[e]) for e in links]
 
@@ -318,7 +321,7 @@ def _begun(rules: _Rules, links: list[int], head: list[int], volume: int) -> int
     return _least(enough, 0)
 
 
-def _counted_fluid(rules: _Rules, some: list[tuple[int, set[int], int]], cut: set[int]) -> int:
+def _counted_fluid(rules: Rules, some: list[tuple[int, set[int], int]], cut: set[int]) -> int:
     """All links' epochs between first arrival and last departure must carry what crosses."""
     out = _out_of(rules, cut)
     if not some or not out:
@@ -338,7 +341,7 @@ def _counted_fluid(rules: _Rules, some: list[tuple[int, set[int], int]], cut: se
     return _least(enough, 1)
 
 
-def _counted_prices(rules: _Rules, plan: dict[str, Any]) -> int:
+def _counted_prices(rules: Rules, plan: dict[str, Any]) -> int:
     """With a price of a chunk on every link, blocks that go ``away`` epochs or more pay at least their shortest
     distance; links are paid for the epochs between first arrival and last departure, of a group one."""
     if not rules.fluid:
@@ -378,7 +381,7 @@ def _least(enough: Any, low: int) -> int:
     return low
 
 
-def _from(rules: _Rules, nodes: set[int], length: list[int] | None = None, back: bool = False) -> list[int]:
+def _from(rules: Rules, nodes: set[int], length: list[int] | None = None, back: bool = False) -> list[int]:
     """Least sums of ``length`` (the lags) from any of the nodes to every node (Dijkstra), with ``back`` from every node
     to any of them; :data:`NEVER` where there is no way."""
     import heapq

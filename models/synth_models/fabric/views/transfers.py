@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import InputError
-from synth.exchange.transfers import Transfers, in_order, seconds
+from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
 from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -56,6 +56,7 @@ def transfers(instance: FabricInstance, schedule: Schedule) -> Transfers:
             start_s=start_s,
             end_s=end_s,
             channel_hint=_ways(src, dst, schedule.link[schedule.route_start[:-1]][owner]),
+            ticks=Ticks(start, hops.arrive[row], schedule.ticks_per_s),
         )
     )
 

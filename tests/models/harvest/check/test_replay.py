@@ -163,7 +163,7 @@ def test_tables_hold_topologies_and_flows(case):
     assert list(links.columns) == ["step", "src", "dst", "links"]
     assert links[links.step == 0].links.tolist() == [2] * 4
     flows = flow_table(instance, schedule)
-    assert list(flows.columns) == ["step", "pair_src", "pair_dst", "src", "dst", "flow"]
+    assert list(flows.columns) == ["step", "pair_src", "pair_dst", "src", "dst", "flow", "hops", "shares"]
     assert len(flows) == 16
     assert flows[(flows.step == 1) & (flows.pair_src == 3)].flow.tolist() == [0.5] * 3
     assert set(flows[flows.step == 1].pair_dst - flows[flows.step == 1].pair_src) == {2, -2}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from synth_models.fabric.check.infeasibility_proof import SETS
 from synth_models.fabric.programs.epochs.counting import Counted
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.insertion import Streams
@@ -16,25 +17,40 @@ def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, prove
     """The plan as plain values and flat arrays. ``counted`` epochs are proven by the ``cut`` (empty: by distances) and
     what belongs to it (:class:`synth_models.fabric.programs.epochs.counting.Counted`); where a solver has proven more,
     ``refuted`` is what it says to be infeasible."""
-    told: dict[str, Any] = {
-        "kind": "epochs",
-        "rule": grid.rule,
-        "tau_over": grid.tau.numerator,
-        "tau_under": grid.tau.denominator,
-        "chunks": grid.chunks,
-        "epochs": epochs,
-        "counted": min(least.epochs, epochs),
-        "last": least.last,
-    }
-    for key in ("cut", "origins", "around", "goals"):
-        told[key] = np.array(getattr(least, key), dtype=np.int64)
-    if least.price:
-        told |= {"price": np.array(least.price, dtype=np.int64), "away": least.away}
+    told = {"kind": "epochs", **_on(grid), "epochs": epochs, "counted": min(least.epochs, epochs), **_because(least)}
     if proven > least.epochs:
         told["refuted"] = proven - 1
     if isinstance(plan, Sends):
         return told | {"chunk": plan.chunk, "link": plan.link, "epoch": plan.epoch}
     return told | _by_origin(grid, plan)
+
+
+def infeasible(grid: Grid, least: Counted, tau: str, horizon: int) -> dict[str, Any]:
+    """Why no plan of so many epochs exists, as :mod:`synth_models.fabric.check.infeasibility_proof` reads it: plain
+    values and lists, of the proof only what it needs (distances: nothing). ``tau`` is the length of an epoch as the
+    option says it."""
+    needed: tuple[str, ...] = ("price", "away") if least.price else SETS if least.cut else ()
+    if least.cut and grid.rule == "copied":
+        needed = (*SETS, "last")
+    because = {key: value for key, value in _because(least).items() if key in needed and np.size(value)}
+    plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in because.items()}
+    return {"tau": tau, **_on(grid), "horizon": horizon, **plain}
+
+
+def _on(grid: Grid) -> dict[str, Any]:
+    """The grid: its rule, seconds of an epoch as a fraction, chunks a block."""
+    tau = {"tau_over": grid.tau.numerator, "tau_under": grid.tau.denominator}
+    return {"rule": grid.rule, **tau, "chunks": grid.chunks}
+
+
+def _because(least: Counted) -> dict[str, Any]:
+    """What counting proves it by."""
+    found: dict[str, Any] = {"last": least.last}
+    for key in SETS:
+        found[key] = np.array(getattr(least, key), dtype=np.int64)
+    if least.price:
+        found |= {"price": np.array(least.price, dtype=np.int64), "away": least.away}
+    return found
 
 
 def _by_origin(grid: Grid, streams: Streams) -> dict[str, Any]:

@@ -17,12 +17,14 @@ from synth.quantities import SECONDS, shown
 from synth.solvers.catalogue import require
 from synth.solvers.horizon import Proven, fewest
 from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.epochs import MOST_COUNTED
+from synth_models.fabric.check.infeasibility_proof import EPOCHS
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.parts.exact import float_below
 from synth_models.fabric.parts.mirrored import turned
-from synth_models.fabric.programs.epochs.claims import claims
+from synth_models.fabric.programs.epochs.claims import claims, infeasible
 from synth_models.fabric.programs.epochs.counting import Counted, counted
 from synth_models.fabric.programs.epochs.deciding import Decider
 from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
@@ -113,7 +115,7 @@ def _outcome(
         None,
         float_below(bound.seconds),
         str(bound),
-        bound.certificate(),
+        {**bound.certificate(), **_refuted(decider, found, least, options)},
         found.message,
         found.build_s,
         max(found.solve_s, spent - found.build_s),
@@ -131,6 +133,16 @@ def _outcome(
     if found.message:
         outcome.message += f" ({found.message})"
     return outcome
+
+
+def _refuted(decider: Decider, found: Outcome, least: Counted, options: RunOptions) -> dict[str, Any]:
+    """Why there is no plan of the number that was asked for, under the certificate's key; empty where a solver says
+    it, or nobody."""
+    horizon, grid = options.method["horizon"], decider.grid
+    known = least if options.method["counting"] else decider.far
+    if found.termination != "infeasible" or horizon >= known.epochs or grid.instance.machine.nodes > MOST_COUNTED:
+        return {}
+    return {EPOCHS: infeasible(grid, known, options.method["tau"], horizon)}
 
 
 def _proof(epochs: int, proven: int, found: Outcome) -> str:
