@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,75 @@ def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> Non
     assert counted(a, turns) == expected
     assert a[0] == turns
     assert compiling.used
+
+
+class OutOfTime(BaseException):
+    """What a handler of signals raises when a run's limit has passed."""
+
+
+def alarm(*_: object) -> None:
+    raise OutOfTime
+
+
+def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever Python may let a signal in, where a function begins or built-in code returns: no call is under way, no
+    timer set, numpy's errors are as they were, and the next call is as good as any."""
+    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
+    kernel: Any = counted
+    monkeypatch.setattr(kernel, "_ready", None)
+    before, points, past = np.geterr(), 0, 0
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal past
+        past += event in ("call", "c_return")
+        if past == points + 1 and event in ("call", "c_return"):
+            past += 1
+            sys.setprofile(None)
+            raise OutOfTime
+
+    ended = False
+    while not ended:
+        points, past = points + 1, 0
+        a = np.zeros(2, dtype=np.int64)
+        sys.setprofile(look)
+        try:
+            result = counted(a, 3)
+            sys.setprofile(None)
+            assert result == 8
+            ended = True
+        except OutOfTime:
+            pass
+        finally:
+            sys.setprofile(None)
+        assert kernels._Call.running is None
+        assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+        assert np.geterr() == before
+    assert points > 20
+    assert not kernel.signatures or kernel._ready is None
+
+
+def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with a real signal in the middle of the kernel, as a run's time limit sends it."""
+    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
+    kernel: Any = counted
+    monkeypatch.setattr(kernel, "_ready", None)
+    before = signal.signal(signal.SIGALRM, alarm)
+    a = np.zeros(2, dtype=np.int64)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(OutOfTime):
+            counted(a, 10**9)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert a[0] > 0
+    assert kernels._Call.running is None
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+    assert counted(np.zeros(2, dtype=np.int64), 3) == 8
 
 
 def test_seconds_in_plain_python_add_up_over_processes(monkeypatch: pytest.MonkeyPatch) -> None:
