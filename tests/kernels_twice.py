@@ -20,7 +20,8 @@ from synth.interpreted import DRAWS, arrays_in
 from synth.kernels import KERNELS, Kernel
 
 Key = tuple[str, str]
-OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth
+OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth,
+OFTENER = 5  # or every fifth while a kernel that it calls has not run
 LONG_S = 0.01  # of a compiled call that is not made in plain Python
 
 
@@ -61,7 +62,7 @@ class Twice:
         """The compiled kernel's answer, compared with the plain one's."""
         key = kernel.function.__module__, kernel.function.__qualname__
         self._calls[key] += 1
-        if self._inside or (self._calls[key] > OFTEN and self._calls[key] % 100):
+        if self._inside or (self._calls[key] > OFTEN and self._calls[key] % self._every(kernel)):
             return _call(kernel, "compiled", args, named)
         plain_args, plain_named = copy.deepcopy((args, named))
         self._inside = True
@@ -74,13 +75,23 @@ class Twice:
             found = _call(kernel, "compiled", args, named)
             after = self._state(kernel)
             self._set_state(state)
-            with _seen(self.kernels):
-                plain = self._plain(kernel, key, plain_args, plain_named)
+            ran: set[Key] = set()
+            with _seen(ran):
+                plain, handed_over = self._plain(kernel, plain_args, plain_named)
+            if handed_over:
+                self.unlike[key] += 1
+            else:
+                self.kernels |= ran
             one = plain, plain_args, plain_named, self._state(kernel)
             self.faults += [f"{key}: {d[:600]}" for d in differences(one, (found, args, named, after))]
         finally:
             self._inside = False
         return found
+
+    def _every(self, kernel: Kernel) -> int:
+        """Every how many later calls one is compared."""
+        called = {(callee.function.__module__, callee.function.__qualname__) for callee in kernel.callees}
+        return 100 if called <= self.kernels else OFTENER
 
     def _too_long(self, kernel: Kernel, args: Any, named: Any) -> bool:
         """Whether plain Python would take seconds, as it is never asked to."""
@@ -109,14 +120,14 @@ class Twice:
             kernels._hand_over_draws(to_numba=False)
             DRAWS.state = state
 
-    def _plain(self, kernel: Kernel, key: Key, args: Any, named: Any) -> Any:
+    @staticmethod
+    def _plain(kernel: Kernel, args: Any, named: Any) -> tuple[Any, bool]:
+        """The answer of plain Python, or of the compiled kernel if plain Python handed over; whether it did."""
         before = vars(kernel).get("_ready")
         kernel._ready = None
         try:
-            return _call(kernel, "plain", args, named)
+            return _call(kernel, "plain", args, named), kernel._ready is not None
         finally:
-            if kernel._ready is not None:
-                self.unlike[key] += 1
             kernel._ready = before
 
 
