@@ -139,6 +139,26 @@ def _call(kernel: Kernel, way: str, args: Any, named: Any) -> Any:
         return _CALL(kernel, *args, **named)
 
 
+def both(kernel: Any, *args: Any) -> bool:
+    """Compare one call's result, arguments, error and random numbers, plain and compiled. Returns whether plain Python
+    did all of it, handing nothing over. Plain first: what is out of bounds raises there, and crashes compiled."""
+    state, found, before, alone = Twice._state(kernel), [], kernel._ready, True
+    for way in ("plain", "compiled"):
+        own = copy.deepcopy(args)
+        Twice._set_state(state)
+        kernel._ready = None
+        with kernels.mode(way):
+            try:
+                result = kernel(*own)
+            except ZeroDivisionError as error:
+                result = str(type(error))
+        alone = alone and (way == "compiled" or kernel._ready is None)
+        found.append((result, own, Twice._state(kernel)))
+    kernel._ready = before or kernel._ready
+    assert differences(*found) == []
+    return alone
+
+
 @contextmanager
 def _seen(found: set[Key]) -> Iterator[None]:
     """Add the kernels whose Python code runs."""
@@ -156,12 +176,20 @@ def _seen(found: set[Key]) -> Iterator[None]:
         sys.setprofile(before)
 
 
+_RUNNING: list[Twice] = []
+
+
 @contextmanager
 def twice() -> Iterator[Twice]:
-    """Within the block every call of a kernel is made twice."""
+    """Within the block every call of a kernel is made twice. A block within another one adds to the outer one's."""
+    if _RUNNING:
+        yield _RUNNING[0]
+        return
     found = Twice()
+    _RUNNING.append(found)
     Kernel.__call__ = lambda kernel, *args, **named: found.call(kernel, args, named)  # type: ignore[method-assign]
     try:
         yield found
     finally:
+        _RUNNING.clear()
         Kernel.__call__ = _CALL  # type: ignore[method-assign]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels_twice import differences, import_all
+from kernels_twice import both, import_all
 
 from synth import compiling, kernels
 from synth.kernels import KERNELS, Kernel, jit, mode
@@ -88,20 +88,6 @@ def counted(a: Any, turns: int) -> int:
 @jit
 def at(a: Any, i: int) -> Any:
     return a[i]
-
-
-def both(kernel: Any, *args: Any) -> None:
-    """Results, arguments and errors, compiled and plain."""
-    found = []
-    for way in ("compiled", "plain"):
-        own = tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)
-        with mode(way):
-            try:
-                result = kernel(*own)
-            except ZeroDivisionError as error:
-                result = str(type(error))
-            found.append((result, own))
-    assert differences(found[1], found[0]) == []
 
 
 WORD = st.integers(-(2**63), 2**63 - 1)
@@ -317,7 +303,13 @@ def test_a_tiny_question_imports_no_numba() -> None:
 
 
 FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "xtree")
-DRIVERS = ("exchange", "synth/schedule", *(f"models/{family}" for family in FAMILIES), "test_tour.py")
+DRIVERS = (
+    "exchange",
+    "synth/schedule",
+    *(f"models/{family}" for family in FAMILIES),
+    "models/test_rare_kernels.py",
+    "test_tour.py",
+)
 
 
 @pytest.mark.slow
