@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from synth import compiling, kernels
+from synth import compiling, interpreted, kernels
 from synth.interpreted import DRAWS, arrays_in
 from synth.kernels import KERNELS, Kernel
 
@@ -135,8 +135,26 @@ _CALL = Kernel.__call__
 
 
 def _call(kernel: Kernel, way: str, args: Any, named: Any) -> Any:
-    with kernels.mode(way):
+    with kernels.mode(way), spoilt_memory():
         return _CALL(kernel, *args, **named)
+
+
+@contextmanager
+def spoilt_memory() -> Iterator[None]:
+    """New arrays of plain kernels hold nonsense until they are written, so that what nothing has written differs."""
+    numpy = interpreted._NUMPY
+
+    def spoilt(array: Any) -> Any:
+        array.reshape(-1).view(np.uint8)[:] = 1 if array.dtype == np.bool_ else 0xA5
+        return array
+
+    empty, empty_like = numpy.empty, numpy.empty_like
+    numpy.empty = lambda *args, **named: spoilt(np.empty(*args, **named))
+    numpy.empty_like = lambda *args, **named: spoilt(np.empty_like(*args, **named))
+    try:
+        yield
+    finally:
+        numpy.empty, numpy.empty_like = empty, empty_like
 
 
 def both(kernel: Any, *args: Any) -> bool:
@@ -147,7 +165,7 @@ def both(kernel: Any, *args: Any) -> bool:
         own = copy.deepcopy(args)
         Twice._set_state(state)
         kernel._ready = None
-        with kernels.mode(way):
+        with kernels.mode(way), spoilt_memory():
             try:
                 result = kernel(*own)
             except ZeroDivisionError as error:

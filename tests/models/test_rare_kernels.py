@@ -75,6 +75,8 @@ def test_patterns_of_a_relay(seed: int) -> None:
     assert both(relay_pattern._one_end, later, capacity, reach)
     assert both(relay_pattern._two_ends, one, int(random.integers(0, 2 * reach + 1)), capacity)
     tables = random.choice([0.0, 1.5, 2.0, relay_pattern.INFINITE], (4, capacity + 1))
+    tables[3] = relay_pattern.INFINITE  # nothing fits
+    assert both(relay_pattern._knapsack, tables, random.integers(0, 3, 5), capacity)
     assert both(relay_pattern._knapsack, tables, random.integers(0, 4, 5), capacity)
 
 
