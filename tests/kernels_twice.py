@@ -165,15 +165,16 @@ def both(kernel: Any, *args: Any) -> bool:
         own = copy.deepcopy(args)
         Twice._set_state(state)
         kernel._ready = None
-        with kernels.mode(way), spoilt_memory():
-            try:
-                result = kernel(*own)
-            except ZeroDivisionError as error:
-                result = str(type(error))
+        try:
+            result = _call(kernel, way, own, {})
+        except ZeroDivisionError as error:
+            result = str(type(error))
         alone = alone and (way == "compiled" or kernel._ready is None)
         found.append((result, own, Twice._state(kernel)))
     kernel._ready = before or kernel._ready
     assert differences(*found) == []
+    if _RUNNING and not isinstance(result, str):
+        _RUNNING[0].call(kernel, copy.deepcopy(args), {})  # so that it counts there
     return alone
 
 
