@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from kernels_twice import both, import_all
 
 from synth import compiling, kernels
+from synth.deadline import OutOfTime, stopping
 from synth.kernels import KERNELS, Kernel, jit, mode
 
 ROOT = Path(__file__).parents[2]
@@ -155,14 +157,6 @@ def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> Non
     assert compiling.used
 
 
-class OutOfTime(BaseException):
-    """What a handler of signals raises when a run's limit has passed."""
-
-
-def alarm(*_: object) -> None:
-    raise OutOfTime
-
-
 def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever Python may let a signal in, where a function begins or built-in code returns: no call is under way, no
     timer set, numpy's errors are as they were, and the next call is as good as any."""
@@ -209,15 +203,9 @@ def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
     kernel: Any = counted
     monkeypatch.setattr(kernel, "_ready", None)
-    before = signal.signal(signal.SIGALRM, alarm)
-    a = np.zeros(2, dtype=np.int64)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(OutOfTime):
-            counted(a, 10**9)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    a, end = np.zeros(2, dtype=np.int64), time.monotonic() + 0.02
+    with pytest.raises(OutOfTime), stopping(lambda: end - time.monotonic()):
+        counted(a, 10**9)
     assert a[0] > 0
     assert kernels._Call.running is None
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
