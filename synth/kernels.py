@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from pathlib import Path
@@ -117,14 +118,25 @@ class Kernel:
         if self.draws:
             _hand_over_draws(to_numba=False)
         saved = Saved(given, self.draws)
-        over: Literal["ignore", "raise"] = "ignore" if self.wraps_somewhere else "raise"
+        call = _Call(self, given)
         try:
-            with _Call(self, given), np.errstate(all="raise", over=over, under="ignore"):
-                found = self.plain(*args, **named)
+            try:
+                found = copy_context().run(self._computed, call, args, named)  # numpy's error state stays in there
+            finally:  # these two first: Python lets a signal in after a call, so none comes between
+                _Call.running = None
+                if call.timed:
+                    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                call.count()
             return result(found)
         except (_TooSlow, OverflowError, FloatingPointError, Unlike):
             saved.restore()
             return self._run_compiled(args, named)
+
+    def _computed(self, call: _Call, args: Any, named: Any) -> Any:
+        call.set_timer()
+        over: Literal["ignore", "raise"] = "ignore" if self.wraps_somewhere else "raise"
+        with np.errstate(all="raise", over=over, under="ignore"):
+            return self.plain(*args, **named)
 
     @cached_property
     def wraps_somewhere(self) -> bool:
@@ -181,34 +193,26 @@ class _Call:
     def __init__(self, kernel: Kernel, given: Any) -> None:
         self._kernel, self._given = kernel, given
         self._began = time.thread_time()
-
-    def __enter__(self) -> None:
-        _Call.running = self
-        self.set_timer()
-
-    def __exit__(self, *_: object) -> None:
-        if _Call.running is self:
-            self._end()
+        self.timed = False
 
     def set_timer(self) -> None:
         """Wait for as long as this call may still take; raise :class:`_TooSlow` if that is over."""
+        _Call.running = self
         asked = time.thread_time()
         with np.errstate(all="warn"):  # numba may be imported to see what is on disk
             left = self._kernel.allowance_s(self._given, asked - self._began) - (asked - self._began)
         self._began += time.thread_time() - asked
         if left <= 0.0:
-            self._end()
             raise _TooSlow
         if _TIMED and left < np.inf:
             if signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL:
                 signal.signal(signal.SIGVTALRM, _ring)
             if signal.getsignal(signal.SIGVTALRM) is _ring:  # not another's
+                self.timed = True
                 signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3)
 
-    def _end(self) -> None:
-        _Call.running = None
-        if _TIMED:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    def count(self) -> None:
+        """Add the processor time of this call, which has ended, to the accounts."""
         spent = time.thread_time() - self._began
         compiling.plain_s += spent
         compiling.seconds += spent

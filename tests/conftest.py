@@ -34,6 +34,7 @@ def _kernels_twice(request: pytest.FixtureRequest) -> Iterator[None]:
     with twice() as found:
         yield
     Path(file).write_text(json.dumps({"kernels": sorted(found.kernels), "faults": found.faults}))
+    assert not found.faults, "\n".join(found.faults)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from synth import compiling, kernels
+from synth import compiling, interpreted, kernels
 from synth.interpreted import DRAWS, arrays_in
 from synth.kernels import KERNELS, Kernel
 
 Key = tuple[str, str]
-OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth
+OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth,
+OFTENER = 5  # or every fifth while a kernel that it calls has not run
 LONG_S = 0.01  # of a compiled call that is not made in plain Python
 
 
@@ -61,7 +62,7 @@ class Twice:
         """The compiled kernel's answer, compared with the plain one's."""
         key = kernel.function.__module__, kernel.function.__qualname__
         self._calls[key] += 1
-        if self._inside or (self._calls[key] > OFTEN and self._calls[key] % 100):
+        if self._inside or (self._calls[key] > OFTEN and self._calls[key] % self._every(kernel)):
             return _call(kernel, "compiled", args, named)
         plain_args, plain_named = copy.deepcopy((args, named))
         self._inside = True
@@ -74,13 +75,23 @@ class Twice:
             found = _call(kernel, "compiled", args, named)
             after = self._state(kernel)
             self._set_state(state)
-            with _seen(self.kernels):
-                plain = self._plain(kernel, key, plain_args, plain_named)
+            ran: set[Key] = set()
+            with _seen(ran):
+                plain, handed_over = self._plain(kernel, plain_args, plain_named)
+            if handed_over:
+                self.unlike[key] += 1
+            else:
+                self.kernels |= ran
             one = plain, plain_args, plain_named, self._state(kernel)
             self.faults += [f"{key}: {d[:600]}" for d in differences(one, (found, args, named, after))]
         finally:
             self._inside = False
         return found
+
+    def _every(self, kernel: Kernel) -> int:
+        """Every how many later calls one is compared."""
+        called = {(callee.function.__module__, callee.function.__qualname__) for callee in kernel.callees}
+        return 100 if called <= self.kernels else OFTENER
 
     def _too_long(self, kernel: Kernel, args: Any, named: Any) -> bool:
         """Whether plain Python would take seconds, as it is never asked to."""
@@ -109,14 +120,14 @@ class Twice:
             kernels._hand_over_draws(to_numba=False)
             DRAWS.state = state
 
-    def _plain(self, kernel: Kernel, key: Key, args: Any, named: Any) -> Any:
+    @staticmethod
+    def _plain(kernel: Kernel, args: Any, named: Any) -> tuple[Any, bool]:
+        """The answer of plain Python, or of the compiled kernel if plain Python handed over; whether it did."""
         before = vars(kernel).get("_ready")
         kernel._ready = None
         try:
-            return _call(kernel, "plain", args, named)
+            return _call(kernel, "plain", args, named), kernel._ready is not None
         finally:
-            if kernel._ready is not None:
-                self.unlike[key] += 1
             kernel._ready = before
 
 
@@ -124,8 +135,47 @@ _CALL = Kernel.__call__
 
 
 def _call(kernel: Kernel, way: str, args: Any, named: Any) -> Any:
-    with kernels.mode(way):
+    with kernels.mode(way), spoilt_memory():
         return _CALL(kernel, *args, **named)
+
+
+@contextmanager
+def spoilt_memory() -> Iterator[None]:
+    """New arrays of plain kernels hold nonsense until they are written, so that what nothing has written differs."""
+    numpy = interpreted._NUMPY
+
+    def spoilt(array: Any) -> Any:
+        array.reshape(-1).view(np.uint8)[:] = 1 if array.dtype == np.bool_ else 0xA5
+        return array
+
+    empty, empty_like = numpy.empty, numpy.empty_like
+    numpy.empty = lambda *args, **named: spoilt(np.empty(*args, **named))
+    numpy.empty_like = lambda *args, **named: spoilt(np.empty_like(*args, **named))
+    try:
+        yield
+    finally:
+        numpy.empty, numpy.empty_like = empty, empty_like
+
+
+def both(kernel: Any, *args: Any) -> bool:
+    """Compare one call's result, arguments, error and random numbers, plain and compiled. Returns whether plain Python
+    did all of it, handing nothing over. Plain first: what is out of bounds raises there, and crashes compiled."""
+    state, found, before, alone = Twice._state(kernel), [], kernel._ready, True
+    for way in ("plain", "compiled"):
+        own = copy.deepcopy(args)
+        Twice._set_state(state)
+        kernel._ready = None
+        try:
+            result = _call(kernel, way, own, {})
+        except ZeroDivisionError as error:
+            result = str(type(error))
+        alone = alone and (way == "compiled" or kernel._ready is None)
+        found.append((result, own, Twice._state(kernel)))
+    kernel._ready = before or kernel._ready
+    assert differences(*found) == []
+    if _RUNNING and not isinstance(result, str):
+        _RUNNING[0].call(kernel, copy.deepcopy(args), {})  # so that it counts there
+    return alone
 
 
 @contextmanager
@@ -145,12 +195,20 @@ def _seen(found: set[Key]) -> Iterator[None]:
         sys.setprofile(before)
 
 
+_RUNNING: list[Twice] = []
+
+
 @contextmanager
 def twice() -> Iterator[Twice]:
-    """Within the block every call of a kernel is made twice."""
+    """Within the block every call of a kernel is made twice. A block within another one adds to the outer one's."""
+    if _RUNNING:
+        yield _RUNNING[0]
+        return
     found = Twice()
+    _RUNNING.append(found)
     Kernel.__call__ = lambda kernel, *args, **named: found.call(kernel, args, named)  # type: ignore[method-assign]
     try:
         yield found
     finally:
+        _RUNNING.clear()
         Kernel.__call__ = _CALL  # type: ignore[method-assign]

@@ -111,8 +111,8 @@ def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -
         machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", format_name, hints, "standard input")
     else:
         machine = read(file, format_name, hints)
-    shown = "standard input" if file == STDOUT else file.name
-    machine = replace(machine, source=f"synth import {shlex.quote(shown)} ({machine.source})")
+    shown = "standard input" if file == STDOUT else shlex.quote(file.name)
+    machine = replace(machine, source=f"synth import {shown} ({machine.source})")
     return machine if name is None else replace(machine, name=name)
 
 

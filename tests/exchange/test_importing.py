@@ -47,11 +47,12 @@ def test_a_number_that_is_unknown_is_asked_for(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_file_and_an_instance_at_once_are_the_same_problem(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["machine.json", "a machine.json"])
+def test_a_machine_file_and_an_instance_at_once_are_the_same_problem(file: str, tmp_path: Path) -> None:
     """The machine file, taken by `synth make`, gives the instance that `synth import` gives with the same keys."""
     keys = ("collective=allgather", "bytes=1GiB", "name=mine")
-    run("import", TOPO, *NUMBERS, "-o", "machine.json", cwd=tmp_path)
-    run("make", "fabric", "machine=machine.json", *keys, "-o", "made.json", cwd=tmp_path)
+    run("import", TOPO, *NUMBERS, "-o", file, cwd=tmp_path)
+    run("make", "fabric", f"machine={file}", *keys, "-o", "made.json", cwd=tmp_path)
     done = CliRunner().invoke(app, ["import", "-", *NUMBERS, *keys, "-o", "-"], input=TOPO.read_text())
     assert done.exit_code == 0, done.output
     made, direct = json.loads((tmp_path / "made.json").read_text()), json.loads(done.stdout)

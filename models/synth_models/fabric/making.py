@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -205,7 +206,7 @@ def make(keys: FabricKeys) -> FabricInstance:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
     if _is_imported(keys.machine):
-        own = [word for word in keys.command.split() if not word.startswith("machine=")]
+        own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
         raw["source"] = f"{provenance(_imported(keys.machine))}. {' '.join(own)}"
     try:
         return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), notes=notes, **raw)

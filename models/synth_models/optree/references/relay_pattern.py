@@ -219,10 +219,9 @@ def _knapsack(tables: Any, order: Any, capacity: int) -> Any:
                 if cost < following[c]:
                     following[c], choice[i, c] = cost, b
         best = following
-    spent = np.empty(count, np.int64)
+    spent = np.full(count, np.int64(-1))
     left = int(np.argmin(best))
     if best[left] >= INFINITE / 2:
-        spent[0] = -1
         return spent
     for i in range(count - 1, -1, -1):
         spent[i] = choice[i, left]

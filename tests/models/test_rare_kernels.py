@@ -1,0 +1,122 @@
+"""Kernels that the other tests' small questions do not reach, or only with calls too long for plain Python, give the
+same bits compiled and plain: on random inputs within their contracts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from exchange.random_transfers import random_transfers
+from kernels_twice import both, twice
+
+from synth.errors import InputError
+from synth.exchange.lowering import moving, ordering
+from synth.exchange.lowering.chunking import chunked
+from synth_models.fabric.check import possession
+from synth_models.fabric.programs.forest import periodic
+from synth_models.harvest.programs.column_generation import congestion, search
+from synth_models.harvest.programs.column_generation.lifts import Lift
+from synth_models.optree.references import relay_pattern, relay_wavelengths
+
+SEEDS = range(12)
+BIG, SMALL = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+
+
+def rotations(gpus: int, order: int) -> Lift:
+    """The group of ``order`` rotations of a ring."""
+    step = gpus // order
+    return Lift((np.arange(gpus)[None, :] + step * np.arange(order)[:, None]) % gpus)
+
+
+def demand(random: Any, lift: Lift, patterns: int) -> tuple[Any, ...]:
+    """Starts, ends, begins, volume, least load and steps of random patterns."""
+    orbits = len(lift.sources)
+    count = random.integers(0, 4, (patterns, orbits))
+    count[:, 0] += 1
+    starts = np.zeros((patterns, orbits + 1), dtype=np.int64)
+    edges = np.concatenate([[0], np.cumsum(count)])
+    for pattern in range(patterns):
+        starts[pattern] = edges[pattern * orbits : (pattern + 1) * orbits + 1]
+    begins = np.tile(np.arange(orbits), patterns).repeat(count.ravel())
+    ends = (lift.sources[begins] + random.integers(1, lift.gpus, edges[-1])) % lift.gpus  # no pair of one GPU
+    steps = np.column_stack([np.arange(patterns), random.random(patterns) * 1e-3, random.integers(1, 9, patterns)])
+    return starts, ends, begins, random.random(len(ends)), np.zeros(patterns), steps.astype(float)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_topologies_of_a_search(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lift = rotations(8, int(random.choice([1, 2, 4, 8])))
+    targets = lift.regular(int(random.integers(1, 4)), random)
+    out, load = lift.unfolded(targets), random.random(targets.shape)
+    starts, ends, begins, volume, least, steps = demand(random, lift, int(random.integers(1, 4)))
+    way = (out, lift.orbit, lift.sources, starts[0], ends, volume)
+    assert both(congestion.distances, out, int(ends[0]), np.zeros(8, dtype=np.int64), np.zeros(8, dtype=np.int64))
+    assert both(congestion._power_sum, load, random.random(targets.shape), 0.3, 0.7)
+    assert both(congestion._split_evenly, *way, load)
+    taken = (out, lift.orbit, lift.sources, starts, ends, volume, least, steps, 1e-6)
+    assert both(congestion.interval_seconds, *taken, float(random.choice([1e-4, 1e299])))
+    if congestion.interval_seconds(*taken, 1e299) < congestion.NEVER:
+        assert both(congestion._cheapest_routes, *way, random.random(targets.shape), 8, load)
+        assert both(congestion.balance, *way, 8, load, 0.0)
+    moved = (targets, lift.moved, lift.orbit, lift.sources, lift.members, out)
+    assert both(search._lead, out, lift.moved, lift.sources, 0, 0, int(random.integers(8)))
+    pairs = (starts, ends, begins, volume, least, steps, 1e-6, 1e-3)
+    assert both(search._anneal, *moved, *pairs, (3, 23, 40), int(random.integers(2**31)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_patterns_of_a_relay(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    later = random.choice([0.0, 0.5, 1.0, 2.5, relay_pattern.INFINITE], 12)
+    capacity, reach = int(random.integers(0, 14)), int(random.integers(0, 8))
+    one, _ = relay_pattern._one_end(later, capacity, reach)
+    assert both(relay_pattern._one_end, later, capacity, reach)
+    assert both(relay_pattern._two_ends, one, int(random.integers(0, 2 * reach + 1)), capacity)
+    tables = random.choice([0.0, 1.5, 2.0, relay_pattern.INFINITE], (4, capacity + 1))
+    tables[3] = relay_pattern.INFINITE  # nothing fits
+    assert both(relay_pattern._knapsack, tables, random.integers(0, 3, 5), capacity)
+    assert both(relay_pattern._knapsack, tables, random.integers(0, 4, 5), capacity)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wavelengths_of_a_relay(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    nodes, lengths = int(random.integers(4, 14)), random.integers(1, 5, random.integers(1, 6))
+    lengths = np.minimum(lengths, nodes - 1)
+    assert both(relay_wavelengths._by_strands, nodes, lengths, int(random.integers(2**31)))
+    assert both(relay_wavelengths._fewest_by_groups, nodes, lengths)
+    wavelengths = int(lengths.sum()) * 3
+    colours = np.arange(len(lengths) * nodes, dtype=np.int32).reshape(-1, nodes) % wavelengths
+    assert both(relay_wavelengths._single_hops, colours, lengths, wavelengths)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_grows_or_is_free(seed: int) -> None:
+    """Values at both ends of their types."""
+    random = np.random.default_rng(seed)
+    for kind in (np.int32, np.int64):
+        ends = np.iinfo(kind)
+        assert both(ordering._longer, random.choice(np.array([ends.min, -1, 0, ends.max], kind), 7))
+    sets = random.choice(np.array([0, 1, 2**63, 2**64 - 1], np.uint64), (5, 3))
+    assert both(possession._doubled, sets, int(random.integers(0, 9)))
+    table = random.choice([SMALL, -1, 0, BIG], (3, 9))
+    assert both(periodic._free, table, int(random.integers(3)), int(random.integers(5)), int(random.integers(0, 5)))
+
+
+def test_what_waits_in_scratch() -> None:
+    """Random schedules until one puts a sum where it belongs after others have been sent."""
+    name = (moving.__name__, "_put")
+    with twice() as found:
+        for seed in range(400):
+            t = random_transfers(seed)
+            for in_place in (False, True):
+                try:
+                    moving.acts(chunked(t, None, 8), in_place, 8)
+                except InputError:
+                    continue
+            if name in found.kernels:
+                break
+    assert name in found.kernels
+    assert found.faults == []
