@@ -101,7 +101,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     with compiling.uncounted():
         function = method.load()
         preload(method.solvers, options.solver)
-    compiled = compiling.seconds
+    compiled, not_counted = compiling.seconds, compiling.not_counted()
     options = options.started_now()
     started = time.monotonic()
     outcome = Outcome("time_limit", message="stopped at the time limit")
@@ -115,13 +115,13 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     except MemoryError:
         outcome = Outcome("out_of_memory", message="the method ran out of memory")
     ended = time.monotonic()
-    wall = max(0.0, ended - started - (compiling.seconds - compiled))
+    wall = max(0.0, ended - started - (compiling.not_counted() - not_counted))
     _take_over(outcome, options.held)
     outcome.build_s = min(outcome.build_s, wall)  # a method's own clock knows nothing of compilation
     outcome.solve_s = min(outcome.solve_s or wall, wall - outcome.build_s)
-    check_started = time.monotonic() - compiling.seconds
+    check_started = time.monotonic() - compiling.not_counted()
     verdict, held = _verify(family, instance, method, options, outcome)
-    check_s = max(0.0, time.monotonic() - compiling.seconds - check_started)
+    check_s = max(0.0, time.monotonic() - compiling.not_counted() - check_started)
     data = _record_data(family, instance, method, options, outcome, verdict, check_s, held)
     data["seconds"]["compile"] = round(compiling.seconds - compiled, 6)
     packed = outcome.certificate if method.kind == "bound" else None

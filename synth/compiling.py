@@ -11,11 +11,18 @@ from contextlib import contextmanager
 
 seconds = 0.0
 """Spent compiling so far, or in plain Python instead: a first run's cost, which no time limit of a run counts."""
+paused_s = 0.0
+"""For which this process was suspended past a time limit, as a batch system does; no limit counts it either."""
 plain_s = 0.0
 """Processor time kernels have taken so far as plain Python."""
 used = False
 """Whether a compiled kernel has run since this was last set to False."""
 _depth, _began = 0, 0.0
+
+
+def not_counted() -> float:
+    """All seconds so far that no time limit counts."""
+    return seconds + paused_s
 
 
 def begin() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 from synth import compiling
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
+PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
 AGAIN_S = 0.2  # between two signals: compiled code and callbacks may swallow one
 
 
@@ -62,6 +64,20 @@ _shields = 0
 _limits: list[stopping] = []  # now in force, the innermost last
 
 
+@dataclass
+class _Timer:
+    """When it was set, when the signal is due, and since then: whether one came late, and whether the process was
+    continued."""
+
+    set_at: float = 0.0
+    due: float = math.inf
+    late: bool = False
+    continued: bool = False
+
+
+_timer = _Timer()
+
+
 class stopping:
     """Leave the block by :class:`OutOfTime` once the seconds that ``remaining`` tells are over, and a moment more.
 
@@ -74,11 +90,13 @@ class stopping:
         self.remaining, self.clock = remaining, clock
         self.interrupts = remaining() is not None and _can_interrupt()
         self.before = signal.getsignal(signal.SIGALRM) if self.interrupts else None
+        self.continues = signal.getsignal(signal.SIGCONT) if self.interrupts else None
 
     def __enter__(self) -> None:
         _limits.append(self)
         if self.interrupts:
             signal.signal(signal.SIGALRM, _stop)
+            signal.signal(signal.SIGCONT, _continue)
             _set_timer()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
@@ -86,6 +104,7 @@ class stopping:
         if self.interrupts:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self.before)
+            signal.signal(signal.SIGCONT, self.continues)
             if _limits:
                 _set_timer()
         # numba makes a SystemError of a signal that comes while it hands over arguments or results
@@ -129,15 +148,26 @@ def _stop(number: int, frame: FrameType | None) -> None:
         return
     if _shields or compiling.going_on() or _unstoppable(frame):
         return  # the timer repeats
+    if time.monotonic() - _timer.due > PAUSE_S and not _timer.late:
+        _timer.late = True  # suspended, or busy in compiled code: SIGCONT is handled after this signal
+        return
+    if _timer.late and _timer.continued:  # since when is not known: what was left at first is left again
+        compiling.paused_s += time.monotonic() - _timer.set_at
     if (_limits[-1].remaining() or 0.0) > 0:  # what is not counted has put the end off
         _set_timer()
         return
     raise OutOfTime
 
 
+def _continue(number: int, frame: FrameType | None) -> None:
+    _timer.continued = True
+
+
 def _set_timer() -> None:
     left = _limits[-1].remaining()
     if left is not None:
+        _timer.set_at, _timer.late, _timer.continued = time.monotonic(), False, False
+        _timer.due = _timer.set_at + left + SLACK_S
         signal.setitimer(signal.ITIMER_REAL, left + SLACK_S, AGAIN_S)
 
 

@@ -56,7 +56,7 @@ class RunOptions:
     solver: str | None = None
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
-    compiled: float = field(default_factory=lambda: compiling.seconds, compare=False)
+    not_counted: float = field(default_factory=compiling.not_counted, compare=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
     held: Held = field(default_factory=Held, compare=False, repr=False)
     clock: Clock = field(default_factory=Clock, compare=False, repr=False)
@@ -76,7 +76,7 @@ class RunOptions:
     def _anew(self, limit: float | None, clock: Clock) -> RunOptions:
         begun: dict[str, Any] = {
             "started": time.monotonic(),
-            "compiled": compiling.seconds,
+            "not_counted": compiling.not_counted(),
             "progress": Progress(),
             "held": Held(),
         }
@@ -87,7 +87,7 @@ class RunOptions:
         do kernels that run as plain Python instead: a first run finds what a later one finds."""
         if self.time_limit_s is None:
             return None
-        spent = time.monotonic() - self.started - (compiling.seconds - self.compiled)
+        spent = time.monotonic() - self.started - (compiling.not_counted() - self.not_counted)
         return max(0.0, self.time_limit_s - spent)
 
     def out_of_time(self) -> bool:

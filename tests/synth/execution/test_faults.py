@@ -305,8 +305,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @forked_and_fresh
 def test_full_disk(tmp_path: Path, small_disk: Path, threads: int) -> None:
-    """One line, the records before it whole: exit code 1 where the room ends during a run, 2 where there was none before
-    the first; with room again, `--resume` completes."""
+    """One line, the records before it whole: exit code 1 where the room ends during a run, 2 where there was none
+    before the first; with room again, `--resume` completes."""
     for i in range(6):
         write(tmp_path / "in", f"run{i}", "noise" if i else "good", seconds=2.0 * (i == 2))
     synth("solve", "in/run0.json", "--results", small_disk, "--threads", threads, cwd=tmp_path)
