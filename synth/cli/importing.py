@@ -112,7 +112,7 @@ def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -
     else:
         machine = read(file, format_name, hints)
     shown = "standard input" if file == STDOUT else shlex.quote(file.name)
-    machine = replace(machine, source=f"synth import {shown} ({machine.source})")
+    machine = replace(machine, source=" ".join(["synth import", shown, f"({machine.source})"]))
     return machine if name is None else replace(machine, name=name)
 
 

@@ -102,7 +102,7 @@ def test_the_tour_goes_on_where_it_was_interrupted(
     """The message of an interruption names ``--resume``."""
     asked: list[bool] = []
 
-    def run_study(_study: Any, _jobs: int | None, resume: bool = False) -> None:
+    def run_study(_study: Any, _jobs: int | None, resume: bool = False, **_: Any) -> None:
         asked.append(resume)
         raise KeyboardInterrupt
 
