@@ -15,15 +15,15 @@ from typing import Any
 
 import synth
 from synth import compiling, making
-from synth import record as records
 from synth.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
 from synth.options import RunOptions, as_text, asked, read_parameters
-from synth.record import Record
+from synth.records import record as records
+from synth.records.record import Record
+from synth.records.verify import against_value, certify, compare, replay
 from synth.solvers.catalogue import preload
-from synth.verification import against_value, certify, compare, replay
 
 
 def method_options(
@@ -249,7 +249,7 @@ def _where(instance: Instance) -> dict[str, str | None]:
 
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:
     """Compare everything a record states with what can be computed again from the instance, its solution (replayed) and
-    its bound's certificate; see :mod:`synth.verification`. ``unverified`` lists what cannot.
+    its bound's certificate; see :mod:`synth.records.verify`. ``unverified`` lists what cannot.
 
     Raises :class:`InputError` when the record or its instance cannot be read; what is wrong in them is a fault.
     """

@@ -89,7 +89,7 @@ class Method:
 
     The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the
     solvers it can use, default first. It ``repeats`` if instance, options and seed alone decide the solution, as long
-    as the time limit does not end it: then ``synth check`` can run it again (:mod:`synth.repetition`).
+    as the time limit does not end it: then ``synth check`` can run it again (:mod:`synth.records.repetition`).
     """
 
     name: str
@@ -171,9 +171,12 @@ class Family:
         return self.methods[name]
 
 
-def rooms(package: str, instance: str, keys: str, check: str, **others: str) -> dict[str, Any]:
+def rooms(
+    package: str, instance: str, keys: str, check: str, papers: str | None = None, **others: str
+) -> dict[str, Any]:
     """The targets of a family whose rooms and functions bear the plan's names: ``instance``, ``keys`` and ``check``
-    (the replay) are named, ``others`` are targets within the package that have a name or room of their own."""
+    (the replay) are named, ``others`` are targets within the package that have a name or room of their own. ``papers``
+    is the package of its page and findings, if it has them; that package need not be installed."""
     parts = {
         "instance": f"instance:{instance}",
         "keys": f"making:{keys}",
@@ -182,10 +185,10 @@ def rooms(package: str, instance: str, keys: str, check: str, **others: str) -> 
         "check_bound": "check.certificates:check_bound",
         **{name: f"solution:{name}" for name in ("pack", "unpack", "table")},
         **{name: f"views.{name}:{name}" for name in ("describe", "plot", "frames")},
-        "paper": "paper.page:reproduce",
         **others,
     }
-    return {name: f"{package}.{target}" for name, target in parts.items()}
+    pages = {} if papers is None else {"paper": f"{papers}.page:reproduce", "findings": f"{papers}.findings:FINDINGS"}
+    return {name: f"{package}.{target}" for name, target in parts.items()} | pages
 
 
 def by_name(*methods: Method) -> Mapping[str, Method]:

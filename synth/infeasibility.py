@@ -7,7 +7,7 @@ from typing import Any
 
 from synth.errors import InputError
 from synth.family import get_family, load
-from synth.untrusted import is_finite
+from synth.text.untrusted import is_finite
 
 
 def is_refuted(data: Mapping[str, Any], bound: float | None, certificate: Mapping[str, Any] | None) -> bool:

@@ -12,10 +12,10 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from synth.card import card
 from synth.errors import Fault, InputError
-from synth.quantities import shown
-from synth.textfile import decode
+from synth.notebook_html import card
+from synth.text.files import decode
+from synth.text.quantities import shown
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
 HIDDEN = ("format", "family", "name", "source")

@@ -24,7 +24,7 @@ import numpy as np
 
 from synth import compiling, kernel_clock
 from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
-from synth.textfile import write_atomically
+from synth.text.files import write_atomically
 
 F = TypeVar("F", bound=Callable[..., Any])
 

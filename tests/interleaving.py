@@ -2,7 +2,7 @@
 
 ``python interleaving.py FOLDER STRIDE OFFSET [SCENARIO…]`` prints a JSON object per scenario: at how many file
 operations the first process was halted, and what was lost. What must be there afterwards is written down here, from
-what the processes wrote; nothing of :mod:`synth.results` is asked but to read.
+what the processes wrote; nothing of :mod:`synth.records.folder` is asked but to read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from synth import folder_lock, results
-from synth import record as records
-from synth.record import Record
+from synth.records import folder as results
+from synth.records import lock as folder_lock
+from synth.records import record as records
+from synth.records.record import Record
 
 EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.scandir", "os.listdir", "fcntl.flock"}
 BLOCKED_S = 0.04  # after which the second process is taken to wait for the first

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from synth import record as records
-from synth.record import Record
-from synth.results import read_all
+from synth.records import record as records
+from synth.records.folder import read_all
+from synth.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "results" / "published"

@@ -16,7 +16,12 @@ import pytest
 from synth.family import Family, family_names, load
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (ROOT / "synth", ROOT / "models/synth_models", ROOT / "tests/toy_family/toy_broadcast")
+PACKAGES = (
+    ROOT / "synth",
+    ROOT / "models/synth_models",
+    ROOT / "models/synth_papers",
+    ROOT / "tests/toy_family/toy_broadcast",
+)
 FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names() if name != "faulty")]
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
 PROBLEM = {"instance", "solution", "parts"}
@@ -33,7 +38,7 @@ ARROWS = {
     **dict.fromkeys(METHODS.values(), PROBLEM | {"check", *METHODS.values()}),
     "paper": PROBLEM | {"making", "check", "views", "family", *METHODS.values()},
 }
-OPTIONAL = {"parts"}  # what several rooms are made of
+OPTIONAL = {"parts", "paper"}  # what several rooms are made of; our papers' pages are a package of their own
 PARTS = {
     "instance": "instance",
     "making": "keys make",
@@ -124,6 +129,18 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.text",
         "synth.text.amounts",
     }
+
+
+def test_no_library_needs_the_pages_of_the_papers() -> None:
+    """They are not in the wheel; and each page uses the models of one family only."""
+    needs = [(a, b) for a, b in graph().edges if b.startswith("synth_papers") and not a.startswith("synth_papers")]
+    assert needs == []
+    of = {"peers": "fabric"}
+    for module in graph():
+        if module.startswith("synth_papers."):
+            paper = module.split(".")[1]
+            families = {other.split(".")[1] for other in graph()[module] if other.startswith("synth_models.")}
+            assert families <= {of.get(paper, paper)}, module
 
 
 @pytest.mark.parametrize("family", FAMILIES)

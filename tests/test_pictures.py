@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from synth.cli.main import app
 from synth.reproduction.collect import Reproduction, plain_figures
-from synth_models.xtree.paper import bandwidth
-from synth_models.xtree.paper.page import SIZES
+from synth_papers.xtree import bandwidth
+from synth_papers.xtree.page import SIZES
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "results" / "published"

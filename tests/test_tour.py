@@ -14,8 +14,8 @@ import pytest
 from command import SYNTH, write_ring
 from without_extras import BLOCKED, WITHOUT_EXTRAS
 
-from synth.results import read_all
-from synth.summary import COLUMNS, rows_by_instance
+from synth.records.folder import read_all
+from synth.records.summary import COLUMNS, rows_by_instance
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

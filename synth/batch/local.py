@@ -10,7 +10,7 @@ from synth.batch import task as tasks
 from synth.batch.plan import Batch
 from synth.execution.pool import slots
 from synth.execution.runs import Run
-from synth.record import Record
+from synth.records.record import Record
 
 
 def run(

@@ -17,7 +17,7 @@ from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import Instance, read_json
 from synth.options import RunOptions
-from synth.textfile import write_atomically
+from synth.text.files import write_atomically
 
 FORMAT = "synth-batch/1"
 FILE = "batch.json"

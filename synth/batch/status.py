@@ -15,8 +15,8 @@ from typing import Any, Literal
 from synth.batch import ends, queue, slurm
 from synth.batch.plan import FILE, Batch, Submission, Task
 from synth.batch.task import Events, lives
-from synth.record import Record
-from synth.results import written_at
+from synth.records.folder import written_at
+from synth.records.record import Record
 
 State = Literal["done", "running", "queued", "failed", "lost"]
 TaskState = Literal["queued", "running", "over"]

@@ -16,8 +16,8 @@ from typing import Any
 from synth.batch import ends, plan, queue
 from synth.execution.pool import run_all
 from synth.execution.runs import Run
-from synth.record import Record
-from synth.results import written_at
+from synth.records.folder import written_at
+from synth.records.record import Record
 
 
 class TaskInterruptedError(Exception):

@@ -9,7 +9,7 @@ import typer
 
 from synth.cli.common import EXIT_NO_SOLUTION, demand_folder
 from synth.cli.output import command, console
-from synth.quantities import percent, shown
+from synth.text.quantities import percent, shown
 
 BOUND_S = 60.0
 
@@ -37,11 +37,11 @@ def import_algorithm(
 
 
 def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None, results: Path | None) -> None:
-    from synth import record as records
     from synth.exchange import arriving
     from synth.instance import read as read_instance
     from synth.optimality import gap
-    from synth.textfile import write_atomically
+    from synth.records import record as records
+    from synth.text.files import write_atomically
 
     if results is not None:
         demand_folder("--results", results)

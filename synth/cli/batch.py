@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synth.batch.repeat import Had
     from synth.batch.status import BatchStatus
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
     from synth.study import Study
 
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
@@ -43,9 +43,9 @@ def submit(
     wanted: Jobs = Jobs(),
 ) -> None:
     """Expand the runs of a study or of instances and send them off. A study says itself what is to run and how long."""
-    from synth import folder_lock
     from synth.batch import plan
     from synth.execution.runs import plan as expand_all
+    from synth.records import lock as folder_lock
 
     chosen = _engine(engine)
     resources = _resources(plan.Resources(), wanted)
@@ -88,8 +88,8 @@ def resubmit(
 ) -> None:
     """Send what is missing again: runs that failed or were lost. What is not named stays as it was; --mem, --time and
     --time-limit also take a multiple of what these runs had: 2x."""
-    from synth import folder_lock
     from synth.batch import plan
+    from synth.records import lock as folder_lock
 
     plan.read(folder)
     with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):

@@ -11,11 +11,11 @@ import typer
 from synth.cli.options import grouped
 from synth.cli.output import console, errors
 from synth.exchange.formats import FORMATS
-from synth.quantities import count
+from synth.text.quantities import count
 
 if TYPE_CHECKING:
     from synth.exchange.formats import Format
-    from synth.record import Record
+    from synth.records.record import Record
 
 PLACE = typer.Option("--in-place/--out-of-place", help="One buffer for input and output, or two.")
 
@@ -57,8 +57,8 @@ def export(
     modelling: Modelling = Modelling(),
 ) -> None:
     """Write a record's schedule for an executor or simulator, or its program's model for a solver."""
-    from synth import record as records
     from synth.exchange.exporting import format_of
+    from synth.records import record as records
 
     chosen = format_of(form, out)
     record = records.read(path)

@@ -141,7 +141,7 @@ def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
 def _describe(machine: Machine, to_errors: bool) -> None:
     """What was read: nodes, links by class, what is unknown, what is assumed."""
     from synth.exchange.machines.completing import described, parted
-    from synth.quantities import counted
+    from synth.text.quantities import counted
 
     out = errors if to_errors else console
     out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)

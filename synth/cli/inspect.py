@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from synth.cli.output import command, console, errors
-from synth.quantities import percent, shown
+from synth.text.quantities import percent, shown
 
 if TYPE_CHECKING:
     from synth.family import Verdict
-    from synth.record import Record
+    from synth.records.record import Record
 
 LONGEST = 200  # characters of one value of a certificate that are shown
 
@@ -39,7 +39,7 @@ def check(
     from synth.api import check as check_record
     from synth.errors import InputError
     from synth.exchange.file_kinds import is_algorithm
-    from synth.results import read_all
+    from synth.records.folder import read_all
 
     algorithms = [path for path in paths if is_algorithm(path)]
     if algorithms:
@@ -114,7 +114,7 @@ def _check_algorithms(
 
 def _checked(record: Record, verdict: Verdict) -> str:
     """What the check found right, and behind it what it could not verify."""
-    from synth.verification import RUNS_WORD
+    from synth.records.verify import RUNS_WORD
 
     said: list[str] = []
     unit = record["objective"]["unit"]
@@ -133,7 +133,7 @@ def _checked(record: Record, verdict: Verdict) -> str:
 
 
 def _count_in_words(count: Counter[str]) -> str:
-    from synth.verification import RUNS_WORD
+    from synth.records.verify import RUNS_WORD
 
     bounds = f"{count['bound certified']} certified, {count['bound solver']} by a solver's word (not verified)"
     if count["bound unproven"]:
@@ -152,8 +152,8 @@ def pack(
     """Put the records below a folder into one file (records.jsonl), their arrays beside it. They keep their addresses:
     check, show, study and --resume find them as before."""
     from synth.errors import InputError
-    from synth.folder_lock import LockedError
-    from synth.results import pack as pack_records
+    from synth.records.folder import pack as pack_records
+    from synth.records.lock import LockedError
 
     for folder in folders:
         if not folder.is_dir():
@@ -178,10 +178,10 @@ def show(
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
 ) -> None:
     """Show a record and its solution to a person."""
-    from synth import record as records
     from synth.errors import InputError
     from synth.exchange.file_kinds import is_plan
     from synth.family import get_family, load
+    from synth.records import record as records
 
     if flows and not csv:
         raise InputError("--flows goes with --csv")

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from synth.cli.output import errors
-from synth.quantities import shown
+from synth.text.quantities import shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
 
 
 class Progress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,10 @@ def reproduce(
     `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
     the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
     stated."""
-    from synth import folder_lock
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
-    from synth.family import get_family, load, reproduced
+    from synth.family import get_family, reproduced
+    from synth.records import lock as folder_lock
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
@@ -57,6 +58,8 @@ def reproduce(
     known = reproduced()
     if paper not in (EVERY, FINDINGS, *known):
         raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
+    for name in known if paper in (EVERY, FINDINGS) else [paper]:
+        _load_page(known[name].target)
     names = list(known) if paper == EVERY else [paper] if paper in known else []
     demand_folder("--results", folder, *(folder / name for name in names))
     for name in names:
@@ -68,7 +71,7 @@ def reproduce(
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
             with folder_lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
-                load(known[name].target)(page)
+                _load_page(known[name].target)(page)
                 write_page(page, known[name], path)
                 page.pack()
         except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
@@ -77,6 +80,24 @@ def reproduce(
         console.print(_summary(page, path, time.monotonic() - started), markup=False)
     if paper in (EVERY, FINDINGS):
         _findings(folder, records, quick, instances, data)
+
+
+def _load_page(target: str) -> Callable[[Reproduction], None]:
+    """The function that fills a page. Raises :class:`InputError` where the package of the papers' pages is missing."""
+    from synth.errors import InputError
+    from synth.family import load
+
+    try:
+        function: Callable[[Reproduction], None] = load(target)
+    except ModuleNotFoundError as error:
+        package = target.partition(".")[0]
+        if error.name != package:
+            raise
+        raise InputError(
+            f"{package} is not installed: the pages of the papers are in the source of synth, in models/{package}, "
+            "not in its wheel; run the command from a checkout that was installed with pip install -e ."
+        ) from None
+    return function
 
 
 def _findings(folder: Path, records: Path, quick: bool, instances: Path, data: Path) -> None:

@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
 from synth.cli.output import console, errors, table
-from synth.quantities import percent, shown
+from synth.text.quantities import percent, shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
-    from synth.record import Record
-    from synth.standing import Standing
+    from synth.records.contradictions import Standing
+    from synth.records.record import Record
 
 COLUMNS = ("instance", "method", "value", "bound", "gap", "proof", "seconds", "verified", "ended")
 Done = Sequence[tuple["Run", "Record"]]
@@ -22,8 +22,8 @@ Done = Sequence[tuple["Run", "Record"]]
 def print_tables(done: Done, every: bool | None = False) -> None:
     """One row per instance, by family with a closing line each; before it, with ``every`` or where there is only one
     instance, one row per run (None: the command has no ``--all``)."""
-    from synth.summary import COLUMNS as BY_INSTANCE
-    from synth.summary import closing_line, rows_by_instance
+    from synth.records.summary import COLUMNS as BY_INSTANCE
+    from synth.records.summary import closing_line, rows_by_instance
 
     keys = list(dict.fromkeys((run.instance.family, run.instance.sha256) for run, _ in done))
     if every or len(keys) == 1:
@@ -92,8 +92,8 @@ def write_csv(done: Done, stream: TextIO) -> None:
 
 def _held(done: Done) -> Mapping[tuple[str, str], list[Record]]:
     """These runs' records and those of earlier runs on the same files beside them, by family and hash of the file."""
-    from synth.results import beside
-    from synth.standing import by_instance
+    from synth.records.contradictions import by_instance
+    from synth.records.folder import beside
 
     held = {run.path: record for run, record in done}
     for folder in {run.path.parent for run, _ in done}:
@@ -105,7 +105,7 @@ def _held(done: Done) -> Mapping[tuple[str, str], list[Record]]:
 
 def _standings(done: Done) -> Mapping[tuple[str, str], Standing]:
     """What is proven per instance, by these runs and earlier records."""
-    from synth.standing import standing
+    from synth.records.contradictions import standing
 
     keys = {(run.instance.family, run.instance.sha256) for run, _ in done}
     return {key: standing(group) for key, group in _held(done).items() if key in keys}
@@ -113,7 +113,7 @@ def _standings(done: Done) -> Mapping[tuple[str, str], Standing]:
 
 def print_messages(done: Done) -> None:
     """What a person must know and the table does not say, on standard error."""
-    from synth.record import DIED
+    from synth.records.record import DIED
 
     for run, record in done:
         where = f"{run.instance.name}, {run.method.name}"

@@ -14,11 +14,11 @@ from synth.cli.common import checked
 from synth.cli.options import Asked, grouped
 from synth.cli.output import command, console, errors
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
-from synth.quantities import shown
+from synth.text.quantities import shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
 
 
 MANY = 20  # runs from which on it is said beforehand how long they can take
@@ -48,7 +48,7 @@ def solve(
     from synth.execution.pool import run_all, slots
     from synth.execution.runs import plan
     from synth.options import read_duration, read_megabytes
-    from synth.textfile import dumps
+    from synth.text.files import dumps
 
     memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
     grace_s = checked("--grace", read_duration, grace)

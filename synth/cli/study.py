@@ -21,13 +21,13 @@ from synth.cli.common import (
     retries_failed,
 )
 from synth.cli.output import console, errors, number, table
-from synth.quantities import percent, shown
+from synth.text.quantities import percent, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
     from synth.study import PreparedStudy
 
 LISTED = 30  # regressions that are printed

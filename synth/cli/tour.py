@@ -18,7 +18,7 @@ from synth.errors import InputError
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
 
 
 def tour(

@@ -18,8 +18,8 @@ from synth.family import defaults_for, family_names, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
 from synth.making import make
-from synth.quantities import shown
-from synth.record import Record
+from synth.records.record import Record
+from synth.text.quantities import shown
 
 METHOD = "imported"
 

@@ -13,7 +13,7 @@ from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.file_kinds import is_plan
 from synth.exchange.places import WRITES_DST
-from synth.quantities import counted
+from synth.text.quantities import counted
 
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once
 HELD = 2  # sends that a connection of NCCL holds at least (protocol Simple: 8 slots, 4 a chunk)

@@ -17,11 +17,11 @@ from synth.exchange.lowering.chunking import MOST_TRIED
 from synth.exchange.transfers import Transfers
 from synth.family import get_family, load
 from synth.options import RunOptions, as_text
-from synth.quantities import count
-from synth.record import Record
+from synth.records.record import Record
+from synth.records.verify import replay
 from synth.solvers import writing
 from synth.solvers.writing import Form
-from synth.verification import replay
+from synth.text.quantities import count
 
 PLAIN = Wish()
 USED = {"algorithm": [one.name for one in fields(Wish)], "plan": ["in_place", "chunks", "instances"]}

@@ -45,10 +45,10 @@ def settle(guard: int) -> None:
 def execute(task: Task) -> int:
     """Run the task; exit code 0 when the record is on disk, ``WRITE_FAILED`` when it cannot be written."""
     from synth import api
-    from synth import record as records
     from synth.errors import InputError
     from synth.family import get_family
     from synth.instance import read
+    from synth.records import record as records
 
     _limit_memory(task.memory_mb)
     try:

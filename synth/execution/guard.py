@@ -63,7 +63,7 @@ class Guard:
 
     def serve(self) -> None:
         """Tasks until the supervisor closes the socket."""
-        from synth import api, record  # noqa: F401  (every run needs them)
+        from synth.records import record  # noqa: F401  (every run needs them)
 
         while ended := self._keep(self._control.recv()):
             self._control.send(ended)
@@ -207,8 +207,8 @@ def _threads() -> int:
 
 def _remove_leftovers(record: Path) -> None:
     """Delete what a run that was killed had begun to write, if nobody else writes records in this folder now."""
-    from synth import folder_lock
-    from synth.textfile import remove_leftovers
+    from synth.records import lock as folder_lock
+    from synth.text.files import remove_leftovers
 
     with suppress(OSError), folder_lock.held(record.parents[2], "writing", needed=False):
         remove_leftovers(record)

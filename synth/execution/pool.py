@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from synth import api
-from synth import record as records
 from synth.errors import InputError
 from synth.execution.child import WRITE_FAILED, cannot_write
 from synth.execution.messages import Ending, Task
 from synth.execution.runs import Run
 from synth.execution.supervisor import Supervisor
 from synth.family import get_family
-from synth.record import Record
+from synth.records import record as records
+from synth.records.record import Record
 from synth.solvers.catalogue import SOLVERS
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed

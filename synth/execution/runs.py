@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from synth import record as records
 from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
 from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
 from synth.options import RunOptions, asked, read_limit
-from synth.record import Record
+from synth.records import record as records
+from synth.records.record import Record
 from synth.solvers.catalogue import require
 
 
@@ -42,7 +42,7 @@ class Run:
 
     def finished_record(self, retry_failed: bool = False) -> Record | None:
         """The record of an earlier run with the same instance, method, solver and options, if it is done (see
-        :meth:`synth.record.Record.is_done`)."""
+        :meth:`synth.records.record.Record.is_done`)."""
         record = self.stored_record()
         return record if record is not None and record.is_done(retry_failed) else None
 

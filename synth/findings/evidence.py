@@ -16,11 +16,11 @@ from synth.errors import InputError
 from synth.family import Verdict, get_family
 from synth.findings.finding import SAME, Case, Claim, Finding
 from synth.instance import Instance
-from synth.quantities import SCALES, named, percent, scaled, times
-from synth.record import Record
-from synth.repetition import name_stands
-from synth.results import beside
-from synth.standing import Standing, standing, value_stands
+from synth.records.contradictions import Standing, standing, value_stands
+from synth.records.folder import beside
+from synth.records.record import Record
+from synth.records.repetition import name_stands
+from synth.text.quantities import SCALES, named, percent, scaled, times
 
 if TYPE_CHECKING:
     from synth.reproduction.collect import Source

@@ -12,14 +12,14 @@ import pandas as pd
 
 from synth.errors import InputError
 from synth.family import Family, family_names, get_family, load
-from synth.findings.again import commands
+from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
 from synth.findings.finding import Finding
-from synth.quantities import percent
-from synth.record import Record
+from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import markdown
-from synth.textfile import write_atomically
+from synth.text.files import write_atomically
+from synth.text.quantities import percent
 
 NAME = "findings"
 LISTED = 12  # cases of a finding that stand on the page; of more, the file has all

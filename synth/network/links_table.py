@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from synth.csvfile import MOST_FAULTS
 from synth.errors import Fault, InputError
 from synth.text import amounts
-from synth.textfile import plain
+from synth.text.csv import MOST_FAULTS
+from synth.text.files import plain
 
 COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 HEADER = "src,dst[,bandwidth][,latency][,group][,class]"

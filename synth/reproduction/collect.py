@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from synth import record as records
 from synth.errors import InputError
-from synth.record import Record
-from synth.results import pack
-from synth.textfile import write_atomically
+from synth.records import record as records
+from synth.records.folder import pack
+from synth.records.record import Record
+from synth.text.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from synth.quantities import GAP
 from synth.reproduction.collect import Reproduction
-from synth.textfile import write_atomically
+from synth.text.files import write_atomically
+from synth.text.quantities import GAP
 
 if TYPE_CHECKING:
     from synth.family import Family, Page

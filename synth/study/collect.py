@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from synth import folder_lock
-from synth.card import card
 from synth.errors import InputError
-from synth.record import Record
+from synth.notebook_html import card
+from synth.records import lock as folder_lock
+from synth.records.record import Record
 from synth.study import figures, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary

@@ -43,8 +43,8 @@ from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
 from synth.options import as_text, read_limit
+from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
-from synth.textfile import write_atomically
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]

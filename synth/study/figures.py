@@ -16,10 +16,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 from synth.family import get_family
-from synth.quantities import count, scaled, shown
-from synth.record import Record
+from synth.records.record import Record
 from synth.study.measures import performance_profile
 from synth.study.table import VALUE_COUNTS
+from synth.text.quantities import count, scaled, shown
 
 MOST_SERIES = 12  # panels of bandwidth curves
 MOST_INSTANCES = 60  # on one axis

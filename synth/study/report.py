@@ -22,13 +22,13 @@ import synth
 from synth.family import get_family, load
 from synth.frames import Frames
 from synth.instance import Instance
-from synth.quantities import NOTHING, SCALES, percent, shown, times
-from synth.record import Record
-from synth.standing import Standing, by_instance
+from synth.records.contradictions import Standing, by_instance
+from synth.records.record import Record
+from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
 from synth.study import measures, sizes
 from synth.study.figures import by_family, natural
 from synth.study.table import COLUMNS, WRONG, place, plain_name
-from synth.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
+from synth.text.quantities import NOTHING, SCALES, percent, shown, times
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40

@@ -10,7 +10,7 @@ from synth.study.definition import PreparedStudy, Study, load
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
-    from synth.record import Record
+    from synth.records.record import Record
     from synth.study.collect import Collected
 
 

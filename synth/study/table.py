@@ -13,10 +13,10 @@ from synth.errors import Fault, InputError
 from synth.family import get_family, load
 from synth.instance import Instance
 from synth.optimality import gap
-from synth.record import Record
-from synth.repetition import name_stands
-from synth.results import read_all
-from synth.standing import Standing, by_instance, standing
+from synth.records.contradictions import Standing, by_instance, standing
+from synth.records.folder import read_all
+from synth.records.record import Record
+from synth.records.repetition import name_stands
 
 COLUMNS: dict[str, str] = {
     "study": "name of the study",
@@ -107,7 +107,7 @@ def build(
     """The table, rows by family, instance, kind and label; per baseline a column ``ratio_to_<baseline>``
     (this row's value over the baseline's best value on the instance: < 1 means better than the baseline).
 
-    What contradicts each other is settled by :mod:`synth.standing` among the runs of one instance file, see ``status``.
+    :mod:`synth.records.contradictions` says which runs of one instance file contradict each other: see ``status``.
     A counted value has a gap and ratios, but is nobody's best value. Series and sizes are the ``instances``'."""
     judged = {key: standing(group) for key, group in by_instance(found).items()}
     named = tuple(baselines)

@@ -11,7 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from synth.errors import InputError
-from synth.textfile import decode
+from synth.text.files import decode
 
 MOST_BYTES = 2**30
 DESCRIPTORS = ("/dev/fd", "/proc/self/fd")

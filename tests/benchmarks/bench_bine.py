@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from synth.options import RunOptions
-from synth_models.bine.paper import tables, traffic
 from synth_models.bine.programs.tree import method as tree_ilp
+from synth_papers.bine import tables, traffic
 
 TRACE = Path(__file__).resolve().parents[3] / "shared" / "data" / "leonardo-jobs.csv.gz"
 ALGORITHMS = ("recursive", "bine", "swing", "ring")

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import synth
-from synth import record as records
-from synth_models.harvest.paper import heatmaps
+from synth.records import record as records
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import one_way_ring, shifted_ring
 from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
+from synth_papers.harvest import heatmaps
 
 ALPHA, DELTA, BANDWIDTH = 5e-7, 5e-7, 100e9
 SIZES, DELAYS = heatmaps.ticks(2**10, 2**30, 32), heatmaps.ticks(1e-8, 1e-2, 32)

@@ -27,8 +27,8 @@ from synth.exchange.exporting import FEWER, FORMATS, algorithm_of, format_of, tr
 from synth.exchange.lowering import Wish
 from synth.exchange.transfers import Transfers
 from synth.family import family_names, get_family
-from synth.quantities import shown
-from synth.record import Record
+from synth.records.record import Record
+from synth.text.quantities import shown
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
 

@@ -10,11 +10,11 @@ import pytest
 from exchange.machines.reading import SAMPLES
 from typer.testing import CliRunner
 
-from synth import record as records
 from synth.cli.main import app
 from synth.exchange import formats as exchange
 from synth.exchange.machines import formats as machines
-from synth.quantities import shown
+from synth.records import record as records
+from synth.text.quantities import shown
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 import synth
 from synth.family import get_family
 from synth.options import RunOptions
-from synth.record import Record
+from synth.records.record import Record
 
 SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "ring": ("optree", {"nodes": 10, "wavelengths": 2}),

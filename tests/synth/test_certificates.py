@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import synth
 from synth import api
-from synth import record as records
 from synth.cli.main import app
 from synth.execution import child
 from synth.execution.messages import Task
@@ -23,8 +22,9 @@ from synth.family import Method, Outcome, Verdict, get_family
 from synth.instance import Instance
 from synth.optimality import exceeds
 from synth.options import RunOptions
-from synth.record import Record
-from synth.standing import standing
+from synth.records import record as records
+from synth.records.contradictions import standing
+from synth.records.record import Record
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.references.pull import once
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from synth import collection
-from synth import record as records
 from synth.cli.main import app
 from synth.findings import finding as claims
 from synth.findings import page
-from synth.findings.again import commands
+from synth.findings.command_line import commands
 from synth.findings.evidence import Evidence, Held, exactly, numbers
 from synth.findings.finding import Case, Finding
+from synth.records import packed as collection
+from synth.records import record as records
 from synth.reproduction.collect import Reproduction
-from synth_models.optree.paper.findings import FINDINGS as OPTREE
+from synth_papers.optree.findings import FINDINGS as OPTREE
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"

@@ -30,13 +30,13 @@ print(json.dumps([name for name in {libraries!r} if name in sys.modules]))
 
 
 def test_the_command_and_the_runner_import_no_library() -> None:
-    modules = {"synth.cli.main", "synth.api", "synth.record", "synth.results", "synth.execution.pool"}
+    modules = {"synth.cli.main", "synth.api", "synth.records.record", "synth.records.folder", "synth.execution.pool"}
     modules |= {
         "synth.execution.guard",
         "synth.execution.runs",
         "synth.network",
         "synth.schedule",
-        "synth.verification",
+        "synth.records.verify",
     }
     assert drawn_in(modules, LIBRARIES) == []
 

@@ -10,8 +10,8 @@ import pytest
 
 import synth
 from synth import api
-from synth import record as records
-from synth.summary import closing_line, rows_by_instance
+from synth.records import record as records
+from synth.records.summary import closing_line, rows_by_instance
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED, SCCL = ROOT / "instances", ROOT / "results" / "published" / "peers" / "sccl" / "fabric"

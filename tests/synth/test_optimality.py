@@ -13,9 +13,9 @@ import synth
 from synth import api
 from synth.family import get_family, load
 from synth.optimality import exceeds, gap, meets, proven_best
-from synth.quantities import percent
-from synth.record import Record
-from synth.summary import closing_line, rows_by_instance
+from synth.records.record import Record
+from synth.records.summary import closing_line, rows_by_instance
+from synth.text.quantities import percent
 from synth_models.fabric.check.certificates import ARGUMENTS
 from synth_models.fabric.parts.chunks import seconds
 

@@ -16,10 +16,10 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
-from synth.record import Record
+from synth.records.folder import read_all
+from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Comparison, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
-from synth.results import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"
@@ -127,7 +127,7 @@ def test_a_study_file_is_run_into_the_published_layout(tmp_path):
 def test_a_failed_check_ends_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     verdict = Verdict(None, {}, ["a fault"])
-    importlib.import_module("synth_models.mlfm.paper.page")  # else it would take the patched function for ever
+    importlib.import_module("synth_papers.mlfm.page")  # else it would take the patched function for ever
     monkeypatch.setattr("synth_models.mlfm.check.replay.check_phases", lambda *_: verdict)
     done = RUN.invoke(app, ["reproduce", "mlfm", "--quick", "--out", str(tmp_path)])
     assert done.exit_code == 1

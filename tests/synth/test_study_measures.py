@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import synth
-from synth import record as records
+from synth.records import record as records
 from synth.study import figures, measures, sizes
 from synth.study.compare import compare
 from synth.study.figures import natural

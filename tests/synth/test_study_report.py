@@ -14,11 +14,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from synth import record as records
 from synth.api import solve
 from synth.cli.main import app
 from synth.frames import Frames, circle
 from synth.instance import read
+from synth.records import record as records
 from synth.study import figures, report
 
 RUNS = {

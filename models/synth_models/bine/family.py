@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_choice, read_int
 
 _HERE = "synth_models.bine."
+_PAGES = "synth_papers.bine"
 _ORDER = Parameter("order", read_choice("halving", "doubling"), None, "trees: halving, butterflies: doubling first")
 _WAYS = "blocks that are no neighbours: permute them before, send the pieces, or exchange them in one more round"
 _BLOCKS = Parameter("blocks", read_choice("permute", "pieces", "exchange"), "permute", _WAYS)
@@ -34,7 +35,7 @@ FAMILY = Family(
         "BineKeys",
         "check_messages",
         suited="instance:suited",
-        findings="paper.findings:FINDINGS",
+        papers=_PAGES,
         transfers="views.transfers:transfers",
         bound_words="bounds.counting:bound_words",
     ),
@@ -43,7 +44,7 @@ FAMILY = Family(
             "bine-jobs",
             "Trees and placements on the jobs of any machine",
             "A file of lines job,nodes,groups (--data FILE), beside the trees and butterflies of the Bine paper",
-            _HERE + "paper.jobs_page:reproduce",
+            _PAGES + ".jobs_page:reproduce",
         ),
     ),
     published=("bine",),

@@ -20,8 +20,8 @@ from pydantic import Field
 from synth.errors import Fault, InputError
 from synth.making import Bytes, Count, Keys, Listed, Sides
 from synth.options import read_int
+from synth.text.files import decode
 from synth.text.input_file import InputFile, as_input_file
-from synth.textfile import decode
 from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, Collective, parse_runs
 
 _SOURCES = ("groups", "hosts", "jobs", "torus")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.untrusted import MOST, flags, whole, whole_numbers
+from synth.text.untrusted import MOST, flags, whole, whole_numbers
 from synth_models.bine.instance import MAX_RANKS, BineInstance
 
 if TYPE_CHECKING:

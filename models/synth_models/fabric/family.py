@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
+_PAGES = "synth_papers.fabric"
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
 _STEPS = (
@@ -60,12 +61,12 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-            transfers="views.transfers:transfers", findings="paper.findings:FINDINGS",
+            transfers="views.transfers:transfers", papers=_PAGES,
             refutes="check.infeasibility_proof:refutes"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
-             "2025), TACOS (MICRO 2024)", _HERE + "paper.peers.page:reproduce"),
+             "2025), TACOS (MICRO 2024)", "synth_papers.peers.page:reproduce"),
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(

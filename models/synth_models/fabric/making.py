@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from synth.csvfile import typed_rows
 from synth.errors import Fault, InputError
 from synth.exchange.machines.completing import missing
 from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
@@ -20,6 +19,7 @@ from synth.instance import Part
 from synth.making import Count, Flag, Listed, Rate, Size
 from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
 from synth.text import amounts
+from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import Collective, rounded_size

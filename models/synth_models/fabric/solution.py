@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.untrusted import exact_sum, flags, whole, whole_numbers
+from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.harvest."
+_PAGES = "synth_papers.harvest"
 _EXACT = (
     Parameter("symmetry", read_flag, True, "keep one of the topologies that relabelled GPUs turn into each other"),
     Parameter("strengthening", read_flag, True, "rows on reachability and distances; one port as a linear program"),
@@ -31,7 +32,7 @@ FAMILY = Family(
         "check_schedule",
         suited="references.suited:suited",
         flow_table="solution:flow_table",
-        findings="paper.findings:FINDINGS",
+        papers=_PAGES,
         transfers="views.transfers:transfers",
     ),
     more_pages=(
@@ -39,13 +40,13 @@ FAMILY = Family(
             "harvest-delays",
             "Harvest with a delay per circuit, and with overlap",
             "Harvest, sections 3.1 and 6 (last paragraph), which name both and evaluate neither",
-            _HERE + "paper.delays_page:reproduce",
+            _PAGES + ".delays_page:reproduce",
         ),
         Page(
             "harvest-topologies",
             "Harvest with topologies of its own, and on 256 and 1,024 GPUs",
             "Harvest, section 4.4 (candidate topologies) and the eight collectives of its figures",
-            _HERE + "paper.topologies_page:reproduce",
+            _PAGES + ".topologies_page:reproduce",
         ),
     ),
     published=("dp_k",),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def pack(schedule: Schedule) -> dict[str, Any]:
 def unpack(instance: HarvestInstance, packed: Mapping[str, Any]) -> Schedule:
     """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no schedule.
 
-    Whole numbers are of 32 bits here (:mod:`synth.untrusted`), so that sums and products of two of them are exact.
+    Whole numbers are of 32 bits here (:mod:`synth.text.untrusted`), so that sums and products of two of them are exact.
     """
     ints = {name: untrusted.whole_numbers(packed, name) for name in (*_TOPOLOGY_INTS, *_FLOW_INTS)}
     share = untrusted.numbers(packed, "share")

@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.mlfm."
+_PAGES = "synth_papers.mlfm"
 _SPLIT = "count flows per route first, then colour them (exact for one-spine routes); off: one model"
 _DECOMPOSE = Parameter("decompose", read_flag, True, _SPLIT)
 _HORIZON = Parameter(
@@ -36,7 +37,7 @@ FAMILY = Family(
         "MLFMKeys",
         "check_phases",
         suited="instance:suited",
-        findings="paper.findings:FINDINGS",
+        papers=_PAGES,
         refutes="check.certificates:refutes",
         bound_words="bounds.load:bound_words",
     ),

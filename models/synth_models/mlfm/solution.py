@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import InputError
-from synth.untrusted import choice, whole, whole_numbers
+from synth.text.untrusted import choice, whole, whole_numbers
 from synth_models.mlfm.instance import MLFMInstance
 
 if TYPE_CHECKING:

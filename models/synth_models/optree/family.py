@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, by_name, rooms
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.optree."
+_PAGES = "synth_papers.optree"
 
 
 def _read_radices(text: str) -> tuple[int, ...]:
@@ -36,7 +37,7 @@ FAMILY = Family(
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
-            findings="paper.findings:FINDINGS", transfers="views.transfers:transfers"),
+            papers=_PAGES, transfers="views.transfers:transfers"),
     published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

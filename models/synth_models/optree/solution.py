@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import InputError
-from synth.untrusted import whole_numbers
+from synth.text.untrusted import whole_numbers
 from synth_models.optree.instance import OpTreeInstance
 
 if TYPE_CHECKING:

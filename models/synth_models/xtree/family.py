@@ -6,6 +6,7 @@ from synth.family import Family, Method, Objective, Page, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
+_PAGES = "synth_papers.xtree"
 _PROGRAM_PARAMETERS = (
     Parameter(
         "horizon",
@@ -30,11 +31,11 @@ FAMILY = Family(
     citation="Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication",
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
-            findings="paper.findings:FINDINGS", transfers="views.transfers:transfers",
+            papers=_PAGES, transfers="views.transfers:transfers",
             bound_words="check.certificates:bound_words"),
     more_pages=(
         Page("xtree-scale", "How time and memory of an allgather's synthesis grow with the nodes",
-             "TACOS (MICRO 2024) reports 40,000 NPUs in 2.5 hours", _HERE + "paper.scale:reproduce"),
+             "TACOS (MICRO 2024) reports 40,000 NPUs in 2.5 hours", _PAGES + ".scale:reproduce"),
     ),
     published=("xtree", "mirror_xtree"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),

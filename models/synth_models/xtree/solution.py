@@ -13,7 +13,7 @@ import numpy as np
 
 from synth.schedule import Schedule
 from synth.schedule.quotient import QuotientSchedule, listed
-from synth.untrusted import flags, whole_numbers
+from synth.text.untrusted import flags, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from synth.errors import Fault, InputError
 from synth.exchange.transfers import IntArray, Transfers
-from synth.quantities import percent
+from synth.text.quantities import percent
 
 MOST_CHUNKS = 4096  # of a part, without rounding
 MOST_TRIED = 512  # of a part, when rounding: the least that is near enough, or the nearest

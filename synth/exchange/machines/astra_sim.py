@@ -21,7 +21,7 @@ from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
 from synth.network.links_table import too_large
 from synth.text.amounts import scaled_duration, scaled_rate
-from synth.untrusted import choice, number, whole
+from synth.text.untrusted import choice, number, whole
 
 BLOCKS = ("Ring", "FullyConnected", "Switch")
 KEYS = ("topology", "npus_count", "bandwidth", "latency")

@@ -172,7 +172,7 @@ def missing(machine: Machine) -> list[Fault]:
 
 def described(machine: Machine) -> list[tuple[str, int, str, str]]:
     """A row a class: its name, how many links, their bandwidths, their latencies."""
-    from synth.quantities import shown
+    from synth.text.quantities import shown
 
     rows = []
     for kind in machine.kinds:

@@ -13,8 +13,8 @@ from typing import Any, get_args
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import Machine, Switching
 from synth.instance import parse_json
+from synth.text.files import dumps
 from synth.text.input_file import InputFile
-from synth.textfile import dumps
 
 FORMAT = "synth-machine/1"
 _TEXTS = ("name", "source", "switching")

@@ -12,7 +12,7 @@ from typing import IO
 from synth.errors import Fault, InputError
 from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
-from synth.textfile import decode, plain
+from synth.text.files import decode, plain
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
 from synth.exchange.machines.rows import machine_of_table, switches_of
 from synth.network.links_table import columns_of, read_csv
-from synth.quantities import counted
+from synth.text.quantities import counted
 
 
 def looks_like(text: str) -> bool:

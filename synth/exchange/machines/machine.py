@@ -12,7 +12,7 @@ from typing import Literal
 
 from synth.errors import Fault, InputError
 from synth.network.links_table import too_large
-from synth.textfile import plain
+from synth.text.files import plain
 
 Switching = Literal["cut_through", "store_and_forward"]
 

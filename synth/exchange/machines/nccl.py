@@ -27,8 +27,8 @@ from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import attribute, root_name, whole_attribute, xml_root
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
 from synth.network.links_table import MOST_NODES
-from synth.quantities import counted
 from synth.text.amounts import scaled_duration, scaled_rate
+from synth.text.quantities import counted
 
 T = TypeVar("T")
 NVLINK_GBPS = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (80, 20.0), (70, 20.0), (60, 18.0))  # from this sm on

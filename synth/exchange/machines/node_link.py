@@ -16,7 +16,7 @@ from synth.exchange.machines.hardened import json_object, looks_like_json
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
 from synth.exchange.machines.rows import is_switch, machine_of
 from synth.network.links_table import Row
-from synth.quantities import counted
+from synth.text.quantities import counted
 
 OF_EDGES = ("bandwidth", "latency", "group", "class")
 OF_NODES = ("switch", "kind", "type", "name", "label")

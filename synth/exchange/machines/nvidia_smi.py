@@ -21,7 +21,7 @@ import networkx as nx
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
-from synth.quantities import counted
+from synth.text.quantities import counted
 
 LEVELS = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS")
 OLD_NAMES = {"SOC": "SYS"}

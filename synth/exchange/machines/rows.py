@@ -10,7 +10,7 @@ from typing import Any
 from synth.errors import Fault
 from synth.exchange.machines.machine import Builder, Hints, Machine, listed
 from synth.network.links_table import LinksTable, Row, table_of
-from synth.textfile import plain
+from synth.text.files import plain
 
 SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
 RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")

@@ -25,7 +25,7 @@ from synth.exchange.machines import cube_mesh
 from synth.exchange.machines.hardened import json_object, looks_like_json, unknown_keys
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
 from synth.text.amounts import LEAST_RATE, MOST_RATE, scaled_duration
-from synth.untrusted import number, whole
+from synth.text.untrusted import number, whole
 
 COMMON = ("name", "gpus_per_node", "alpha")
 REMOTE = ("nics_per_node", "remote_alpha", "remote_beta", "remote_invbw", "remote_invbws")

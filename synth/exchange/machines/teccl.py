@@ -18,7 +18,7 @@ from synth.exchange.machines import cube_mesh
 from synth.exchange.machines.hardened import json_object, looks_like_json
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
 from synth.network.links_table import too_large
-from synth.untrusted import number, whole
+from synth.text.untrusted import number, whole
 
 KEYS = ("name", "chassis", "chunk_size", "alpha", "side_length", "option")
 AMD_LINKS = (  # GPU, GPU, units of 50 GB/s

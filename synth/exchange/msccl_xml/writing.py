@@ -13,7 +13,7 @@ from synth.errors import InputError
 from synth.exchange import executors
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.exchange.msccl_xml.reading import ENDLESS, MULTIPLIED, NAMES
-from synth.textfile import replacing
+from synth.text.files import replacing
 
 
 def write(algorithm: Algorithm, path: Path, executor: str = "azure") -> None:

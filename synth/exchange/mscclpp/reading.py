@@ -22,7 +22,7 @@ from synth.exchange.mscclpp.plan import (
     Plan,
 )
 from synth.exchange.mscclpp.values import Values
-from synth.textfile import read_text
+from synth.text.files import read_text
 
 TYPES = ("memory", "port", "switch")  # of channels
 

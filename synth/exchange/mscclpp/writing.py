@@ -30,7 +30,7 @@ from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PE
 from synth.exchange.mscclpp.reading import parse
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.transfers import Transfers
-from synth.textfile import write_atomically
+from synth.text.files import write_atomically
 
 MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}

@@ -13,8 +13,8 @@ from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.paper.several_ranks import least_traffic
 from synth_models.bine.references import leaders
+from synth_papers.bine.several_ranks import least_traffic
 
 FORMS = [
     *((what, "small") for what in ("broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter")),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from synth_models.bine.making import read_hosts, read_node_map
-from synth_models.bine.paper import tables
+from synth_papers.bine import tables
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"

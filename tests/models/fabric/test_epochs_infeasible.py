@@ -18,7 +18,7 @@ from models.fabric.test_epochs import some_slow, tiny
 
 import synth
 from synth import api
-from synth import record as records
+from synth.records import record as records
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 

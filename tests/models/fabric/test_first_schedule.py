@@ -11,7 +11,7 @@ import pytest
 import synth
 from synth.family import get_family
 from synth.options import RunOptions
-from synth.verification import replay
+from synth.records.verify import replay
 from synth_models.fabric.parts.collective import COLLECTIVES
 from synth_models.fabric.programs.forest import splitting
 from synth_models.fabric.programs.forest.fluid import Fluid, fluid_of, set_rate

@@ -13,7 +13,6 @@ from synth.family import defaults_for, load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule, step_times
-from synth_models.harvest.paper import heatmaps
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
 from synth_models.harvest.parts.flows.profiles import _distances
@@ -21,6 +20,7 @@ from synth_models.harvest.parts.topologies import candidates, direct
 from synth_models.harvest.programs.misocp import blocks as misocp_blocks
 from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.references import recursive_doubling as closed_form
+from synth_papers.harvest import heatmaps
 
 ALL_TO_ALL = [[u, v] for u in range(4) for v in range(4) if u != v]
 

@@ -8,7 +8,7 @@ from models.mlfm.slow_replay import replay, routes
 
 from synth.family import load
 from synth.instance import parse
-from synth.record import Record
+from synth.records.record import Record
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.instance import MLFMInstance
 

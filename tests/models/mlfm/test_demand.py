@@ -23,8 +23,8 @@ from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.paper import problems
 from synth_models.mlfm.solution import PhaseTable
+from synth_papers.mlfm import problems
 
 EVERY = [(i, j, k) for i in range(2) for j in range(3) for k in range(2)]
 CABLES = [{"leaf": [i, j], "spine": sorted((j, o))} for i in range(2) for j in range(3) for o in range(3) if o != j]

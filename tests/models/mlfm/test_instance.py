@@ -215,7 +215,7 @@ def test_shipped_instances_read_and_name_their_source(path: Path) -> None:
 
 
 def test_shipped_instances_are_what_the_study_makes() -> None:
-    from synth_models.mlfm.paper.problems import shipped
+    from synth_papers.mlfm.problems import shipped
 
     assert {made.name: made.to_json() for made in shipped()} == {path.stem: path.read_text() for path in SHIPPED}
 

@@ -14,11 +14,11 @@ from models.mlfm.slow_replay import least_phases, replay, routes
 import synth
 from synth.family import defaults_for, load
 from synth.instance import parse
-from synth.record import Record
+from synth.records.record import Record
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.paper.problems import single_failures
+from synth_papers.mlfm.problems import single_failures
 
 SHIPPED = [path for path in sorted(Path("instances/mlfm").glob("*.json")) if not path.stem.startswith("d18")]
 

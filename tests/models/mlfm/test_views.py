@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import synth
-from synth import record as records
 from synth.family import load
+from synth.records import record as records
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.paper.problems import main
 from synth_models.mlfm.solution import PhaseTable, same_transfers
+from synth_papers.mlfm.problems import main
 
 NAMES = [
     ("d3-n2l4m3", "closed_form"),

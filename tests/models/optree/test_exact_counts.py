@@ -19,7 +19,6 @@ from synth.errors import UnsupportedError
 from synth_models.optree.check.certificates import _least_cost
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.check.replay import check_solution
-from synth_models.optree.paper.page import algorithm_1, ceiling_depth
 from synth_models.optree.parts.carrying import price
 from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
 from synth_models.optree.references.published_counts import (
@@ -30,6 +29,7 @@ from synth_models.optree.references.published_counts import (
     solve_wrht,
     wrht_hops,
 )
+from synth_papers.optree.page import algorithm_1, ceiling_depth
 
 
 def test_longest_circuit_by_hand() -> None:

@@ -15,10 +15,10 @@ from models.optree.cases import options, ring
 from synth_models.optree.bounds.steps import lower_bound
 from synth_models.optree.check.certificates import _least_cost, check_bound
 from synth_models.optree.check.replay import check_solution
-from synth_models.optree.paper.relay_map import NODES, WAVELENGTHS, Cell, caption, measure, remarks
 from synth_models.optree.parts.leaps import leap_bound
 from synth_models.optree.references.relay import relay
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
+from synth_papers.optree.relay_map import NODES, WAVELENGTHS, Cell, caption, measure, remarks
 
 PUBLISHED = Path(__file__).parents[3] / "results/published/optree/relay-map.csv"
 ROWS = list(csv.DictReader(PUBLISHED.open()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synth_models.optree.paper.page import algorithm_1, ceiling_depth, reduction
+from synth_papers.optree.page import algorithm_1, ceiling_depth, reduction
 
 
 def test_algorithm_1_as_printed():

@@ -15,13 +15,13 @@ from published import PUBLISHED
 from typer.testing import CliRunner
 
 import synth
-from synth import record as records
 from synth.cli.main import app
 from synth.errors import InputError, one_of
 from synth.execution.pool import run_all
 from synth.family import get_family
-from synth.findings.again import commands
+from synth.findings.command_line import commands
 from synth.making import make
+from synth.records import record as records
 
 ODD = 'it\'s a "new" $HOME; folder'
 

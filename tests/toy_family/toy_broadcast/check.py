@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synth.family import Verdict
-from synth.untrusted import whole
+from synth.text.untrusted import whole
 from toy_broadcast.instance import ToyInstance
 from toy_broadcast.solution import Solution
 

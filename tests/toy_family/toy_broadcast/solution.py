@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from synth.untrusted import whole_numbers
+from synth.text.untrusted import whole_numbers
 from toy_broadcast.instance import ToyInstance
 
 Solution = Sequence[tuple[int, int, int]]  # (round from 1, sender, receiver)

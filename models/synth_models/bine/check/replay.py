@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from synth.family import Verdict
 from synth.kernels import jit
-from synth.untrusted import exact_dot, exact_sum
+from synth.text.untrusted import exact_dot, exact_sum
 from synth_models.bine.check.baseline import baseline_bytes
 from synth_models.bine.check.links import link_loads
 from synth_models.bine.check.rules import problem_faults

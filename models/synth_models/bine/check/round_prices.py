@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from synth.kernels import jit
-from synth.untrusted import whole, whole_numbers
+from synth.text.untrusted import whole, whole_numbers
 from synth_models.bine.instance import BineInstance
 
 MOST_SCALE, MOST_PRICE = 2**24, 2**31 - 1

@@ -137,7 +137,7 @@ def _rows(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
         rows += len(known[ranks])
         if rows > MAX_ROWS:
             raise UnsupportedError(
-                f"more than {MAX_ROWS} rows; synth_models.bine.paper.traffic counts without writing them down"
+                f"more than {MAX_ROWS} rows; synth_papers.bine.traffic counts without writing them down"
             )
         parts.append(known[ranks])
     messages = join(parts)

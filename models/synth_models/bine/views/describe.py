@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.quantities import BYTES, shown
+from synth.text.quantities import BYTES, shown
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages
 

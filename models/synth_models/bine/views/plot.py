@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from synth.occupancy import folded
-from synth.quantities import BYTES, scaled
+from synth.text.quantities import BYTES, scaled
 from synth_models.bine.check.links import pair_bytes, torus_links
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.untrusted import exact_dot
+from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import FAR, distances, loads, shortest

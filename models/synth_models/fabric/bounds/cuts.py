@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.quantities import BYTES, shown
+from synth.text.quantities import BYTES, shown
 from synth_models.fabric.bounds.arrays import (
     BoolArray,
     IntArray,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from synth.quantities import SECONDS, shown
+from synth.text.quantities import SECONDS, shown
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.fabric.check.arguments import (
     Argument,
     Needed,

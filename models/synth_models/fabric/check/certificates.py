@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
 from synth_models.fabric.check.counting import check_refutation

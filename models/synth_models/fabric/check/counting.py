@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.fabric.check.windows import NEVER, Fabric, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE

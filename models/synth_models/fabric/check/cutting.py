@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from synth.family import Verdict
-from synth.quantities import SECONDS, shown
-from synth.untrusted import whole_numbers
+from synth.text.quantities import SECONDS, shown
+from synth.text.untrusted import whole_numbers
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import MOST_BYTES, Schedule
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from synth import untrusted
 from synth.family import Verdict
+from synth.text import untrusted
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.parts.exact import exact

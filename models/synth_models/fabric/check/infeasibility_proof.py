@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from synth import untrusted
 from synth.options import read_duration
+from synth.text import untrusted
 from synth_models.fabric.check.epochs import MOST_EPOCHS, counted_epochs, rules_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.exact import exact

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
 from synth_models.fabric.check.windows import LONGEST, NEVER, BoolArray, Capacity, Fabric, IntArray
 from synth_models.fabric.instance import FabricInstance

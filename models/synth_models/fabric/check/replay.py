@@ -21,8 +21,8 @@ import numpy as np
 
 from synth.family import Verdict
 from synth.kernels import jit
-from synth.quantities import SECONDS, shown
-from synth.untrusted import exact_sum
+from synth.text.quantities import SECONDS, shown
+from synth.text.untrusted import exact_sum
 from synth_models.fabric.check import possession, routes
 from synth_models.fabric.check.occupancy import clashes
 from synth_models.fabric.check.plans import plan_verdict

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from synth.family import Verdict
-from synth.untrusted import flags, whole, whole_numbers
+from synth.text.untrusted import flags, whole, whole_numbers
 from synth_models.fabric.check import counting
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.collective import EVERYONE

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from synth.quantities import BYTES, SECONDS, count, percent, shown
+from synth.text.quantities import BYTES, SECONDS, count, percent, shown
 from synth_models.fabric.check.routes import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.failure_file import in_words

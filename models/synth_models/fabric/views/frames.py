@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.frames import Frames
-from synth.quantities import BYTES, SECONDS, shown
+from synth.text.quantities import BYTES, SECONDS, shown
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.positions import positions

@@ -2,7 +2,7 @@
 
 Why every row holds for every topology is told in :mod:`synth_models.harvest.bounds.rows`; here each is rebuilt from
 what the certificate names (a tree, a closed walk, prices), in whole numbers, each of which is read through
-:mod:`synth.untrusted`. A wrong entry raises ``ValueError`` with the fault.
+:mod:`synth.text.untrusted`. A wrong entry raises ``ValueError`` with the fault.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 IntArray = npt.NDArray[np.int64]

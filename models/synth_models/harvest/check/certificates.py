@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth import untrusted
+from synth.text import untrusted
 from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
 from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance

@@ -28,7 +28,7 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.quantities import SECONDS, shown
+from synth.text.quantities import SECONDS, shown
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays, Paid
 from synth_models.harvest.parts.ratings import Ratings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.quantities import BYTES, SECONDS, shown
+from synth.text.quantities import BYTES, SECONDS, shown
 from synth_models.harvest.check.changes import Changes, changes_of
 from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.frames import Frames, circle
-from synth.quantities import SECONDS, shown
+from synth.text.quantities import SECONDS, shown
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from synth.quantities import SECONDS, scaled
+from synth.text.quantities import SECONDS, scaled
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.replay import StepTimes, step_times
 from synth_models.harvest.instance import HarvestInstance

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from synth.deadline import OutOfTime
 from synth.options import RunOptions
-from synth.untrusted import exact_dot
+from synth.text.untrusted import exact_dot
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.untrusted import choice, is_finite, whole_numbers
+from synth.text.untrusted import choice, is_finite, whole_numbers
 from synth_models.mlfm.check.replay import working_links
 from synth_models.mlfm.instance import MLFMInstance
 

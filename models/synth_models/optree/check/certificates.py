@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synth.kernels import jit
-from synth.untrusted import whole_numbers
+from synth.text.untrusted import whole_numbers
 from synth_models.optree.check.grid_certificates import check_grid_bound
 from synth_models.optree.instance import OpTreeInstance
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synth.kernels import jit
-from synth.untrusted import whole_numbers
+from synth.text.untrusted import whole_numbers
 from synth_models.optree.instance import OpTreeInstance
 
 MOST_WEIGHT, MOST_LATER, MOST_WEIGHTS, MOST_NODES = 10**6, 10**9, 32, 8192

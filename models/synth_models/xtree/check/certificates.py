@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.network import Network
-from synth.untrusted import choice, exact_dot, exact_sum, whole, whole_numbers
+from synth.text.untrusted import choice, exact_dot, exact_sum, whole, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
 
 MULTIPLIER = 2**40  # of a row of the relaxation, at most

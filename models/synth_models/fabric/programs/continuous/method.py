@@ -25,8 +25,8 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.quantities import SECONDS, shown
 from synth.solvers import cpsat
+from synth.text.quantities import SECONDS, shown
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import clock

@@ -13,9 +13,9 @@ import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.quantities import SECONDS, shown
 from synth.solvers.catalogue import require
 from synth.solvers.horizon import Proven, fewest
+from synth.text.quantities import SECONDS, shown
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.epochs import MOST_COUNTED
 from synth_models.fabric.check.infeasibility_proof import EPOCHS

@@ -1,0 +1,312 @@
+"""What is known of throughput and what users run today, beside ours: `synth reproduce fabric`.
+
+The page has no single paper. Printed numbers are facts from ForestColl (throughput bounds of DGX machines), the
+direct-connect paper (steps and load of breadth-first broadcast) and from the arithmetic of the networks.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from synth.making import make
+from synth.optimality import gap
+from synth.reproduction.collect import Reproduction
+from synth.study.figures import natural
+from synth.text.quantities import percent, shown, times
+from synth_models.fabric.family import FAMILY
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.parts.reach import knows
+from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, name_of, without_latency
+
+GIB, MIB, KIB = 2**30, 2**20, 2**10
+COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter")
+SMALL = (KIB, 8 * KIB, 64 * KIB)
+CURVE = tuple(KIB * 4**k for k in range(12))  # 1 KiB to 4 GiB
+DGX_A100, TWO_DGX_A100 = {"machine": "dgx-a100"}, {"machine": "dgx-a100", "boxes": "2"}
+MESH = {"network": "mesh", "rows": "8", "cols": "8", "bandwidth": "1e9"}
+ANCHORS = (  # machine, collective, bytes, what is printed or follows by hand, unit, where
+    (DGX_A100, "allgather", GIB, Fraction(2400, 7), "GB/s", "ForestColl"),
+    (TWO_DGX_A100, "allgather", GIB, Fraction(1040, 3), "GB/s", "ForestColl"),
+    ({"machine": "dgx1"}, "allgather", GIB, Fraction(1200, 7), "GB/s", "SCCL: 7/6 rounds a chunk"),
+    ({"machine": "dgx1"}, "alltoall", 10**9, Fraction(40, 3), "ms", "TE-CCL's DGX1, 0.125 GB a pair"),
+    (MESH, "allreduce", 64 * 10**6, Fraction(2 * 63 * 64, 224), "ms", "XTree: 144 timesteps of 1/4 MB"),
+)
+ONE_BOX, EXACT_LIMIT = ("dgx1", "dgx-a100"), 40.0
+GOAL_SMALL, GOAL_LARGE = 0.25, 0.01  # median gap at 1-64 KiB; gap at 1 GiB
+
+
+def reproduce(page: Reproduction) -> None:
+    """Everything that the page states, a record behind every number of ours."""
+    _anchors(page)
+    machines = MACHINES[3:4] if page.quick else MACHINES
+    collectives = COLLECTIVES[:2] if page.quick else COLLECTIVES
+    large = list(cells(page, machines, collectives, [GIB]))
+    small = list(cells(page, machines, collectives, SMALL[-1:] if page.quick else SMALL))
+    _large(page, large)
+    _small(page, small)
+    _against_today(page, small + large)
+    _shipped(page)
+    if page.quick:
+        page.skip("all machines but one, six collectives, sizes below 64 KiB, the curves and the failures (--quick)")
+        page.skip("exact schedules on one box (--quick)")
+    else:
+        _one_box(page)
+        _curves(page)
+        _failures(page)
+    page.note(
+        "Times are those of the check's replay in continuous time; bounds hold for every schedule on the machine. "
+        "`ring`, `double_tree`, `recursive_doubling`, `direct` and `bruck` are what NCCL and MPI run, on the same "
+        "machine under the same replay, chunks chosen at their best; no kernel launches, no protocol overheads."
+    )
+
+
+def _anchors(page: Reproduction) -> None:
+    """Bounds on machines whose latencies are left out, so that throughput alone is left."""
+    for machine, collective, size, printed, unit, where in ANCHORS:
+        keys = {**machine, "collective": collective, "bytes": str(size)}
+        instance = page.keep(without_latency(make(FAMILY, keys)), "anchors")
+        [(_, record)] = page.solve([instance], ["bound"], part="anchors")
+        ours = None
+        if record.bound:
+            ours = record.bound * 1e3 if unit == "ms" else size / record.bound / 1e9
+        what = f"{collective} on {name_of(machine)}, bound, no latency"
+        page.compare(where, what, float(printed), ours, unit, f"exactly {printed} {unit}")
+
+
+def _large(page: Reproduction, found: Sequence[Cell]) -> None:
+    rows = []
+    for cell in found:
+        best = cell.best(EVERYONE)
+        if best is None:
+            continue
+        rows.append(
+            {
+                "machine": cell.machine,
+                "collective": cell.collective.replace("_", "-"),
+                "bound [GB/s]": round(cell.size / cell.bound / 1e9, 2),
+                "best [GB/s]": round(cell.size / best[0] / 1e9, 2),
+                "gap": percent(cell.gap),
+                "by": best[1],
+                **{name: _ratio(cell, name) for name in ("ring", "double_tree", "direct")},
+            }
+        )
+    page.table("1 GiB: bytes over time, and the time of what users have today over ours", pd.DataFrame(rows), "large")
+    gaps = [cell.gap for cell in found if cell.gap is not None]
+    within = sum(gap <= GOAL_LARGE for gap in gaps)
+    page.note(f"At 1 GiB {within} of {len(gaps)} instances are within {percent(GOAL_LARGE)} of their bound.")
+
+
+def _ratio(cell: Cell, method: str) -> str:
+    ours, theirs = cell.best(OURS), cell.best([method])
+    return "–" if ours is None or theirs is None else times(theirs[0] / ours[0])
+
+
+def _small(page: Reproduction, found: Sequence[Cell]) -> None:
+    of_machine: dict[str, list[float]] = defaultdict(list)
+    for cell in found:
+        if cell.gap is not None:
+            of_machine[cell.machine].append(cell.gap)
+    rows = [
+        {
+            "machine": machine,
+            "instances": len(gaps),
+            "median gap": percent(statistics.median(gaps)),
+            "largest": percent(max(gaps)),
+        }
+        for machine, gaps in of_machine.items()
+    ]
+    everything = [gap for gaps in of_machine.values() for gap in gaps]
+    median = statistics.median(everything)
+    rows.append(
+        {
+            "machine": "all",
+            "instances": len(everything),
+            "median gap": percent(median),
+            "largest": percent(max(everything)),
+        }
+    )
+    page.table("Small messages, 1 to 64 KiB: gap between the best schedule and the bound", pd.DataFrame(rows))
+    detail = [
+        {
+            "machine": cell.machine,
+            "collective": cell.collective,
+            "bytes": cell.size,
+            "bound_s": cell.bound,
+            "best_s": best[0],
+            "by": best[1],
+            "gap": cell.gap,
+        }
+        for cell in found
+        if (best := cell.best(EVERYONE)) is not None
+    ]
+    page.table("Small messages", pd.DataFrame(detail), "small", show=False)
+    page.note(f"Small messages: the median gap is {percent(median)} (aim: at most {percent(GOAL_SMALL)}).")
+
+
+def _against_today(page: Reproduction, found: Sequence[Cell]) -> None:
+    ratios = [(cell.speedup, cell) for cell in found if cell.speedup is not None]
+    rows = []
+    for machine in dict.fromkeys(cell.machine for _, cell in ratios):
+        row: dict[str, str] = {"machine": machine}
+        for collective in dict.fromkeys(cell.collective for _, cell in ratios):
+            of = [ratio for ratio, cell in ratios if (cell.machine, cell.collective) == (machine, collective)]
+            row[collective.replace("_", "-")] = f"{statistics.geometric_mean(of):.2f} ({min(of):.2f})" if of else "–"
+        rows.append(row)
+    page.table(
+        "The best that users have today over ours, geometric mean over the sizes (least)", pd.DataFrame(rows), "today"
+    )
+    least, cell = min(ratios, key=lambda pair: pair[0])
+    where = f"{cell.machine}, {cell.collective}, {shown(cell.size, 'bytes')}"
+    page.note(
+        f"Ours against the best of {', '.join(TODAY)}: at least {times(least)} as fast on {len(ratios)} instances "
+        f"(least: {where})."
+    )
+    detail = [
+        {
+            "machine": cell.machine,
+            "collective": cell.collective,
+            "bytes": cell.size,
+            **{
+                name: None if name not in cell.records else cell.records[name].value for name in (*TODAY, *PEERS, *OURS)
+            },
+            "bound": cell.bound,
+        }
+        for cell in found
+    ]
+    page.table("All times", pd.DataFrame(detail), "times", show=False)
+
+
+def _shipped(page: Reproduction) -> None:
+    """The shipped instances, schedules of ours published whole."""
+    rows = []
+    for path in sorted((page.instances / "fabric").glob("*.json"), key=lambda path: natural(path.stem)):
+        if page.quick and not path.stem.startswith("dgx1-"):
+            continue
+        instance = page.shipped("fabric", path.stem)
+        assert isinstance(instance, FabricInstance)
+        cell = Cell("", instance.collective, instance.bytes, instance)
+        names = [name for name in ("bound", *OURS) if knows(name, instance.collective, instance.switching.mode)]
+        for _, record in page.solve([instance], names, time_limit=20.0):
+            cell.records[record["method"]] = record
+        best = cell.best(OURS)
+        if best is not None:
+            rows.append((path.stem, shown(best[0], "s"), shown(cell.bound, "s"), percent(cell.gap), best[1]))
+    page.table("Shipped instances", pd.DataFrame(rows, columns=["instance", "best", "bound", "gap", "by"]), "shipped")
+
+
+def _one_box(page: Reproduction) -> None:
+    """`continuous` on one box at small sizes: proven, or with what gap."""
+    rows, proven = [], 0
+    for machine in ONE_BOX:
+        for collective in ("allgather", "broadcast", "allreduce"):
+            for size in (KIB * 4**k for k in range(6)):
+                instance = make(FAMILY, {"machine": machine, "collective": collective, "bytes": str(size)})
+                assert isinstance(instance, FabricInstance)
+                cell = Cell(machine, collective, size, instance)
+                part, seconds = page.keep(instance, "exact"), 0.0
+                for _, record in page.solve([part], ["bound", "continuous"], time_limit=EXACT_LIMIT, part="exact"):
+                    cell.records[record["method"]] = record
+                    seconds = record.run_s
+                best = cell.best(["continuous"])
+                if best is not None:
+                    ended = cell.records["continuous"].words_of_end
+                    value, left = best[0], gap(best[0], cell.bound)
+                    proven += left == 0
+                    found = (
+                        round(value * 1e6, 5),
+                        round(cell.bound * 1e6, 5),
+                        percent(left),
+                        ended,
+                        shown(seconds, "s"),
+                    )
+                    rows.append((machine, collective, shown(size, "bytes"), *found))
+    columns = ["machine", "collective", "size", "continuous [us]", "bound [us]", "gap", "ended", "run"]
+    page.table("One box, exactly: `continuous` at 1 KiB to 1 MiB", pd.DataFrame(rows, columns=columns), "one-box")
+    page.note(f"One box: `continuous` is proven optimal on {proven} of {len(rows)}, {EXACT_LIMIT:g} s each.")
+
+
+def _curves(page: Reproduction) -> None:
+    """The figure everybody prints."""
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    panels = figure.subplots(1, 3, squeeze=False)[0]
+    rows = []
+    for axes, collective in zip(panels, ("allgather", "allreduce", "alltoall"), strict=True):
+        found = list(cells(page, [{"machine": "dgx-a100", "boxes": "2"}], [collective], CURVE))
+        for number, name in enumerate(EVERYONE):
+            points = [(cell.size, cell.size / best[0]) for cell in found if (best := cell.best([name])) is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), ".-", color=f"C{number}", label=name, linewidth=1.2, markersize=4)
+        axes.plot(CURVE, [cell.size / cell.bound for cell in found], "k--", label="bound", linewidth=1)
+        axes.set_xscale("log", base=4)
+        axes.set(yscale="log", title=collective, xticks=CURVE[::3])
+        axes.set_xticklabels([shown(size, "bytes").replace(".00", "").replace(".0", "") for size in CURVE[::3]])
+        for cell in found:
+            best, today = cell.best(OURS), cell.best(TODAY)
+            if best is not None and today is not None:
+                rows.append((collective, shown(cell.size, "bytes"), *_won(best), *_won(today), percent(cell.gap)))
+    panels[0].set_ylabel("bytes / time [bytes/s]")
+    handles = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    order = [name for name in (*EVERYONE, "bound") if name in handles]
+    figure.legend([handles[name] for name in order], order, loc="outside right upper")
+    page.figure(figure, "bandwidth", "Two DGX A100: bytes over time by size; above the dashed line nobody can come.")
+    columns = ["collective", "size", "best of ours", "time", "best of today", "its time", "gap"]
+    page.table("Two DGX A100: what to choose by size", pd.DataFrame(rows, columns=columns), "curves")
+
+
+def _won(best: tuple[float, str]) -> tuple[str, str]:
+    return best[1], shown(best[0], "s")
+
+
+def _failures(page: Reproduction) -> None:
+    """Every kind of single failed link, solved anew."""
+    rows = []
+    for machine in (
+        {"machine": "dgx-a100", "boxes": "2"},
+        {"network": "mesh", "rows": "8", "cols": "8"},
+        {"network": "torus", "rows": "8", "cols": "8"},
+    ):
+        whole = make(FAMILY, {**machine, "collective": "allgather", "bytes": str(64 * MIB)})
+        assert isinstance(whole, FabricInstance)
+        gaps, seconds, slower = [], [], []
+        healthy = None
+        for pair in [None, *_kinds(whole)]:
+            failed = {} if pair is None else {"failed": {"links": [list(pair), list(pair[::-1])], "nodes": []}}
+            name = "whole" if pair is None else f"failed-{pair[0]}-{pair[1]}"
+            instance = page.keep(whole.model_copy(update={**failed, "name": f"{whole.name}-{name}"}), "failures")
+            bound = value = 0.0
+            for _, record in page.solve([instance], ["bound", "forest"], time_limit=20.0, part="failures"):
+                bound, value = max(bound, record.bound or 0.0), record.value or value
+                seconds.append(record.run_s)
+            gaps.append(1 - bound / value)
+            healthy = value if pair is None else healthy
+            slower.append(value / (healthy or value))
+        rows.append(
+            {
+                "machine": name_of(machine),
+                "failures": len(gaps) - 1,
+                "gap whole": percent(gaps[0]),
+                "largest gap": percent(max(gaps)),
+                "slower by at most": times(max(slower)),
+                "longest run": shown(max(seconds), "s"),
+            }
+        )
+    page.table("One failed link (both directions), allgather of 64 MiB by `forest`", pd.DataFrame(rows))
+
+
+def _kinds(instance: FabricInstance) -> Iterable[tuple[int, int]]:
+    """A pair of joined nodes of every kind: ends of like kind and degree, and bandwidth, tell kinds apart."""
+    machine = instance.machine
+    net = machine.network
+    degree = net.out_degree
+    seen = set()
+    for u, v, b in zip(net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), strict=True):
+        kind = (machine.is_switch[u], int(degree[u]), machine.is_switch[v], int(degree[v]), b)
+        if u < v and kind not in seen:
+            seen.add(kind)
+            yield u, v

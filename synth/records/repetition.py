@@ -1,0 +1,137 @@
+"""Run a record's method again, where that is cheap, to see whether the solution is the method's.
+
+The name of a method is only stated in a record. A method that declares ``repeats`` gives the same solution whenever
+instance, options and seed are the same, so it can be run again and compared. Others (programs, and references that look
+at the clock) cannot: their names stay the record's word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from synth.errors import InputError, UnsupportedError
+from synth.family import Method, get_family, load
+from synth.instance import Instance
+from synth.options import RunOptions, as_text
+from synth.records.record import Record
+from synth.text.files import dumps
+from synth.text.untrusted import equal
+
+CHEAP_S = 0.25  # up to which a run is made again, by the record's word
+LONGEST = 8  # times what is cheap: the time limit of a run that is made again
+MOST_NUMBERS = 100_000  # of a stored solution
+MOST_ASKED = 1000  # of a number among the method's options: more restarts than this are not repeated
+ROUNDING = 1e-9  # relative difference of two values that are the same up to rounding
+Answer = Literal["same", "other", "unknown"]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """What running the method again says: the ``same`` solution, an ``other`` value, or nothing (``unknown``); why."""
+
+    answer: Answer
+    words: str
+
+
+_KNOWN: dict[str, Repetition] = {}  # by what decides it
+
+
+def repeat(record: Record, instance: Instance | None = None, cheap_s: float = CHEAP_S) -> Repetition:
+    """Run the record's method again if it repeats and takes at most ``cheap_s`` seconds, and compare. Never raises for
+    what a record holds."""
+    method = _method(record)
+    if isinstance(method, str):
+        return Repetition("unknown", method)
+    if record.run_s > cheap_s:
+        return Repetition("unknown", f"not run again, it took {record.run_s:.2g} s")
+    if _numbers(record.packed) > MOST_NUMBERS:
+        return Repetition("unknown", f"not run again, its solution has more than {MOST_NUMBERS} numbers")
+    key = _key(record)
+    if key not in _KNOWN:
+        try:
+            _KNOWN[key] = _compared(record, method, instance or record.find_instance(), LONGEST * cheap_s)
+        except Exception as error:  # options and solution are a file's
+            _KNOWN[key] = Repetition("unknown", f"cannot be run again: {error!r}")
+    return _KNOWN[key]
+
+
+def name_stands(record: Record, cheap_s: float = CHEAP_S) -> bool:
+    """Whether the record's solution is known to be its method's: run here, or run again with the same result."""
+    return record.made_here or repeat(record, cheap_s=cheap_s).answer == "same"
+
+
+def _method(record: Record) -> Method | str:
+    """The method if it can be run again, or why not."""
+    try:
+        method = get_family(record["family"]).method(record["method"])
+    except InputError:
+        return "not installed here"
+    if method.kind != "reference" or method.solvers:
+        return f"a {method.kind} is not run again"
+    if record.packed is None:
+        return "there is no solution to compare"
+    return method if method.repeats else "its solution depends on the clock or on files"
+
+
+def _compared(record: Record, method: Method, instance: Instance, longest_s: float) -> Repetition:
+    family = get_family(instance.family)
+    options = _options(record, method, longest_s)
+    large = [name for name, value in options.method.items() if isinstance(value, (int, float)) and value > MOST_ASKED]
+    if large:
+        return Repetition("unknown", f"not run again with {large[0]} above {MOST_ASKED}")
+    try:
+        outcome = method.load()(instance, options)
+    except UnsupportedError as error:
+        return Repetition("other", f"the method does not take this instance: {error}")
+    if options.out_of_time():
+        return Repetition("unknown", f"not run again, it takes more than {longest_s:g} s")
+    pack, stored = load(family.pack), load(family.unpack)(instance, record.packed)
+    if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
+        return Repetition("same", "run again: the same solution")
+    value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
+    if value is not None and equal(record.value, value, ROUNDING):
+        return Repetition("unknown", "run again it gives another solution of the same value")
+    return Repetition("other", f"run again it gives {value}")
+
+
+def _options(record: Record, method: Method, longest_s: float) -> RunOptions:
+    """The run's options, read as if they had been typed. Raises what reading them raises."""
+    given = record["options"].get("method", {})
+    values = {
+        parameter.name: parameter.default
+        if given.get(parameter.name, parameter.default) == parameter.default
+        else parameter.read(as_text(given[parameter.name]))
+        for parameter in method.parameters
+    }
+    return RunOptions(longest_s, seed=int(record["options"].get("seed", 0)), method=values)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two packed solutions are equal, number by number."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    one, other = np.asarray(left), np.asarray(right)
+    return one.shape == other.shape and bool(np.array_equal(one, other))
+
+
+def _numbers(packed: Any) -> int:
+    if isinstance(packed, Mapping):
+        return sum(_numbers(value) for value in packed.values())
+    return int(np.size(packed)) if isinstance(packed, (np.ndarray, list, tuple)) else 1
+
+
+def _key(record: Record) -> str:
+    """A digest of what decides the answer."""
+    assert record.packed is not None
+    digest = hashlib.sha256(json.dumps([record[key] for key in ("family", "instance_sha256", "method")]).encode())
+    digest.update(json.dumps([record["options"], record.value], default=str).encode())
+    for name, value in sorted(record.packed.items()):
+        digest.update(name.encode())
+        digest.update(value.tobytes() if isinstance(value, np.ndarray) else dumps({"": value}, one_line=True).encode())
+    return digest.hexdigest()

@@ -1,0 +1,152 @@
+"""One row per instance: what the runs on it found together, and how far that is from the published algorithm."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from synth.family import get_family
+from synth.optimality import WITHIN, gap
+from synth.records.contradictions import Standing, by_instance, standing, value_stands
+from synth.records.record import Record
+from synth.records.repetition import name_stands
+from synth.text.quantities import NOTHING, percent, shown, times
+
+MEETS = 1e-9  # relative difference up to which two values are the same
+STATED = "*"  # behind a published value whose method is only stated in its record
+FOOTNOTE = "* by a record that only states its method: it was not run again"
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """One instance. ``best`` has the least value of a replayed schedule (of a count where none was replayed) that no
+    proven bound contradicts; ``published`` the least value of the paper's own algorithm. Both may be None. ``refuted``
+    are the records of questions without an answer, ``stated`` says that the published record only states its method;
+    ``without`` are the runs that should have found a value and did not."""
+
+    family: str
+    instance: str
+    standing: Standing
+    best: Record | None
+    published: Record | None
+    seconds: float
+    refuted: tuple[Record, ...] = ()
+    stated: bool = False
+    without: tuple[Record, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """Relative gap of the best value to the best bound that stands."""
+        return None if self.best is None else gap(self.best.value, self.standing.bound)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the best value meets the best bound (:func:`synth.optimality.meets`)."""
+        return self.gap == 0
+
+    @property
+    def ended(self) -> str:
+        """What stands in place of a value where there is none: ``infeasible, certified``, or why no run has one:
+        ``unsupported: more than 200 links``; every reason once, after :data:`MOST_REASONS` only how many more."""
+        if self.refuted:
+            return self._refuted_first()[0].words_of_end
+        found = list(dict.fromkeys(record.words_without_value for record in self.without))
+        reasons = [reason for reason in found if reason != "finished"] or [NO_VALUE]
+        more = len(reasons) - MOST_REASONS
+        return "; ".join(reasons[:MOST_REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+    @property
+    def label(self) -> str:
+        """Who has the best value; where there is none, whose question has no answer."""
+        first = self.best or next(iter(self._refuted_first()), None)
+        return NOTHING if first is None else first.label
+
+    def _refuted_first(self) -> list[Record]:
+        return sorted(self.refuted, key=lambda record: record.infeasible_by != "certified")
+
+    @property
+    def ratio(self) -> float | None:
+        """The published algorithm's value over the best one: above 1 the best is better."""
+        if self.best is None or self.published is None or not self.best.value or self.published.value is None:
+            return None
+        return self.published.value / self.best.value
+
+    def cells(self) -> list[str]:
+        """The row for a person, as :data:`COLUMNS`."""
+        best, unit = self.best, get_family(self.family).objective.unit
+        value = self.ended if best is None else shown(best.value, unit)
+        if best is not None and best.evidence == "counted":
+            value += " (counted)"
+        published = "–"
+        if self.published is not None:
+            published = shown(self.published.value, unit)
+            published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > MEETS else ""
+            published += STATED if self.stated else ""
+        return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
+                self.label, published]  # fmt: skip
+
+
+COLUMNS = ("instance", "best", "bound", "proof", "gap", "by", "published (ratio to best)")
+NO_VALUE = "none"
+MOST_REASONS = 3
+
+
+def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
+    """A row for every instance (family and hash of its file), in the order of the records."""
+    rows = []
+    for (family, _), group in by_instance(records).items():
+        found = standing(group)
+        alarming = [value for value, _ in found.alarms]
+        usable = [
+            record for record in group
+            if value_stands(record) and not any(record is other for other in alarming)
+            and (record.evidence == "replayed" or gap(record.value, found.bound) is not None or found.bound is None)
+        ]  # fmt: skip
+        theirs = [record for record in usable if record["method"] in get_family(family).published]
+        seconds = sum(record.run_s for record in group)
+        published = _least_value(theirs)
+        refuted = tuple(record for record in group if record.ok and record.infeasible_by)
+        stated = published is not None and not name_stands(published)
+        without = tuple(record for record in group if record.value is None and record["kind"] != "bound")
+        name, best = group[0]["instance"], _least(usable)
+        rows.append(InstanceRow(family, name, found, best, published, seconds, refuted, stated, without))
+    return rows
+
+
+def _least(records: Sequence[Record]) -> Record | None:
+    """Replayed schedules come before counts; among equal values the method that the family lists first."""
+
+    def place(record: Record) -> tuple[bool, float, int]:
+        names = list(get_family(record["family"]).methods)
+        known = names.index(record["method"]) if record["method"] in names else len(names)
+        return record.evidence != "replayed", record.value or 0.0, known
+
+    return min(records, key=place, default=None)
+
+
+def _least_value(records: Sequence[Record]) -> Record | None:
+    return min(records, key=lambda record: record.value or 0.0, default=None)
+
+
+def closing_line(rows: Sequence[InstanceRow]) -> str:
+    """One line on a family's rows: solved of instances, how many by certificate, median gap of the open ones, time."""
+    solved = [row for row in rows if row.solved]
+    text = f"{len(solved)} of {len(rows)} proven best{_by_grade(solved)}"
+    gaps = [row.gap for row in rows if row.gap]
+    near = sum(gap <= WITHIN for gap in gaps)
+    text += f", {near} within {percent(WITHIN)}" if near else ""
+    refuted = sum(row.best is None and bool(row.refuted) for row in rows)
+    text += f", {refuted} infeasible" if refuted else ""
+    text += f", median gap of the others {percent(statistics.median(gaps))}" if gaps else ""
+    text += f", {shown(sum(row.seconds for row in rows), 's')} of solving"
+    return text + (f". {FOOTNOTE}" if any(row.stated for row in rows) else "")
+
+
+def _by_grade(solved: Sequence[InstanceRow]) -> str:
+    """By what these are proven best, in brackets; empty where there are none."""
+    certified = sum(row.standing.proof == "certified" for row in solved)
+    count = {"by certificate": certified, "by a solver's word": len(solved) - certified}
+    grades = {words: number for words, number in count.items() if number}
+    words = [name if len(grades) == 1 else f"{number} {name}" for name, number in grades.items()]
+    return f" ({', '.join(words)})" if words else ""

@@ -1,0 +1,27 @@
+"""What `models/mlfm.md` says is what the published records and tables say."""
+
+from __future__ import annotations
+
+import pandas as pd
+from published import PUBLISHED, prose, value_of
+
+from synth.records import record as records
+
+
+def test_numbers_of_the_mlfm_paragraph():
+    text = prose("mlfm")
+    assert "the whole machine of 6156 servers (37,896,336 transfers in 6156 phases)" in text
+    whole = records.read(PUBLISHED / "mlfm" / "d18-n18l19m18" / "closed_form.json")
+    assert (whole.value, whole["verified"]["facts"]["transfers"]) == (6156, 37_896_336)
+    assert "on (2, 4, 3) `shift` takes 52 phases for 24, its mean worst link load is 2.17" in text
+    shift = records.read(PUBLISHED / "mlfm" / "d3-n2l4m3" / "shift.json")
+    assert (shift.value, round(shift["verified"]["facts"]["mean_worst_link_load"], 2)) == (52, 2.17)
+    assert value_of("mlfm", "d3-n2l4m3", "cpsat-cpsat") == 24
+    failures, blocks = (pd.read_csv(PUBLISHED / "mlfm" / f"{name}.csv") for name in ("single-failures", "blocks"))
+    assert "| cable of the job's leaves; spine | 24 | 32 |" in text
+    assert set(failures[failures.failed == "spine"]["phases"]) == {32}
+    assert "All 54 single failures of the job (2, 4, 3) are solved to gap 0" in text
+    assert "On all 65 blocks with $m \\gt l-1$, $d \\le 4$, `cpsat` proves the optimum with either route rule" in text
+    assert (len(failures), len(blocks), set(blocks.groupby(["d", "n", "l", "m"]).size())) == (54, 130, {2})
+    assert set(failures["gap"]) | set(blocks["gap"]) == {0}
+    assert set(failures["verified"]) | set(blocks["verified"]) == {True}
