@@ -54,6 +54,13 @@ def _terminated(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+def _from_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is among the causes of the error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def run() -> None:
     """Entry point: bad input ends with one message per fault and exit code 2, never with a traceback. So does a path
     that the system refuses (a name too long, a folder where a file should be, no permission)."""
@@ -73,6 +80,10 @@ def run() -> None:
         print(f"synth: {abridged(str(error.filename))}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
+        sys.exit(130)
+    except SystemError as error:  # raised instead where the signal came while compiled code was entered or left
+        if not _from_interrupt(error):
+            raise
         sys.exit(130)
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # the reader (head, less) went away: no error

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from command import BOUND, RECORD, SYNTH, alive, flat, run, write_ring
 
+from synth.cli import main
+
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"
 
 
@@ -89,3 +91,24 @@ def test_killed_worker(tmp_path: Path) -> None:
     assert json.loads(stored.read_text()) == first
     assert sorted(path.name for path in stored.parent.iterdir()) == ["pull.json"]
     assert "killed, holds no solution" in flat(run("check", stored, cwd=tmp_path).stdout)
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_an_interrupt_while_compiled_code_is_entered(interrupted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter reports an exception that is set while a C function returns as SystemError, raised from it."""
+
+    def stopped() -> None:
+        try:
+            try:
+                raise KeyboardInterrupt if interrupted else ValueError
+            except BaseException as error:
+                raise SystemError("returned a result with an exception set") from error
+        except SystemError as error:
+            raise SystemError("another one") from error
+
+    monkeypatch.setattr(main, "app", stopped)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit if interrupted else SystemError) as raised:
+        main.run()
+    if interrupted:
+        assert raised.value.code == 130

@@ -41,7 +41,7 @@ def test_no_interleaving_and_no_crash_loses_a_record(tmp_path: Path, stride: int
 def holder(folder: Path, purpose: str) -> Iterator[int]:
     """Another process that holds a lock."""
     code = (
-        "import sys; from pathlib import Path; from synth import folder_lock\n"
+        "import sys; from pathlib import Path; from synth.records import lock as folder_lock\n"
         f"with folder_lock.held(Path(sys.argv[1]), {purpose!r}): print('held', flush=True); sys.stdin.read()"
     )
     words = [sys.executable, "-c", code, str(folder)]
