@@ -34,7 +34,7 @@ def the_same_again(before: Batch, batch: Batch, runs: Sequence[RunStatus], submi
         run
         for run in runs
         if run.kind == "out_of_memory"
-        and (run.mem_mb is not None or submission.engine == "slurm")  # else it was the machine's, and there is no more
+        and (run.mem_mb is not None or submission.engine == "slurm")  # else the machine had no more
         and (memory is None or run.mem_mb is None or memory <= run.mem_mb)
     ]
     if short:
@@ -43,7 +43,7 @@ def the_same_again(before: Batch, batch: Batch, runs: Sequence[RunStatus], submi
     late = [run for run in runs if run.state == "failed" and run.kind == "time_limit"]
     late = [run for run in late if (batch.entries[run.index].limit_s or 0) <= (before.entries[run.index].limit_s or 0)]
     if late:
-        yield _line(late, "out of their time limit with nothing in hand", "--time-limit")
+        yield _line(late, "stopped by the time limit before they found a solution", "--time-limit")
     minutes = {index: task.time_min for task in submission.tasks for index in task.runs}
     cut = [run for run in runs if run.kind == "job_time_limit" and minutes[run.index] * 60 <= (run.job_s or 0)]
     if cut:

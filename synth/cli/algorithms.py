@@ -17,7 +17,7 @@ BOUND_S = 60.0
 def import_algorithm(
     file: Path, machine: str | None, given: Mapping[str, str], output: Path | None, results: Path | None
 ) -> None:
-    """Say what the algorithm is, and with a machine how long it takes there, beside what nobody can beat."""
+    """Say what the algorithm is, and with a machine how long it takes there, beside its lower bound."""
     from synth.exchange.checking import check_file
 
     found = check_file(file)

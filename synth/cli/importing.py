@@ -66,7 +66,7 @@ def import_(
     results: Path = typer.Option(None, "--results", help="For an algorithm: where its record and the bound's go."),
 ) -> None:
     """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
-    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside what nobody can beat."""
+    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside its lower bound."""
     from synth.errors import InputError
     from synth.exchange.file_kinds import holds_algorithm
 

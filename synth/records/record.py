@@ -169,7 +169,7 @@ class Record:
 
     @property
     def fruitless(self) -> bool:
-        """Whether there is no result: it failed, or its time ended with nothing in hand."""
+        """Whether there is no result: it failed, or its time ended before it found a solution."""
         return self.failed or (self.data["termination"] == "time_limit" and self.empty)
 
     def is_done(self, retry_failed: bool = False) -> bool:

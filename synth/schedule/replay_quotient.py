@@ -13,7 +13,7 @@ identity alone, since its tail is. So
 
 What is checked is a condition that is necessary, too, so nothing that is right is refused. The cost is that of one
 node's part and of the generators. This module shares no code with the methods, nor with what lists such a schedule: the
-symmetries are verified here from the arrays anew.
+symmetries are verified here again, from the arrays.
 """
 
 from __future__ import annotations

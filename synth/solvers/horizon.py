@@ -67,7 +67,7 @@ def fewest(
     ``hold`` makes the run's own solution of one that the program finds (usually the same): then the run holds
     incumbent and bound in case it is stopped (:class:`synth.deadline.Held`).
     Below ``proven`` the answer is ``infeasible`` without asking the program. Raises ``RuntimeError`` when the program
-    answers ``error`` and :class:`SizeLimitError` when it is too large and there is nothing in hand.
+    answers ``error`` and :class:`SizeLimitError` when it is too large and there is no incumbent.
     """
     if horizon is not None and horizon < proven.steps:
         words = f"{horizon} {unit} are fewer than the proven bound {proven.steps}: {proven.proof}"

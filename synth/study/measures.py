@@ -34,8 +34,8 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
     ``runs``; ``failed`` (something is not as stated, see the table's status); ``with_value``; ``wins`` (value is the
     best); ``solved`` (proven within the gap by the run itself) and ``certified`` (how many of these by a certificate,
-    the others by the solver's word); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value over
-    best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
+    the others as stated by the solver); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value
+    over best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
     over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
     where ``with_value`` agrees.
     """

@@ -258,7 +258,7 @@ def test_pieces_of_odd_bytes_are_rounded_and_it_is_said() -> None:
     assert "pieces have unequal bytes: rounded to 4 equal chunks a part" in notes[0]
     coarse, notes = algorithm_of(ring_allgather(3, 64, 10**9 + 7), "azure", Wish(chunks=4))
     assert coarse.chunks == 4
-    assert "pieces of less than half a chunk are no more" in notes[0]
+    assert "pieces smaller than half a chunk were merged" in notes[0]
     with pytest.raises(InputError, match="at most 4096"):
         algorithm_of(ring_allgather(3, 4, 64), "azure", Wish(chunks=5000))
 

@@ -106,7 +106,7 @@ class BineInstance(Instance):
     * ``tree`` (default of broadcast, reduce, scatter, gather): every rank is reached once, sends (receives) one
       message a round, and there are at most ``rounds`` rounds, ``ceil(log2 p)`` unless given;
     * ``butterfly``: pairwise exchanges along the dimensions of a hypercube with prescribed volumes (p a power of two),
-      so what is free is which rank takes which position. Bine's pairings are no hypercube for p >= 8
+      so only the position of each rank is chosen. Bine's pairings are no hypercube for p >= 8
       (``check/rules.py``).
 
     ``vector = "small"`` moves whole vectors in broadcast, reduce and allreduce; ``"large"`` cuts them into p blocks.

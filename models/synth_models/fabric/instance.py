@@ -99,7 +99,7 @@ class FabricInstance(Instance):
     @cached_property
     def machine(self) -> Machine:
         """What can be used: without failed links and nodes, and without ranks that forward nothing. Node numbers are
-        those of the file; links are numbered anew, in the file's order."""
+        those of the file; links are renumbered in the file's order."""
         return _usable(built(self.network), self.failed, self.members, self.relay)
 
     @cached_property

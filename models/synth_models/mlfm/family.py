@@ -57,7 +57,9 @@ FAMILY = Family(
         _reference(
             "pairwise", "partners exchange in every phase, static minimal routes (congested)", "patterns:pairwise"
         ),
-        _reference("repair", "the rule, and what failures took from it placed anew (whole machines)", "repair:solve"),
+        _reference(
+            "repair", "the rule, with the transfers that failures broke placed again (whole machines)", "repair:solve"
+        ),
         _reference("greedy", "first phase that fits, transfers in seeded random order", "greedy:solve"),
         _program(
             "cpsat",

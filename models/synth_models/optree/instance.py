@@ -106,7 +106,7 @@ class OpTreeInstance(Instance):
     Every directed link carries ``wavelengths`` wavelengths. In one step a wavelength
     of a link carries at most one item of ``item_bytes`` bytes at ``wavelength_bandwidth`` bytes/s; every step costs
     ``step_overhead`` seconds more. A circuit of ``h`` hops passes ``h + 1`` optical interfaces. On a grid a circuit
-    runs along one ring or line: an item changes dimension at a node, where it is received and sent anew.
+    runs along one ring or line: an item changes dimension at a node, where it is received and sent again.
     """
 
     family: Literal["optree"] = "optree"

@@ -68,7 +68,7 @@ class Circuits:
 
 @dataclass(frozen=True)
 class StepCount:
-    """A plan without its circuits: the check counts its steps anew.
+    """A plan without its circuits: the check counts its steps itself.
 
     ``algorithm`` is ``formula`` (``numbers`` = the depth k), ``ring``, ``neighbor_exchange``, ``wrht`` (``numbers`` =
     the variant, 1 or 2), ``one_stage`` or ``stages`` (``numbers`` = the radices of stages 1..k).

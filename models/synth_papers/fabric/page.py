@@ -264,7 +264,7 @@ def _won(best: tuple[float, str]) -> tuple[str, str]:
 
 
 def _failures(page: Reproduction) -> None:
-    """Every kind of single failed link, solved anew."""
+    """Every kind of single failed link, solved again."""
     rows = []
     for machine in (
         {"machine": "dgx-a100", "boxes": "2"},

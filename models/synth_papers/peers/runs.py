@@ -74,7 +74,7 @@ def made(**keys: str) -> FabricInstance:
 
 
 def changed(instance: FabricInstance, **fields: Any) -> FabricInstance:
-    """The instance with other fields, checked anew."""
+    """The instance with other fields, validated again."""
     return FabricInstance.model_validate(instance.model_dump(mode="json", exclude_none=True) | fields)
 
 

@@ -71,7 +71,7 @@ def reproduce(page: Reproduction) -> None:
     )
     page.note(
         "Times are of one machine of two cores that other work shared, so their ratios say more than they do; delete "
-        "`growth.csv` to measure anew. TACOS's hours are its paper's, for its own networks and machine."
+        "`growth.csv` to measure again. TACOS's hours are its paper's, for its own networks and machine."
     )
 
 

@@ -1,4 +1,4 @@
-"""Bound 2: concurrent flow. Every byte that goes from one rank to one other pays for its way.
+"""Bound 2: concurrent flow. Every byte that goes from one rank to another uses up link time.
 
 **Proof.** Let c_e >= 0 be a price of a byte on link e. Every byte of a block from u to v is carried, over a chain of
 transfers, along some walk from u to v, and pays at least the shortest distance ``dist_c(u, v)``; so all blocks pay at

@@ -13,7 +13,7 @@ block share is counted once, however they are joined to trees or sums. That is t
 time (Edmonds' theorem where nothing else holds; Ford and Fulkerson 1958 for one demand).
 
 The dual gives every demand potentials over ranks and time, whose level sets are moments: theta_v is when v comes to the
-side of the origin. From these the bound is computed anew, exactly, and handed over
+side of the origin. From these the bound is computed again, exactly, and returned
 (:mod:`synth_models.fabric.check.moments` states the argument and verifies it).
 """
 

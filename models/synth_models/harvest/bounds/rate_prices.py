@@ -229,7 +229,7 @@ class _Master:
         return sum(len(self.pool.paths[key]) for key in self.keys)
 
     def _state_paths(self) -> None:
-        """D of a pick is no more than the price of any of its paths."""
+        """D of a pick is at most the price of any of its paths."""
         new = [
             (pick, steps)
             for pick, key in enumerate(self.keys)

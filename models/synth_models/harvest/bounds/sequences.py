@@ -185,7 +185,7 @@ class _Ladder:
 
     def drop_idle(self, known: dict[tuple[int, int], IntervalBound], deadline_passed: Callable[[], bool]) -> None:
         """Remove intervals without which the total stays the same, the shortest first, half of them at once where
-        that goes, until there are no more or time is up."""
+        that goes, until none is left or time is up."""
         total = self.total()
         groups = [sorted(known, key=lambda ends: ends[1] - ends[0])]
         while groups and not deadline_passed():

@@ -16,7 +16,8 @@ phases of a congestion-free schedule, hence no less than the optimum; that sched
 Flows that are joined by no chain of conflicts do not matter to each other, so the worst connected part decides. Parts
 of one-spine flows only need their load. The others are coloured first-fit; when that takes more than the load, fewer
 colours are sought by branching on the flow with fewest colours left (DSATUR, Brélaz 1979), with a fixed allowance of
-work so that the answer is the same everywhere. Beyond the allowance the colouring in hand stands: never too few.
+work so that the answer is the same everywhere. Beyond the allowance the
+incumbent colouring is used: it never has too few colours.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 2. **All items go the same way**, moved by all translations of the torus. So every ring carries in a step all
    rotations of the way's circuits in its dimension, as many hops as the way has, and they get wavelengths as on one
    ring (``references/relay_wavelengths.py``). A step whose circuits get none has one hop less and the way
-   is planned anew.
+   is planned again.
 3. **Lines** are rings folded flat: the nodes of a line, in the order 0, 2, 4, …, 5, 3, 1, make a ring. A circuit
    between two of them along the line uses only links that the way round that ring uses too, and of the hops of the
    ring in one direction no two use the same link in the same direction. So the circuits of both directions of the ring

@@ -7,7 +7,7 @@
    whole-number program (``references/relay_program.py``).
 3. All items go the same way, rotated, so every link carries at most ``w`` circuits per step; the circuits get
    wavelengths (``references/relay_wavelengths.py``). Where that fails the step gets one hop less and the way is
-   planned anew; at last it gets as few hops as always find wavelengths in blocks.
+   planned again; at last it gets as few hops as always find wavelengths in blocks.
 
 If the graph's way, the ring algorithm in both directions or OpTree's own schedule (``optree``) needs fewer steps, or if
 time runs out, the best of these is returned; two wavelengths on an odd ring are a case of their own

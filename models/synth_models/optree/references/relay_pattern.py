@@ -5,8 +5,8 @@ wavelengths (``capacities``). The way is mirror-symmetric, so half
 of it is planned: the *middle gap*, whose two ends move towards each other, and the gaps left behind the clockwise
 frontier; clockwise and counterclockwise hops of the half together are the clockwise hops of the whole.
 
-Step by step the prices of the remaining steps are found anew (:class:`synth_models.optree.parts.carrying.Prices`), and
-a knapsack over all gaps chooses the new holders that leave the cheapest rest for exactly the hops of this step.
+Step by step the prices of the remaining steps are computed again (:class:`synth_models.optree.parts.carrying.Prices`),
+and a knapsack over all gaps chooses the new holders that leave the cheapest rest for exactly the hops of this step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from synth.options import RunOptions
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.parts.cutting_planes import INFINITE, FloatArray
 
-RESOLVES = 24  # how often, at most, prices are found anew on the way
+RESOLVES = 24  # how often, at most, prices are computed again while planning
 FEWER_HOPS = 10  # capacities that are tried in a step whose circuits do not fit
 Fits = Callable[[list[int]], bool]
 
@@ -88,7 +88,7 @@ def find_pattern(
                 prices = 0.97 * search.best + 0.03 / (left + 1)
                 rest, _, _ = price(max(counts), prices, reach)
                 resolved = step
-        later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are found anew
+        later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are computed again
         chosen = _choose_fitting(later, capacities[step - 1], reach, middle, [length for _, length in gaps], fits)
         if chosen is None:
             return None
