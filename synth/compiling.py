@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,14 +16,24 @@ paused_s = 0.0
 """For which this process was suspended past a time limit, as a batch system does; no limit counts it either."""
 plain_s = 0.0
 """Processor time kernels have taken so far as plain Python."""
+plain_since: float | None = None
+"""Processor time of this thread at which the kernel now running as plain Python began."""
 used = False
 """Whether a compiled kernel has run since this was last set to False."""
 _depth, _began = 0, 0.0
+_plain_thread = threading.main_thread().ident  # kernels run as plain Python in no other
 
 
 def not_counted() -> float:
-    """All seconds so far that no time limit counts."""
-    return seconds + paused_s
+    """All seconds so far that no time limit counts, those of a plain call under way among them: a kernel's clock and
+    the limit agree on whether it was over when the kernel ended."""
+    return seconds + paused_s + plain_now()
+
+
+def plain_now() -> float:
+    """Processor seconds of the kernel now running as plain Python in this thread."""
+    since = plain_since
+    return 0.0 if since is None or threading.get_ident() != _plain_thread else max(0.0, time.thread_time() - since)
 
 
 def begin() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth import compiling, deadline
+from synth import compiling, deadline, kernels
 from synth.deadline import Held, OutOfTime
 from synth.family import Method, Outcome
 from synth.kernel_clock import now
-from synth.kernels import jit
+from synth.kernels import Kernel, jit
 from synth.options import RunOptions
 
 
@@ -136,6 +136,40 @@ def test_kernels_read_the_clock() -> None:
         assert 0 < deadline.left() <= 0.05
         assert _kernel(deadline.left()) > 0
     assert abs(now() - time.monotonic()) < 1.0
+
+
+@jit
+def _counted(rounds: int, seconds: float) -> int:
+    end = now() + seconds
+    for done in range(rounds):
+        if now() >= end:
+            return done
+    return rounds
+
+
+@pytest.mark.parametrize("way", [None, "plain", "compiled"])
+@pytest.mark.parametrize("allowed_s", [0.0, 0.05, 1e6])
+@pytest.mark.parametrize("rounds", [1, 100_000, 20_000_000])
+def test_what_a_kernel_left_undone_is_never_taken_for_done(
+    way: str | None, allowed_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain Python is not counted, and is given up for the compiled kernel at some moment: wherever that is, a kernel
+    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so."""
+    kernel: Any = _counted
+    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(kernels, "COMPILING_S", allowed_s / len(kernel.function.__code__.co_code))
+    monkeypatch.setattr(kernel, "plain_s", 0.0)
+    monkeypatch.setattr(kernel, "_ready", None)
+    vars(kernel).pop("compiled", None)
+    if way is None and allowed_s > 1.0:
+        rounds = min(rounds, 100_000)  # all of them in plain Python
+    done = 0
+    with kernels.mode(way), limited(0.02).in_time():
+        found = _counted(rounds, deadline.left())
+        deadline.demand_time()
+        done = found
+    assert done in (0, rounds)
 
 
 def test_a_stop_between_kernels_is_no_error() -> None:

@@ -190,6 +190,7 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
         finally:
             sys.setprofile(None)
         assert kernels._Call.running is None
+        assert compiling.plain_since is None
         assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
         assert np.geterr() == before
     assert points > 20
@@ -208,6 +209,7 @@ def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
         counted(a, 10**9)
     assert a[0] > 0
     assert kernels._Call.running is None
+    assert compiling.plain_since is None
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
     assert counted(np.zeros(2, dtype=np.int64), 3) == 8
 
