@@ -54,12 +54,14 @@ class Routes:
             self._least = distinct[picked][::-1].copy()
             self._weight = net.latency.astype(float)
         groups = len(machine.group_names)
-        self.load: FloatArray = np.zeros(net.links + groups)  # seconds of use per link, then per group
+        self.load = [0.0] * (net.links + groups)  # seconds of use per link, then per group
         self._links = net.links
         self._place = np.full(machine.nodes, -1, dtype=np.int64)
         self._place[machine.ranks] = np.arange(len(machine.ranks))
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
         self._distance: dict[tuple[int, int], FloatArray] = {}
+        self._last: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self._times, self._group = self._seconds.tolist(), machine.group.tolist()
         self._matrix: FloatArray | None = None
         self._over: dict[int, FloatArray] = {}
 
@@ -94,27 +96,32 @@ class Routes:
         times, row = self._from(source)
         if source == target or not np.isfinite(times[target]):
             return []
-        distance = self._latency(source, int(row[target]))
-        least = self._least[row[target]]
-        bandwidth = self.machine.network.bandwidth
         found: list[Route] = []
-        stack: list[tuple[int, Route]] = [(target, ())]
+        stack: list[tuple[int, Route, tuple[int, ...]]] = [(target, (), (target,))]
         while stack and len(found) < MOST_EQUAL:
-            node, tail = stack.pop()
+            node, tail, on = stack.pop()
             if node == source:
                 found.append(tail)
                 continue
-            into = self._in[self._in_start[node] : self._in_start[node + 1]]
-            begin = distance[self._src[into]]
-            fits = np.abs(begin + self._weight[into] - distance[node]) <= SAME * 1e-3 * distance[node]
-            fits &= (bandwidth[into] >= least) & (begin < np.inf)
-            fits &= self.machine.is_switch[self._src[into]] | (self._src[into] == source)
-            on = {node, *(int(self._dst[e]) for e in tail)}
-            links = [int(e) for e in into[fits] if int(self._src[e]) not in on]
-            links.sort(key=lambda e: (-self._use(e), -e))  # the least used is on top of the stack
-            stack += [(int(self._src[e]), (e, *tail)) for e in links]
+            into = [(e, u) for e, u in self._last_links(source, int(row[target]), node) if u not in on]
+            into.sort(key=lambda link: (-self._use(link[0]), -link[0]))  # the least used is on top of the stack
+            stack += [(u, (e, *tail), (u, *on)) for e, u in into]
         shortest = min((len(route) for route in found), default=0)
         return [route for route in found if len(route) == shortest]
+
+    def _last_links(self, source: int, row: int, node: int) -> list[tuple[int, int]]:
+        """The links into ``node``, each with its tail, by which a quickest route from ``source`` may end there."""
+        key = (source, row, node)
+        if key not in self._last:
+            distance = self._latency(source, row)
+            into = self._in[self._in_start[node] : self._in_start[node + 1]]
+            tail = self._src[into]
+            begin = distance[tail]
+            fits = np.abs(begin + self._weight[into] - distance[node]) <= SAME * 1e-3 * distance[node]
+            fits &= (self.machine.network.bandwidth[into] >= self._least[row]) & (begin < np.inf)
+            fits &= self.machine.is_switch[tail] | (tail == source)
+            self._last[key] = list(zip(into[fits].tolist(), tail[fits].tolist(), strict=True))
+        return self._last[key]
 
     def hops(self, source: int, target: int) -> list[Route]:
         """The quickest way as direct routes one after the other; a single one unless a way over ranks is quicker or
@@ -143,16 +150,15 @@ class Routes:
     def take(self, route: Route, size: int | None = None) -> None:
         """Remember that ``size`` bytes (default: one piece) go over the route."""
         scale = 1.0 if size is None else size / self.size
-        group = self.machine.group
         for e in route:
-            self.load[e] += scale * self._seconds[e]
-            if group[e] >= 0:
-                self.load[self._links + group[e]] += scale * self._seconds[e]
+            self.load[e] += scale * self._times[e]
+            if self._group[e] >= 0:
+                self.load[self._links + self._group[e]] += scale * self._times[e]
 
     def _use(self, e: int) -> float:
-        g = self.machine.group[e]
+        g = self._group[e]
         used = self.load[e] if g < 0 else max(self.load[e], self.load[self._links + g])
-        return float(used + self._seconds[e])
+        return used + self._times[e]
 
     def _busy(self, route: Route) -> tuple[float, float]:
         uses = [self._use(e) for e in route]
