@@ -24,6 +24,11 @@ def seconds(instance: FabricInstance, schedule: Schedule) -> Fraction:
     return Fraction(completion(instance, schedule), schedule.ticks_per_s)
 
 
+def in_words(count: int) -> str:
+    """``1 chunk``, ``2 chunks``."""
+    return f"{count} chunk{'s' if count > 1 else ''}"
+
+
 def hurried(options: RunOptions) -> str:
     """What a message ends with where the time limit cut the search for chunks and alternatives short."""
     ended = "the time limit ended the search, so that another run may find another schedule"
@@ -56,7 +61,7 @@ def best_number(
         tried[count] = seconds(instance, schedule)
         if best is None or tried[count] < tried[best[0]]:
             best = count, schedule
-            options.held.offer(lambda: schedule, float(tried[count]), f"{count} chunks")
+            options.held.offer(lambda: schedule, float(tried[count]), in_words(count))
         return tried[count]
 
     count, worse = first, 0

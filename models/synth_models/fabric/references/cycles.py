@@ -7,6 +7,7 @@ segments, and further cycles are looked for on what the earlier ones left of eve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -50,11 +51,13 @@ def single(instance: FabricInstance, size: int) -> Cycle:
     return tuple(instance.members[k] for k in best)
 
 
-def several(instance: FabricInstance, size: int, seed: int) -> list[Cycles]:
-    """Sets of cycles: the single best one; it and its way back; and the sets found with the highest bandwidth, one
-    per number of cycles that raises it. Of a set only the bandwidth is known here, not what it costs in latency."""
+def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
+    """Sets of cycles, each searched when it is asked for: the single best one; it and its way back; and the sets found
+    with the highest bandwidth, one per number of cycles that raises it. Of a set only the bandwidth is known here, not
+    what it costs in latency."""
     first = single(instance, size)
     sets = [rate(instance, (first,), size), rate(instance, (first, _back(first)), size)]
+    yield from sets
     if 3 <= len(first) <= MOST_SEVERAL:
         best: dict[int, Cycles] = {}
         rng = np.random.default_rng(seed)
@@ -71,7 +74,7 @@ def several(instance: FabricInstance, size: int, seed: int) -> list[Cycles]:
             if best[number].bandwidth > top:
                 top = best[number].bandwidth
                 sets.append(best[number])
-    return [*sets[:2], *(rate(instance, found.cycles, size) for found in sets[2:][-2:])]
+    yield from (rate(instance, found.cycles, size) for found in sets[2:][-2:])
 
 
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import chunks
@@ -48,6 +49,18 @@ def hold_first(instance: FabricInstance, options: RunOptions, why: str, least: i
         told = f"{words} stand in: {why} did not end within the time limit"
         options.held.offer(partial(copy, schedule), seconds, told)
         options.progress.note(seconds)
+
+
+def unless_held_is_quicker(instance: FabricInstance, options: RunOptions, found: Outcome) -> Outcome:
+    """What the method found, or the schedule that the run holds (:func:`hold_first`) where that is quicker."""
+    held = options.held
+    if found.solution is None or held.solution is None:
+        return found
+    first = held.solution()
+    if chunks.seconds(instance, first) < chunks.seconds(instance, found.solution):
+        found.solution = first
+        found.message = f"{(held.words or '').partition(':')[0]}, which are quicker than what was found: {found.message}"
+    return found
 
 
 def _deliveries(instance: FabricInstance) -> int:

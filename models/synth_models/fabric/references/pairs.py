@@ -44,8 +44,8 @@ def best_paths(instance: FabricInstance, options: RunOptions, name: str, path: P
     most = min(MOST_CHUNKS, int(instance.blocks.bytes.max(initial=1)))
     found = chunks.best_number(instance, options, make, most)
     assert found is not None
-    words = f"{found[0]} chunks" if found[0] > 1 else "1 chunk"
-    return Outcome("finished", solution=found[1], message=f"{name}, {words}{chunks.hurried(options)}")
+    words = f"{name}, {chunks.in_words(found[0])}"
+    return Outcome("finished", solution=found[1], message=f"{words}{chunks.hurried(options)}")
 
 
 def _along(instance: FabricInstance, path: Path) -> Transfers:

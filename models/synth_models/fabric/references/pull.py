@@ -30,7 +30,7 @@ from synth_models.fabric.parts import clock
 from synth_models.fabric.parts.collective import EVERYONE, REDUCING
 from synth_models.fabric.parts.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
-from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.pulling import exchange, fans
 from synth_models.fabric.references.pulling.board import Board
 from synth_models.fabric.references.pulling.floor import floor
@@ -79,19 +79,18 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     words = f"{tries.told}; best of {tries.tried} schedules"
     if tries.hurried:
         words += "; the time limit ended the search, so that another run may find another schedule"
-    return Outcome("finished", tries.best, message=words)
+    return unless_held_is_quicker(instance, options, Outcome("finished", tries.best, message=words))
 
 
 def _from_others(tries: Tries) -> None:
-    """What users have is offered too, so that nothing here is slower. Left out where schedules are large: there
-    it takes as long as all the rest."""
+    """What users have is offered too, so that nothing here is slower. Where schedules are large only the rings: there
+    the others take as long as all the rest."""
     instance = tries.instance
-    if _deliveries(instance) > MOST_TRANSFERS:
-        return
+    large = _deliveries(instance) > MOST_TRANSFERS
     for name, method in OTHERS.items():
         if tries.over():
             return
-        if knows(name, instance.collective, instance.switching.mode):
+        if (name == "ring" or not large) and knows(name, instance.collective, instance.switching.mode):
             try:
                 found = method(instance, tries.options)
             except UnsupportedError:

@@ -17,14 +17,14 @@ general).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.cycles import Cycle, several
-from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.spreading import Edge, Kind, Trees, best_of, empty, refusal
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 
@@ -39,12 +39,14 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if len(instance.machine.parts_of(instance.members)) > 1:
         return Outcome("unsupported", message="ring goes around all ranks, and here not all reach each other")
     size = max(1, instance.bytes // (len(instance.members) if instance.collective != "broadcast" else 1))
-    kinds: list[tuple[str, Callable[[], tuple[Trees, Trees]]]] = []
-    for found in several(instance, size, options.seed):
+    return best_of(instance, options, _kinds(instance, size, options.seed))
+
+
+def _kinds(instance: FabricInstance, size: int, seed: int) -> Iterator[Kind]:
+    for found in several(instance, size, seed):
         count = len(found.cycles)
         name = f"{count} rings of {float(found.bandwidth) / 1e9:.4g} GB/s together" if count > 1 else "1 ring"
-        kinds.append((name, partial(_there_and_back, instance, found.cycles)))
-    return best_of(instance, options, kinds)
+        yield name, partial(_there_and_back, instance, found.cycles)
 
 
 def _there_and_back(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> tuple[Trees, Trees]:

@@ -48,6 +48,9 @@ class Trees:
     roots: Callable[[int], Sequence[int]]
 
 
+Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on it turned around
+
+
 def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
     """Allgather or broadcast (or what a turned instance asks for), every block in ``count`` chunks a variant."""
     return timed(instance, _spreading(instance, trees, count))
@@ -115,11 +118,10 @@ def _rows(pieces: IntArray, width: int, count: int | None = None) -> IntArray:
 def best_of(
     instance: FabricInstance,
     options: RunOptions,
-    kinds: Sequence[tuple[str, Callable[[], tuple[Trees, Trees]]]],
+    kinds: Iterable[Kind],
     pipelined: bool = True,
 ) -> Outcome:
-    """The quickest over ``kinds`` (a name, and what makes its trees on the machine and on the machine turned around)
-    and, if ``pipelined``, over numbers of chunks; the message names it. Kinds that need a way where there is none are
+    """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks; the message names it. Kinds that need a way where there is none are
     left out; raises :class:`UnsupportedError` where all do."""
     best: tuple[Fraction, str, Schedule] | None = None
     lacking: UnsupportedError | None = None
@@ -152,8 +154,7 @@ def best_of(
             continue
         took = chunks.seconds(instance, found[1])
         if best is None or took < best[0]:
-            words = f"{found[0]} chunks" if found[0] > 1 else "1 chunk"
-            best = took, f"{name}, {words}", found[1]
+            best = took, f"{name}, {chunks.in_words(found[0])}", found[1]
     if best is None and lacking is not None:
         raise UnsupportedError(f"the algorithm sends where no way leads: {lacking}")
     assert best is not None

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import demand_time, left
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
@@ -35,8 +37,9 @@ def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends 
         grid.origin, grid.wanted, grid.distance, grid.holds, grid.window, grid.quota, grid.lag,
         machine.group, grid.group_window, grid.cost, grid.group_budget, grid.copies,
         ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset, ways.by_last, late_start, late,
-        order.astype(np.int64), noise * jitter, seed % 2**31, most,
+        order.astype(np.int64), noise * jitter, seed % 2**31, most, left(),
     )  # fmt: skip
+    demand_time()
     if count < 0:
         return None
     return Sends(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
@@ -133,9 +136,11 @@ def _run(
     lag: IntArray, group: IntArray, group_window: IntArray, cost: IntArray, budget: int, copies: bool,
     way_src: IntArray, way_dst: IntArray, way_lag: IntArray, way_start: IntArray, way_link: IntArray,
     way_offset: IntArray, by_last: IntArray, late_start: IntArray, late: IntArray, order: IntArray, jitter: FloatArray,
-    seed: int, most: int,
+    seed: int, most: int, seconds: float,
 ) -> Any:  # fmt: skip
-    """Number of sends and their rows (chunk, link, epoch); -1 where ``most`` epochs are not enough."""
+    """Number of sends and their rows (chunk, link, epoch); -1 where ``most`` epochs are not enough, or once
+    ``seconds`` have passed."""
+    end = now() + seconds
     np.random.seed(seed)
     chunks, nodes, links = len(origin), len(holds), len(window)
     arrive = np.full((chunks, nodes), FAR, dtype=np.int64)
@@ -164,6 +169,8 @@ def _run(
             if by_last[e] == by_last[e + 1]:
                 continue
             while True:
+                if now() > end:
+                    return -1, rows[:0]
                 best, best_way, best_chunk = 0.0, -1, -1
                 for r in range(by_last[e], by_last[e + 1]):
                     u, v = way_src[r], way_dst[r]

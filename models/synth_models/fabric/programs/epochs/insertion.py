@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.deadline import demand_time, left
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.ways import Ways
@@ -79,8 +81,9 @@ def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None
     pushes, hops = _place(
         order, blocks.origin, blocks.goal, grid.demand, grid.quota, machine.group, grid.cost, grid.group_budget,
         len(machine.group_names), by_src, first, ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset,
-        machine.nodes, most,
+        machine.nodes, most, left(),
     )  # fmt: skip
+    demand_time()
     if not len(pushes):
         return None
     return Streams(
@@ -153,8 +156,11 @@ def _place(
     order: IntArray, origin: IntArray, goal: IntArray, demand: IntArray, quota: IntArray, group: IntArray,
     cost: IntArray, budget: int, groups: int, by_src: IntArray, first: IntArray, way_src: IntArray, way_dst: IntArray,
     way_lag: IntArray, way_start: IntArray, way_link: IntArray, way_offset: IntArray, nodes: int, most: int,
+    seconds: float,
 ) -> Any:  # fmt: skip
-    """Pushes (block, amount, end of its hops) and hops (link, epoch); no pushes where a block does not fit."""
+    """Pushes (block, amount, end of its hops) and hops (link, epoch); no pushes where a block does not fit, or once
+    ``seconds`` have passed."""
+    end = now() + seconds
     links = len(quota)
     room = np.empty((links, most), dtype=np.int64)
     for e in range(links):
@@ -173,8 +179,10 @@ def _place(
     trail = np.empty(nodes, dtype=np.int64)
     for at in range(len(order)):
         b = order[at]
-        left = demand[b]
-        while left > 0:
+        missing = demand[b]
+        while missing > 0:
+            if now() > end:
+                return pushes[:0], hops[:0]
             arrive[:] = 2**40
             done[:] = False
             by[:] = -1
@@ -203,7 +211,7 @@ def _place(
                         k += 1
             if by[goal[b]] < 0:
                 return pushes[:0], hops[:0]
-            v, length, fits = goal[b], 0, left
+            v, length, fits = goal[b], 0, missing
             while v != origin[b]:
                 trail[length] = v
                 length += 1
@@ -230,5 +238,5 @@ def _place(
                 pushes = longer
             pushes[count, 0], pushes[count, 1], pushes[count, 2] = b, fits, total
             count += 1
-            left -= fits
+            missing -= fits
     return pushes[:count], hops[:total]

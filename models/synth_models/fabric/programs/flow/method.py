@@ -13,7 +13,7 @@ from synth_models.fabric.parts.collective import EVERYONE
 from synth_models.fabric.programs.flow.certified import certified
 from synth_models.fabric.programs.flow.fluid import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
-from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.solution import Schedule
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -42,7 +42,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     built = time.monotonic()
     least = max(fluid.time, fluid.latency, proven.seconds if proven else 0.0)
     found = best_schedule(instance, fluid.routings, least, options)
-    return Outcome(
+    outcome = Outcome(
         "finished",
         found.schedule,
         bound=proven.seconds if proven else None,
@@ -52,6 +52,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         build_s=built - begun,
         solve_s=time.monotonic() - built,
     )
+    return unless_held_is_quicker(instance, options, outcome)
 
 
 def _told(instance: FabricInstance, fluid: Fluid, found: Found) -> str:

@@ -46,7 +46,7 @@ from synth_models.fabric.programs.forest.plan import (
 )
 from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
 from synth_models.fabric.programs.forest.spanning import spanning_trees
-from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
@@ -122,7 +122,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         f"{words}; finite schedule {best.how}: {float(rate):.6g} GB/s, {float(100 * loss):.3g} % below the fluid "
         f"optimum, best of {best.tried}; seconds: {spent}"
     )
-    return Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
+    found = Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
+    return unless_held_is_quicker(instance, options, found)
 
 
 def _empty() -> Schedule:
