@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from synth import compiling
+from synth import compiling, kernel_clock
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
@@ -122,14 +122,26 @@ class stopping:
 def left() -> float:
     """Seconds left of the innermost limit now in force, infinite without one: for kernels, which end then and say so.
     Whoever calls one then calls :func:`demand_time`."""
+    global _asked
     known = (seconds for limit in _limits if (seconds := limit.remaining()) is not None)
-    return min(known, default=math.inf)
+    seconds = min(known, default=math.inf)
+    _asked = _kernels_now() + seconds
+    return seconds
 
 
 def demand_time() -> None:
-    """Raise :class:`OutOfTime` if the limit now in force has passed: what a kernel returned may be incomplete."""
-    if left() <= 0.0:
+    """Raise :class:`OutOfTime` if the limit now in force has passed, or what :func:`left` last said by the clock of
+    kernels, which does not stand still while the process is suspended: what a kernel returned may be incomplete."""
+    ended = _kernels_now() >= _asked
+    if left() <= 0.0 or ended:
         raise OutOfTime
+
+
+def _kernels_now() -> float:
+    return kernel_clock.now() - compiling.seconds
+
+
+_asked = math.inf  # when a kernel that began with what was left ends, by its clock
 
 
 @contextmanager

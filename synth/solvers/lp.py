@@ -7,7 +7,7 @@ from typing import Any
 
 from synth.deadline import OutOfTime, left
 
-LIMIT = 1  # scipy's status for time and iterations
+LIMIT, TIME = 1, "Time limit"  # scipy's status for time and iterations, and how its message tells them apart
 LEAST_S = 0.01
 
 
@@ -19,6 +19,6 @@ def linprog(*words: Any, options: dict[str, Any] | None = None, **more: Any) -> 
     limits = {} if seconds == math.inf else {"time_limit": max(LEAST_S, seconds)}
     run: Any = solve
     found = run(*words, options={**(options or {}), **limits}, **more)
-    if found.status == LIMIT and left() <= LEAST_S:
+    if limits and found.status == LIMIT and TIME in found.message:
         raise OutOfTime
     return found

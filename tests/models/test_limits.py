@@ -1,12 +1,15 @@
 """Every method of every family on an instance too large for it: it ends with its limit, with the best it has.
 
-Measured is processor time of the method alone, without what was compiled meanwhile: the limit itself is the contract.
+The clock is the run's own: wall time without compilation and without what the main thread waited for a processor that
+other work had (``/proc/self/schedstat``), which the limit does not count here either. On an idle machine both are wall
+time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,11 +48,13 @@ LARGE: dict[str, tuple[str, dict[str, Any]]] = {
     "bruck": ("harvest", {"algorithm": "bruck_alltoall", "gpus": 256, **PHOTONIC}),
     "tori": ("harvest", {"algorithm": "swing_torus", "torus": "8x8", "gpus": 64, **PHOTONIC}),
 }
-HOLDS = {
-    "fabric": ("forest", "flow", "epochs", "continuous", "pull"), "xtree": ("pull", "ilp", "cpsat"),
-    "optree": ("relay",), "harvest": ("candidates", "column_generation"), "mlfm": ("cpsat", "ilp", "greedy"),
-    "bine": ("tree_ilp", "placement", "placement_greedy"),
-}  # fmt: skip  # methods that must hold a solution wherever the family has any
+NOTHING_BEFORE_THE_END = {
+    ("fabric", "direct"): "a published algorithm hands over its own schedules alone; the first needs every route",
+    ("fabric", "bruck"): "as direct",
+    ("fabric", "tacos"): "as direct; one run of its greedy matching",
+    ("mlfm", "min_congestion"): "it asks about one number of phases; CP-SAT's first point is the first answer",
+    ("harvest", "static_kautz"): "one topology, whose value is that of linear programs for every step",
+}
 CASES = [
     pytest.param(where, name, id=f"{where}-{name}", marks=pytest.mark.slow)
     for where, (family, _) in LARGE.items()
@@ -66,8 +71,16 @@ def large(where: str) -> Instance:
     return synth.make(family, **keys)
 
 
+def waited_s() -> float:
+    """Seconds for which the main thread has waited for a processor; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) * 1e-9
+    except (OSError, IndexError):
+        return 0.0
+
+
 class Clock:
-    """Processor time of the method's function, less what was spent on compiling."""
+    """Seconds that the method's function took by the clock of the run."""
 
     seconds = 0.0
 
@@ -75,31 +88,32 @@ class Clock:
         """The function, measured."""
 
         def measured(instance: Instance, options: RunOptions) -> Any:
-            began, compiled = time.process_time(), compiling.seconds
+            began = time.monotonic() - compiling.not_counted()
             try:
                 return function(instance, options)
             finally:
-                self.seconds = time.process_time() - began - (compiling.seconds - compiled)
+                self.seconds = time.monotonic() - compiling.not_counted() - began
 
         return measured
 
 
 def run_to_the_limit(where: str, name: str, limit_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """One run, and what must hold of it."""
-    clock, load = Clock(), Method.load
+    clock, load, not_counted = Clock(), Method.load, compiling.not_counted
     monkeypatch.setattr(Method, "load", lambda method: clock.around(load(method)))
+    monkeypatch.setattr(compiling, "not_counted", lambda: not_counted() + waited_s())
     instance = large(where)
     record = synth.solve(instance, name, time_limit=limit_s)
     assert record.ok, record["verified"]["faults"]
     assert clock.seconds <= limit_s + OVER_S
     if record["termination"] == "time_limit":
         assert record["stopped_by"] == "clock"
-    can = record["termination"] not in ("unsupported", "size_limit", "infeasible")
-    had_the_processor = clock.seconds > limit_s / 2  # a run that other work kept waiting may hold nothing yet
-    if can and had_the_processor and name in HOLDS[instance.family]:
-        assert record.value is not None, record["message"]
-    if can and had_the_processor and record["kind"] == "bound" and name == "bound":
-        assert record.bound is not None, record["message"]
+    if record["termination"] in ("unsupported", "size_limit"):
+        return
+    assert record["termination"] in ("finished", "optimal", "time_limit"), record["message"]
+    stopped = record["termination"] == "time_limit"
+    if not (stopped and (instance.family, name) in NOTHING_BEFORE_THE_END):
+        assert (record.bound if record["kind"] == "bound" else record.value) is not None, record["message"]
 
 
 @pytest.mark.parametrize(("where", "name"), CASES)

@@ -147,14 +147,16 @@ def _counted(rounds: int, seconds: float) -> int:
     return rounds
 
 
+@pytest.mark.parametrize("suspended", [False, True])
 @pytest.mark.parametrize("way", [None, "plain", "compiled"])
 @pytest.mark.parametrize("allowed_s", [0.0, 0.05, 1e6])
 @pytest.mark.parametrize("rounds", [1, 100_000, 20_000_000])
 def test_what_a_kernel_left_undone_is_never_taken_for_done(
-    way: str | None, allowed_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+    suspended: bool, way: str | None, allowed_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plain Python is not counted, and is given up for the compiled kernel at some moment: wherever that is, a kernel
-    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so."""
+    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so. So it does after a suspension,
+    which the limit does not count and the kernel does."""
     kernel: Any = _counted
     monkeypatch.setattr(Kernel, "on_disk", False)
     monkeypatch.setattr(compiling, "plain_s", 1e9)
@@ -164,7 +166,9 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
     vars(kernel).pop("compiled", None)
     if way is None and allowed_s > 1.0:
         rounds = min(rounds, 100_000)  # all of them in plain Python
-    done = 0
+    done, not_counted = 0, compiling.not_counted
+    if suspended:
+        monkeypatch.setattr(compiling, "not_counted", lambda: not_counted() + 0.8 * time.monotonic())
     with kernels.mode(way), limited(0.02).in_time():
         found = _counted(rounds, deadline.left())
         deadline.demand_time()

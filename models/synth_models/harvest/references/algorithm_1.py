@@ -21,7 +21,7 @@ the topologies on both sides, so is the topology: :func:`front_with_delays`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,13 +46,21 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     ratings = Ratings(instance, options)
     alike = not instance.delay_varies and not instance.overlap[1:].any()
     delays = Delays(instance, ratings.topologies)
-    found = ratings.settle(
-        lambda cost: ((table := front(cost) if alike else front_with_delays(cost, delays.before)), table.used())
-    )
-    k = found.best(instance.reconfiguration_delay if alike else 0.0)
     wanted = options.method.get("reconfigurations")
-    if wanted is not None:
-        k = min(int(wanted), len(found.time) - 1)
+
+    def filled(cost: FloatArray) -> tuple[Front, int]:
+        table = front(cost) if alike else front_with_delays(cost, delays.before)
+        least = table.best(instance.reconfiguration_delay if alike else 0.0)
+        return table, least if wanted is None else min(int(wanted), len(table.time) - 1)
+
+    def this_k_alone(cost: FloatArray) -> tuple[IntArray, Iterable[tuple[int, int]]]:
+        table, k = filled(cost)
+        return table.topology[k], enumerate(table.topology[k].tolist())
+
+    first = ratings.settle(this_k_alone)
+    told = f"{'best k' if wanted is None else 'k as asked'}; other k were not settled in time"
+    options.held.offer(lambda: ratings.schedule(first), 0.0, told)
+    found, k = ratings.settle(lambda cost: ((table := filled(cost)), table[0].used()))
     points = ", ".join(f"{j}: {shown(float(found.time[j]), SECONDS)}" for j in found.pareto())
     word = "best k" if wanted is None else "k as asked"
     kind = "without their delays" if alike else "with what is paid for them"

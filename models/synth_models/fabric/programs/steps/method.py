@@ -3,8 +3,9 @@
 With ``steps``, ``rounds`` and ``chunks`` it is one question, answered by a plan or a proof that there is none. What is
 left out is searched: the most chunks, the fewest rounds, the fewest steps. With none of them, or ``pareto=on``, it is
 the front: from the fewest steps on, for every number of steps the fewest rounds a chunk among R <= S + ``extra``
-(SCCL's k-synchronous plans), kept where it is less than with fewer steps; every corner with the refutation of the next
-better one. The plan becomes a schedule in seconds, and the quickest corner's is returned.
+(SCCL's k-synchronous plans), or up to the fewest that counting leaves if these are more, kept where it is less than
+with fewer steps; every corner with the refutation of the next better one. The plan becomes a schedule in seconds, and
+the quickest corner's is returned.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.programs.steps.deciding import Decided, Decider
 from synth_models.fabric.programs.steps.plan import Plan, packed, schedule_of, synchronous_seconds
 from synth_models.fabric.programs.steps.refuting import Certificate
+from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.solution import Schedule
 
 MANY = 10**6  # rounds, beside which it does not matter that the first and last cannot be used
@@ -46,6 +48,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     except ValueError as error:
         raise UnsupportedError(str(error)) from None
     search = Search(instance, options)
+    if not search.asks:
+        hold_first(instance, options, "the search for a plan", 0)
     outcome = search.run()
     if options.solver == "cpsat":
         outcome.message = cpsat.with_caveat(outcome.message, options)
@@ -71,6 +75,11 @@ class Search:
 
     def __post_init__(self) -> None:
         self.decider = Decider(self.instance, self.options)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the options ask for given steps, rounds or chunks."""
+        return any(_asked(self.options, name) is not None for name in ("steps", "rounds", "chunks"))
 
     def run(self) -> Outcome:
         """What the options ask for."""
@@ -203,9 +212,10 @@ class Search:
         first = self.decider.fewest_steps
         best: Fraction | None = None
         floor = self.least_ratio()
+        fewest_rounds = -int(-floor * self.decider.unit // 1)  # counting leaves no plan with fewer
         for number in range(first, (steps or first + MOST_CORNER_STEPS) + 1):
             here: Plan | None = None
-            for total in range(number, number + extra + 1):
+            for total in range(number, max(number + extra, fewest_rounds) + 1):
                 least = 1 if best is None else int(Fraction(total, self.decider.unit) / best) + 1
                 found = self.best_at(number, total, least)
                 if found is not None:
@@ -237,6 +247,8 @@ class Search:
         ended: Termination = "time_limit" if self.undecided else "finished"
         if not self.corners:
             message = "; ".join(self.notes) or "no plan found"
+            if not (self.undecided or self.asks):
+                raise UnsupportedError(f"{message} within the steps and rounds looked at: raise extra")
             return Outcome(
                 "time_limit" if self.undecided else "infeasible", message=message, build_s=times[0], solve_s=times[1]
             )

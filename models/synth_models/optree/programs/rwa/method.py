@@ -14,6 +14,7 @@ from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
 from synth_models.optree.programs.rwa.model import StageProgram, build, build_cpsat
+from synth_models.optree.references.first_fit import first_fit
 from synth_models.optree.references.optree import schedule
 
 MOST_NODES = 64  # beyond it the program has more than a million binaries
@@ -26,11 +27,10 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         return refused
     require_ring(instance, "one stage")
     nodes, shape = instance.nodes, shape_within(instance, options, MOST_NODES, "the program")
-    hint = None
-    if options.method.get("hint") and shape == "ring":
-        whole = schedule(nodes, nodes * nodes, (nodes,))
-        columns = (x.tolist() for x in (whole.src, whole.dst, whole.direction, whole.wavelength))
-        hint = Stage(tuple(zip(*columns, strict=True)))
+    known = _closed_form(nodes) if shape == "ring" else first_fit(nodes, shape, longest_first=True)
+    told = f"{known.wavelengths} wavelengths by {'the closed form' if shape == 'ring' else 'longest first'} stand in"
+    options.held.offer(lambda: known.circuits(instance.wavelengths), known.wavelengths, told)
+    hint = known if options.method.get("hint") and shape == "ring" else None
     outcome = fewest(nodes, shape, instance.max_hops, replace(options, progress=Progress()), hint)
     bound, stage = outcome.bound, outcome.solution
     outcome.bound = outcome.bound_proof = None  # they count wavelengths, not steps
@@ -44,6 +44,12 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     if options.solver in (None, "cpsat"):
         outcome.message = cpsat.with_caveat(outcome.message, options)
     return outcome
+
+
+def _closed_form(nodes: int) -> Stage:
+    whole = schedule(nodes, nodes * nodes, (nodes,))
+    columns = (x.tolist() for x in (whole.src, whole.dst, whole.direction, whole.wavelength))
+    return Stage(tuple(zip(*columns, strict=True)))
 
 
 def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Stage | None = None) -> Outcome:
