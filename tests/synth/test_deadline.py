@@ -155,15 +155,12 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
     suspended: bool, way: str | None, allowed_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plain Python is not counted, and is given up for the compiled kernel at some moment: wherever that is, a kernel
-    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so. So it does after a suspension,
-    which the limit does not count and the kernel does."""
+    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so. So it does after a
+    suspension, which the limit does not count and the kernel does."""
     kernel: Any = _counted
-    monkeypatch.setattr(Kernel, "on_disk", False)
-    monkeypatch.setattr(compiling, "plain_s", 1e9)
-    monkeypatch.setattr(kernels, "COMPILING_S", allowed_s / len(kernel.function.__code__.co_code))
-    monkeypatch.setattr(kernel, "plain_s", 0.0)
     monkeypatch.setattr(kernel, "_ready", None)
-    vars(kernel).pop("compiled", None)
+    if way is None:
+        monkeypatch.setattr(Kernel, "allowance_s", lambda *_: allowed_s)
     if way is None and allowed_s > 1.0:
         rounds = min(rounds, 100_000)  # all of them in plain Python
     done, not_counted = 0, compiling.not_counted

@@ -20,7 +20,9 @@ _STEPS = (
         question=True,
     ),
     Parameter("pareto", read_flag, False, "the front: fewest steps, then fewest rounds a chunk", question=True),
-    Parameter("extra", read_int(0, 64), 6, "the front's rounds beyond its steps, at most, if counting leaves any", question=True),
+    Parameter(
+        "extra", read_int(0, 64), 6, "the front's rounds beyond its steps, if counting leaves any", question=True
+    ),
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
 _RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")

@@ -59,7 +59,8 @@ def unless_held_is_quicker(instance: FabricInstance, options: RunOptions, found:
     first = held.solution()
     if chunks.seconds(instance, first) < chunks.seconds(instance, found.solution):
         found.solution = first
-        found.message = f"{(held.words or '').partition(':')[0]}, which are quicker than what was found: {found.message}"
+        told = (held.words or "").partition(":")[0]
+        found.message = f"{told}, which are quicker than what was found: {found.message}"
     return found
 
 

@@ -121,8 +121,8 @@ def best_of(
     kinds: Iterable[Kind],
     pipelined: bool = True,
 ) -> Outcome:
-    """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks; the message names it. Kinds that need a way where there is none are
-    left out; raises :class:`UnsupportedError` where all do."""
+    """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks; the message
+    names it. Kinds that need a way where there is none are left out; raises :class:`UnsupportedError` where all do."""
     best: tuple[Fraction, str, Schedule] | None = None
     lacking: UnsupportedError | None = None
     for name, make_trees in kinds:
