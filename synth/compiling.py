@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+ACCOUNT = 16
 seconds = 0.0
 """Spent compiling so far, or in plain Python instead: a first run's cost, which no time limit of a run counts."""
 paused_s = 0.0
@@ -21,6 +24,8 @@ plain_since: float | None = None
 used = False
 """Whether a compiled kernel has run since this was last set to False."""
 _depth, _began = 0, 0.0
+_account: Any = None
+_before = 0.0  # seconds when the account was opened
 _plain_thread = threading.main_thread().ident  # kernels run as plain Python in no other
 
 
@@ -36,20 +41,49 @@ def plain_now() -> float:
     return 0.0 if since is None or threading.get_ident() != _plain_thread else max(0.0, time.thread_time() - since)
 
 
-def begin() -> None:
-    """A compilation starts, perhaps within another."""
+def begin(ends: bool = True) -> None:
+    """A compilation starts, perhaps within another. ``ends``: sure to, so that whoever waits for this process may wait
+    for it too, while it goes on; of an import they learn when it has ended."""
     global _depth, _began
     if _depth == 0:
         _began = time.monotonic()
+        if ends:
+            _tell(1, _began)
     _depth += 1
 
 
 def end() -> None:
     """The compilation that started last has ended."""
-    global _depth, seconds
+    global _depth
     _depth -= 1
     if _depth == 0:
-        seconds += time.monotonic() - _began
+        spend(time.monotonic() - _began)
+        _tell(1, 0.0)
+
+
+def spend(more: float) -> None:
+    """Add these seconds to the account."""
+    global seconds
+    seconds += more
+    _tell(0, seconds - _before)
+
+
+def open_account(memory: Any) -> None:
+    """Keep the account from now on in this memory too, :data:`ACCOUNT` bytes shared with a process that waits for this
+    one: the seconds spent, and when the compilation under way began (0: there is none)."""
+    global _account, _before
+    _account, _before = memory, seconds
+
+
+def spent_by(memory: Any) -> float:
+    """Seconds that the process whose account this is has spent, with the compilation that now goes on."""
+    known, began = struct.unpack("dd", memory[:ACCOUNT])
+    return float(known + (time.monotonic() - began if began else 0.0))
+
+
+def _tell(place: int, value: float) -> None:
+    if _account is not None:
+        struct.pack_into("d", _account, 8 * place, value)
 
 
 def going_on() -> bool:
@@ -60,7 +94,7 @@ def going_on() -> bool:
 @contextmanager
 def uncounted() -> Iterator[None]:
     """Count what happens here as compilation: for imports that take long."""
-    begin()
+    begin(ends=False)
     try:
         yield
     finally:

@@ -216,7 +216,7 @@ class _Call:
         """Add the processor time of this call, which has ended, to the accounts."""
         spent = time.thread_time() - self._began
         compiling.plain_s += spent
-        compiling.seconds += spent if _mode != "plain" else 0.0  # asked for, it is no first run's cost
+        compiling.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
         self._kernel.plain_s += spent
         self._kernel.note()
 

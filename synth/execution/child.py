@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from synth import compiling
 from synth.execution.messages import Task
 
 WRITE_FAILED = 74  # exit code when the record cannot be written (EX_IOERR)
@@ -21,8 +23,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """The child started as a program of its own: the task is on standard input."""
+    """The child started as a program of its own: the task is on standard input, the argument is the descriptor of the
+    file in which it keeps account of what its limit does not count."""
     settle(os.getppid())
+    compiling.open_account(mmap.mmap(int(sys.argv[1]), compiling.ACCOUNT))
     return execute(pickle.load(sys.stdin.buffer))
 
 

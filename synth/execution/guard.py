@@ -1,9 +1,10 @@
 """The guard: a small process beside the supervisor that starts one run after another and lets none get away.
 
 It reads tasks from the socket on its standard input and answers each with two messages: the run's process id, then how
-it ended. A run has a process, session and process group of its own. The guard kills the group at
-the time limit plus a grace period, over the memory limit, and when the supervisor goes away (the socket's end of file),
-so that a supervisor killed with SIGKILL leaves no orphan. If the guard itself is killed, Linux kills the run with it.
+it ended. A run has a process, session and process group of its own. The guard kills the group at the time limit plus a
+grace period (what the run compiles does not count), over the memory limit, and when the supervisor goes away (the
+socket's end of file), so that a supervisor killed with SIGKILL leaves no orphan. If the guard itself is killed, Linux
+kills the run with it.
 
 A run with one thread is forked from the guard, which has the imports behind it: those that the task names (if one
 crashes or hangs, the supervisor gives the task to a new guard, without them), and what other runs have imported
@@ -17,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import mmap
 import os
 import pickle
 import select
@@ -33,11 +35,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from synth import compiling
 from synth.execution import child
 from synth.execution.messages import Cause, Ending, Started, Task
 
 LOOK_S = 0.1  # how often memory is looked at; a run shorter than this is not looked at
 CHILDREN_EVERY = 10  # looks between two searches for processes the run has started itself
+MOST_COMPILING_S = 600.0  # of a run that its guard waits for
+TOLD_S = 5.0  # of compiling, between two words to the supervisor that it is not stuck
 PAUSE_S = 2.0  # a wait that is longer by more than this was no wait
 LOW_MEMORY = 0.04  # share of the machine's memory left at which runs above their fair share are stopped
 THREAD_VARIABLES = (
@@ -73,11 +78,11 @@ class Guard:
     def _keep(self, task: Task) -> Ending | None:
         """Start the run and stay with it to its end; None if the supervisor went away meanwhile."""
         kills_before = _kernel_kills()
-        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports:
-            pid = self._start(task, errors, imports)
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as imports, _shared() as (file, account):
+            pid = self._start(task, errors, imports, file, account)
             started = time.monotonic()
             self._control.send(Started(pid))
-            watch = _Watch(pid, task, started)
+            watch = _Watch(pid, task, started, account)
             gone = False
             with _end_of(pid) as ends:
                 while not _has_ended(pid):
@@ -85,6 +90,8 @@ class Guard:
                     asked, before = watch.wait_s(), time.monotonic()
                     ready, _, _ = select.select(watched, [], [], asked)
                     watch.allow_for_pause(time.monotonic() - before - asked)
+                    if watch.is_put_off():
+                        self._control.send(Started(pid))
                     gone = gone or self._control.fileno() in ready  # nothing is sent while a run is going: it is closed
                     if gone or watch.must_stop():
                         _kill_group(pid)
@@ -103,16 +110,17 @@ class Guard:
             seconds, printed = time.monotonic() - started, child.tail(errors.fileno())
             return Ending(code, watch.cause, watch.peak_mb, by_kernel, seconds, printed)
 
-    def _start(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
+    def _start(self, task: Task, errors: BinaryIO, imports: BinaryIO, file: BinaryIO, account: mmap.mmap) -> int:
         threads = task.options.threads
         if threads == 1 and self._ready_to_fork(task.modules or ()):
-            return self._fork(task, errors, imports)
+            return self._fork(task, errors, imports, account)
         with tempfile.TemporaryFile() as todo:
             pickle.dump(task, todo)
             todo.seek(0)
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "synth.execution.child"],
+                [sys.executable, "-P", "-m", "synth.execution.child", str(file.fileno())],
                 stdin=todo,
+                pass_fds=(file.fileno(),),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
@@ -156,7 +164,7 @@ class Guard:
         module = "synth.execution.guard"
         os.execv(sys.executable, [sys.executable, "-P", "-m", module, json.dumps(sorted(self._unsafe))])
 
-    def _fork(self, task: Task, errors: BinaryIO, imports: BinaryIO) -> int:
+    def _fork(self, task: Task, errors: BinaryIO, imports: BinaryIO, account: mmap.mmap) -> int:
         modules, kernels = set(sys.modules), len(_kernels())
         guard = os.getpid()
         pid = os.fork()
@@ -168,6 +176,7 @@ class Guard:
             os.dup2(errors.fileno(), 2)
             self._control.close()
             child.settle(guard)
+            compiling.open_account(account)
             code = child.execute(task)
             _note_imports(imports, modules, kernels)
         except SystemExit as error:
@@ -177,6 +186,15 @@ class Guard:
         finally:
             sys.stderr.flush()
             os._exit(code)
+
+
+@contextmanager
+def _shared() -> Iterator[tuple[BinaryIO, mmap.mmap]]:
+    """A file and its memory in which a run keeps account of what its limit does not count."""
+    with tempfile.TemporaryFile() as file:
+        file.truncate(compiling.ACCOUNT)
+        with mmap.mmap(file.fileno(), compiling.ACCOUNT) as account:
+            yield file, account
 
 
 def _kernels() -> list[Any]:
@@ -217,8 +235,9 @@ def _remove_leftovers(record: Path) -> None:
 class _Watch:
     """The limits of one run."""
 
-    def __init__(self, pid: int, task: Task, started: float) -> None:
+    def __init__(self, pid: int, task: Task, started: float, account: mmap.mmap | bytearray) -> None:
         limit = task.options.time_limit_s
+        self._account, self._uncounted_s, self._told_s = account, 0.0, 0.0
         self._ends = None if limit is None else started + limit + task.grace_s
         self._pid = pid
         self._memory_mb = task.memory_mb
@@ -239,6 +258,18 @@ class _Watch:
         jobs), and the run may go on for as long."""
         if seconds > PAUSE_S and self._ends is not None:
             self._ends += seconds
+
+    def is_put_off(self) -> bool:
+        """Let the run go on for as long as it has compiled meanwhile, which no time limit counts; whether that is so
+        much that the supervisor has to know."""
+        spent = min(compiling.spent_by(self._account), MOST_COMPILING_S)
+        if self._ends is not None:
+            self._ends += spent - self._uncounted_s
+        self._uncounted_s = spent
+        if spent - self._told_s < TOLD_S:
+            return False
+        self._told_s = spent
+        return True
 
     def must_stop(self) -> bool:
         """Whether a limit has passed; ``cause`` then says which (``time``, ``memory``, ``low_memory``)."""

@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Started:
-    """Guard to supervisor: the run's process is there."""
+    """Guard to supervisor: the run's process is there, and its time begins; said again while it compiles."""
 
     pid: int
 

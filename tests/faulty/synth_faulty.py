@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from synth import compiling
 from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
@@ -40,7 +41,7 @@ class FaultyInstance(Instance):
     number: int = 1
     behaviour: Literal[
         "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
-        "thread", "process",
+        "thread", "process", "compile", "compile_and_hang",
     ] = "good"  # fmt: skip
     seconds: float = 0.0
     megabytes: int = 0
@@ -115,6 +116,13 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
         case "process":
             forked = b"synth.execution.guard" in Path("/proc/self/cmdline").read_bytes()
             print("forked" if forked else "fresh", file=sys.stderr, flush=True)
+        case "compile" | "compile_and_hang":  # longer than the run may take at all
+            compiling.begin()
+            time.sleep(4.0)
+            compiling.end()
+            if instance.behaviour == "compile_and_hang":
+                signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
+                time.sleep(1000)
         case "empty":
             return Outcome("time_limit", message="nothing found")
     note(instance, "end")

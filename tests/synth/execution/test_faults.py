@@ -20,6 +20,7 @@ import pytest
 from command import alive
 from faulty.files import record, start, synth, terminations, traced, write
 
+from synth import compiling
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
@@ -230,6 +231,18 @@ def test_a_pause_is_not_the_runs_fault(tmp_path: Path, threads: int) -> None:
 
 
 @forked_and_fresh
+def test_compiling_is_not_the_runs_fault_either(tmp_path: Path, threads: int) -> None:
+    """Longer than the run may take at all; what hangs afterwards is killed all the same."""
+    write(tmp_path, "slow", "compile")
+    write(tmp_path, "stuck", "compile_and_hang")
+    limits = ("--time-limit", "1s", "--grace", "1s", "--threads", threads)
+    synth("solve", ".", "-j", 2, *limits, cwd=tmp_path, code=4)
+    assert terminations(tmp_path / RESULTS) == {"slow": "finished", "stuck": "time_limit"}
+    assert record(tmp_path / RESULTS, "stuck")["message"] == "killed 1 s after the time limit of 1 s"
+    assert record(tmp_path / RESULTS, "slow")["seconds"]["compile"] >= 4.0
+
+
+@forked_and_fresh
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals, threads: int) -> None:
     trace = tmp_path / "trace"
@@ -336,7 +349,7 @@ def test_when_the_machine_runs_out_of_memory(
     left = SimpleNamespace(total=total, available=available * total)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: left)
     task = replace(TASK, options=RunOptions(None), memory_mb=None, share=share)
-    watch = guard._Watch(os.getpid(), task, 0.0)
+    watch = guard._Watch(os.getpid(), task, 0.0, bytearray(compiling.ACCOUNT))
     assert watch.must_stop() is stops
     assert watch.cause == ("low_memory" if stops else None)
     assert watch.peak_mb > 1

@@ -61,7 +61,8 @@ class Routes:
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
         self._distance: dict[tuple[int, int], FloatArray] = {}
         self._last: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        self._times, self._group = self._seconds.tolist(), machine.group.tolist()
+        self._times: list[float] = self._seconds.tolist()
+        self._group: list[int] = machine.group.tolist()
         self._matrix: FloatArray | None = None
         self._over: dict[int, FloatArray] = {}
 
