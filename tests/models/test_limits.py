@@ -60,7 +60,13 @@ CASES = [
     for where, (family, _) in LARGE.items()
     for name in get_family(family).methods
 ]
-QUICK = [("machine-allgather", "forest"), ("machine-allgather", "epochs"), ("pairs", "bound"), ("kautz", "cpsat")]
+QUICK = [
+    ("machine-allgather", "forest"),
+    ("machine-allgather", "epochs"),
+    ("pairs", "bound"),
+    ("kautz", "cpsat"),
+    ("torus", "steps"),
+]
 
 
 def large(where: str) -> Instance:

@@ -12,6 +12,7 @@ import synth
 from synth.family import get_family
 from synth.options import RunOptions
 from synth.records.verify import replay
+from synth_models.fabric.parts.chunks import seconds
 from synth_models.fabric.parts.collective import COLLECTIVES
 from synth_models.fabric.programs.forest import splitting
 from synth_models.fabric.programs.forest.fluid import Fluid, fluid_of, set_rate
@@ -53,6 +54,25 @@ def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:
         return
     verdict = replay(FAMILY, instance, found[0])
     assert verdict.ok, verdict.faults
+
+
+@pytest.mark.parametrize(
+    ("method", "boxes", "collective"),
+    [("pull", 32, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
+     ("flow", 5, "alltoall")],
+)  # fmt: skip
+def test_nothing_that_starts_from_it_ends_with_a_slower_one(method: str, boxes: int, collective: str) -> None:
+    """Also where the method ends by itself, with what its own searches have found; nor are the library's rings."""
+    instance = synth.make("fabric", machine="dgx-h100", boxes=boxes, collective=collective, bytes="1GiB")
+    first = first_schedule(instance)
+    assert first is not None
+    found = synth.solve(instance, method, time_limit=2.0)
+    assert found.value is not None
+    assert found.value <= float(seconds(instance, first[0]))
+    if method == "pull":
+        rings = synth.solve(instance, "ring").value
+        assert rings is not None
+        assert found.value <= rings
 
 
 def test_a_run_holds_the_better_one() -> None:
