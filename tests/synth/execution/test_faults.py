@@ -227,7 +227,7 @@ def test_a_pause_is_not_the_runs_fault(tmp_path: Path, threads: int) -> None:
     for one in family:
         one.resume()
     process.communicate(timeout=60)
-    assert terminations(tmp_path / RESULTS) == {"slow": "finished"}
+    assert terminations(tmp_path / RESULTS) == {"slow": "finished"}, record(tmp_path / RESULTS, "slow")["message"]
 
 
 @forked_and_fresh
@@ -235,11 +235,11 @@ def test_compiling_is_not_the_runs_fault_either(tmp_path: Path, threads: int) ->
     """Longer than the run may take at all; what hangs afterwards is killed all the same."""
     write(tmp_path, "slow", "compile")
     write(tmp_path, "stuck", "compile_and_hang")
-    limits = ("--time-limit", "1s", "--grace", "1s", "--threads", threads)
+    limits = ("--time-limit", "1s", "--grace", "5s", "--threads", threads)
     synth("solve", ".", "-j", 2, *limits, cwd=tmp_path, code=4)
     assert terminations(tmp_path / RESULTS) == {"slow": "finished", "stuck": "time_limit"}
-    assert record(tmp_path / RESULTS, "stuck")["message"] == "killed 1 s after the time limit of 1 s"
-    assert record(tmp_path / RESULTS, "slow")["seconds"]["compile"] >= 4.0
+    assert record(tmp_path / RESULTS, "stuck")["message"] == "killed 5 s after the time limit of 1 s"
+    assert record(tmp_path / RESULTS, "slow")["seconds"]["compile"] >= 7.0
 
 
 @forked_and_fresh
