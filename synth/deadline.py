@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from synth import compiling, kernel_clock
+from synth import compiling
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
@@ -138,7 +138,8 @@ def demand_time() -> None:
 
 
 def _kernels_now() -> float:
-    return kernel_clock.now() - compiling.seconds
+    """As :func:`synth.kernel_clock.now`, standing still while kernels are compiled."""
+    return time.monotonic() - compiling.plain_now() - compiling.seconds
 
 
 _asked = math.inf  # when a kernel that began with what was left ends, by its clock
