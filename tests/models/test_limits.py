@@ -65,6 +65,7 @@ QUICK = [
     ("machine-allgather", "epochs"),
     ("pairs", "bound"),
     ("kautz", "cpsat"),
+    ("narrow", "rwa"),
     ("torus", "steps"),
 ]
 

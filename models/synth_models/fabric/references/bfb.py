@@ -19,9 +19,10 @@ a chunk. Guarantee: least T_B of all schedules that follow shortest paths step b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import lcm
 from typing import Any
 
@@ -102,6 +103,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
             continue
         schedule = _schedule(instance, there, up, down, number)
         took = chunks.seconds(instance, schedule)
+        options.held.offer(partial(copy, schedule), float(took), f"blocks in {number} parts")
         if found is None or took < found[0]:
             found = took, schedule, number
     assert found is not None
