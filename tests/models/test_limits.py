@@ -45,6 +45,10 @@ LARGE: dict[str, tuple[str, dict[str, Any]]] = {
         "bine",
         {"groups": "16,16,32", "collective": "allreduce", "problem": "butterfly", "vector": "large"},
     ),
+    "wide-butterfly": (
+        "bine",
+        {"groups": ",".join(["256"] * 16), "collective": "allreduce", "problem": "butterfly", "vector": "large"},
+    ),
     "bruck": ("harvest", {"algorithm": "bruck_alltoall", "gpus": 256, **PHOTONIC}),
     "tori": ("harvest", {"algorithm": "swing_torus", "torus": "8x8", "gpus": 64, **PHOTONIC}),
 }
@@ -67,6 +71,7 @@ QUICK = [
     ("kautz", "cpsat"),
     ("narrow", "rwa"),
     ("torus", "steps"),
+    ("wide-butterfly", "swing"),
 ]
 
 

@@ -37,6 +37,10 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if instance.problem != "butterfly":
         raise UnsupportedError("placements are for the problem butterfly")
     restarts, placements = int(options.method.get("restarts", 4)), []
+    aligned = [_aligned_in_groups(units_of(instance, job)) for job in range(len(instance.allocations))]
+    options.held.offer(
+        lambda: on_positions(instance, aligned), math.inf, "aligned subcubes stand in: the search did not end in time"
+    )
     for job, groups in enumerate(instance.allocations):
         weights = np.array(dimension_weights(instance, len(groups)))
         units, least = units_of(instance, job), least_cut(instance, job, weights.tolist())

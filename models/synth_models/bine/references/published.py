@@ -127,6 +127,8 @@ def _on_torus(torus: list[int] | None, collective: str, vector: str) -> Steps:
 
 
 def _rows(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
+    if instance.problem == "butterfly" and method != "recursive":
+        raise UnsupportedError(f"{method} does not pair ranks along the dimensions of a hypercube")
     known: dict[int, Steps] = {}
     parts, rows = [], 0
     for groups in instance.allocations:
@@ -136,23 +138,19 @@ def _rows(method: str, instance: BineInstance, options: RunOptions) -> Outcome:
             known[ranks] = pattern(method, *form, options.method)
         rows += len(known[ranks])
         if rows > MAX_ROWS:
-            raise UnsupportedError(
-                f"more than {MAX_ROWS} rows; synth_papers.bine.traffic counts without writing them down"
-            )
+            raise UnsupportedError(f"more than {MAX_ROWS} rows to write down")
         parts.append(known[ranks])
     messages = join(parts)
-    _fits(method, instance, parts)
+    if instance.problem == "tree":
+        _demand_few_rounds(method, instance, parts)
     return Outcome("finished", messages)
 
 
-def _fits(method: str, instance: BineInstance, parts: list[Steps]) -> None:
-    """Raise :class:`UnsupportedError` when the algorithm is no solution of the instance's problem."""
-    if instance.problem == "butterfly" and method != "recursive":
-        raise UnsupportedError(f"{method} does not pair ranks along the dimensions of a hypercube")
-    if instance.problem == "tree":
-        for groups, steps in zip(instance.allocations, parts, strict=True):
-            if steps.round.max() >= instance.round_limit(len(groups)):
-                raise UnsupportedError(f"{method} takes {steps.round.max() + 1} rounds, more than the problem allows")
+def _demand_few_rounds(method: str, instance: BineInstance, parts: list[Steps]) -> None:
+    """Raise :class:`UnsupportedError` when the algorithm takes more rounds than the problem ``tree`` allows."""
+    for groups, steps in zip(instance.allocations, parts, strict=True):
+        if steps.round.max() >= instance.round_limit(len(groups)):
+            raise UnsupportedError(f"{method} takes {steps.round.max() + 1} rounds, more than the problem allows")
 
 
 ALL: dict[str, Callable[[BineInstance, RunOptions], Outcome]] = {}
