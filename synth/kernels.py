@@ -1,11 +1,11 @@
 """One typed way to write a hot loop: compiled by numba where that pays, run as the plain Python it is where not.
 
 A kernel begins as plain Python, so that nobody waits for a compiler to answer a question of microseconds; numba is not
-even imported. A call whose arrays are large is compiled at once. So is one that has spent, in plain Python, what its
-compilation costs in this process, or what loading costs where an earlier process left it in the cache on disk: the call
-is given up, its arguments are as they were before it, and the compiled kernel answers. Both give the same bits
-(:mod:`synth.interpreted`), so nobody sees the change but by the clock. Seconds of plain Python do not add up over
-processes: repeating a command never makes it compile what it did not compile the first time.
+even imported. A call is given up once it has spent, in plain Python, what its compilation costs (where its arrays are
+large, a share of that), or what loading costs where an earlier process left it in the cache on disk: its arguments are
+as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.interpreted`), so nobody
+sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never makes
+it compile what it did not compile the first time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST_ENTRIES = 1 << 16  # in a call's arrays: with more, nobody waits for the compiler in vain
+MANY_ENTRIES = 1 << 16  # in a call's arrays: with more, plain Python rarely suffices,
+LARGE_SHARE = 0.25  # and may take this share of what compiling costs: enough for a pass or two over the arrays;
+MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored from would take memory
 LOADING_S = 0.2  # processor time of all plain calls: half of what importing numba and loading a few kernels takes
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
@@ -152,15 +154,17 @@ class Kernel:
             return np.inf if _mode == "plain" else 0.0
         if self._ready is not None or threading.current_thread() is not threading.main_thread():
             return 0.0
-        if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > MOST_ENTRIES:
+        entries = sum(len(a) if type(a) is list else a.size for a in arrays_in(given))
+        if entries > MOST_ENTRIES:
             return 0.0
-        if compiling.plain_s + spent < LOADING_S:
+        large = entries > MANY_ENTRIES
+        if not large and compiling.plain_s + spent < LOADING_S:
             return LOADING_S - compiling.plain_s
         if self.is_on_disk(given):
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
         cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
-        return cost - self.plain_s
+        return (LARGE_SHARE if large else 1.0) * cost - self.plain_s
 
     def is_on_disk(self, given: Any) -> bool:
         """Whether a process before this one has left, in numba's cache, a compiled form for the first call that asks.
