@@ -34,7 +34,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 MANY_ENTRIES = 1 << 16  # in a call's arrays: with more, plain Python rarely suffices,
 LARGE_SHARE = 0.25  # and may take this share of what compiling costs: enough for a pass or two over the arrays;
 MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored from would take memory
-LOADING_S = 0.2  # processor time of all plain calls: half of what importing numba and loading a few kernels takes
+LOADING_S = 0.4  # processor time of all plain calls: what importing numba and loading a few kernels takes,
+LOADED_S = 0.05  # and what loading one takes where numba has been imported
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
@@ -158,8 +159,9 @@ class Kernel:
         if entries > MOST_ENTRIES:
             return 0.0
         large = entries > MANY_ENTRIES
-        if not large and compiling.plain_s + spent < LOADING_S:
-            return LOADING_S - compiling.plain_s
+        loading = LOADED_S if "numba" in sys.modules else LOADING_S
+        if not large and compiling.plain_s + spent < loading:
+            return loading - compiling.plain_s
         if self.is_on_disk(given):
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
