@@ -1,19 +1,23 @@
 """One typed way to write a hot loop: compiled by numba where that pays, run as the plain Python it is where not.
 
 A kernel begins as plain Python, so that nobody waits for a compiler to answer a question of microseconds; numba is not
-even imported. A call whose arrays are large is compiled at once. So is one that has spent, in plain Python, what its
-compilation costs (in this process and those before it), or what loading costs where an earlier process left it in the
-cache on disk: the call is given up, its arguments are as they were before it, and the compiled kernel answers. Both
-give the same bits (:mod:`synth.interpreted`), so nobody sees the change but by the clock.
+even imported. A call is given up once it has spent, in plain Python, what its compilation costs (where its arrays are
+large, a share of that), or what loading costs where an earlier process left it in the cache on disk: its arguments are
+as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.interpreted`), so nobody
+sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never makes
+it compile what it did not compile the first time.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
@@ -24,14 +28,15 @@ import numpy as np
 
 from synth import compiling, kernel_clock
 from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
-from synth.text.files import write_atomically
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST_ENTRIES = 1 << 16  # in a call's arrays: with more, nobody waits for the compiler in vain
-LOADING_S = 0.2  # processor time of all plain calls: half of what importing numba and loading a few kernels takes
+MANY_ENTRIES = 1 << 16  # in a call's arrays: with more, plain Python rarely suffices,
+LARGE_SHARE = 0.25  # and may take this share of what compiling costs: enough for a pass or two over the arrays;
+MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored from would take memory
+LOADING_S = 0.4  # processor time of all plain calls: what importing numba and loading a few kernels takes,
+LOADED_S = 0.05  # and what loading one takes where numba has been imported
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
-NOTED_S = 0.25  # of plain Python that later processes are told of
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
 KERNELS: dict[tuple[str, str], Kernel] = {}
@@ -49,8 +54,9 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], wraps: bool) -> None:
         update_wrapper(self, function)
         self.function, self.wraps = function, wraps
-        self.plain_s = self._noted_s = 0.0
+        self.plain_s = 0.0
         self._ready: Any = None  # the compiled kernel, once it has been asked for
+        self._on_disk: bool | None = None  # None: nobody has looked
         self._plain: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -149,37 +155,35 @@ class Kernel:
             return np.inf if _mode == "plain" else 0.0
         if self._ready is not None or threading.current_thread() is not threading.main_thread():
             return 0.0
-        if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > MOST_ENTRIES:
+        entries = sum(len(a) if type(a) is list else a.size for a in arrays_in(given))
+        if entries > MOST_ENTRIES:
             return 0.0
-        if compiling.plain_s + spent < LOADING_S:
-            return LOADING_S - compiling.plain_s
-        if self.on_disk:
+        large = entries > MANY_ENTRIES
+        loading = LOADED_S if "numba" in sys.modules else LOADING_S
+        if not large and compiling.plain_s + spent < loading:
+            return loading - compiling.plain_s
+        if self.is_on_disk(given):
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
         cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
-        return cost - self.plain_s
+        return (LARGE_SHARE if large else 1.0) * cost - self.plain_s
 
-    @cached_property
-    def on_disk(self) -> bool:
-        """Whether a process before this one has left a compiled form in numba's cache; if not, the seconds noted there
-        are added to this kernel's."""
+    def is_on_disk(self, given: Any) -> bool:
+        """Whether a process before this one has left, in numba's cache, a compiled form for the first call that asks.
+        Imports numba only if there is a file of that name."""
+        if self._on_disk is None:
+            self._on_disk = any(place.exists() for place in cache_files(self.function)) and self._in_cache(given)
+        return self._on_disk
+
+    def _in_cache(self, given: Any) -> bool:
         try:
-            cached = bool(self.compiled._cache._cache_file._load_index())
-        except (AttributeError, OSError):  # no cache, or another numba's
+            index = self.compiled._cache._cache_file._load_index()
+            if len(given) != self.function.__code__.co_argcount:  # the others have their defaults
+                return bool(index)
+            types = tuple(map(self.compiled.typeof_pyval, given))
+            return any(key[0] == types for key in index)
+        except (AttributeError, OSError, IndexError, TypeError, ValueError):  # no cache, or another numba's
             return False
-        with suppress(OSError, ValueError):
-            self.plain_s += min(max(0.0, float(self._noted().read_text())), 1e6)
-        return cached
-
-    def note(self) -> None:
-        """Leave the seconds in plain Python beside numba's cache, for later processes to add to theirs."""
-        if "on_disk" in vars(self) and self.plain_s > self._noted_s + NOTED_S:
-            self._noted_s = self.plain_s
-            with suppress(AttributeError, OSError):
-                write_atomically(self._noted(), f"{self.plain_s:.3f}\n".encode())
-
-    def _noted(self) -> Path:
-        return Path(self.compiled._cache._cache_file._index_path).with_suffix(".plain")
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__module__}.{self.function.__qualname__}>"
@@ -218,7 +222,6 @@ class _Call:
         compiling.plain_s += spent
         compiling.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
         self._kernel.plain_s += spent
-        self._kernel.note()
 
 
 def _ring(*_: object) -> None:
@@ -241,6 +244,22 @@ def _hand_over_draws(to_numba: bool) -> None:
 
 
 _draws_in_numba = False
+
+
+def cache_files(function: Callable[..., Any]) -> list[Path]:
+    """Where numba would keep the index of a function's compiled forms: known without an import of numba."""
+    code = function.__code__
+    file = Path(code.co_filename)
+    folder = os.path.dirname(os.path.abspath(file))
+    within = f"{os.path.basename(folder)}_{hashlib.sha1(folder.encode(), usedforsecurity=False).hexdigest()}"
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        places = [Path(chosen, within)]
+    else:
+        user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        places = [file.parent / "__pycache__", Path(user, "numba", within)]
+    name = f"{file.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
+    version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+    return [place / f"{name}-{code.co_firstlineno}.py{version}.nbi" for place in places]
 
 
 @cache

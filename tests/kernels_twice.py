@@ -96,7 +96,7 @@ class Twice:
     def _too_long(self, kernel: Kernel, args: Any, named: Any) -> bool:
         """Whether plain Python would take seconds, as it is never asked to."""
         given = (*args, *named.values())
-        if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > kernels.MOST_ENTRIES:
+        if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > kernels.MANY_ENTRIES:
             return True
         for _ in range(2):
             own, compiled_before = copy.deepcopy((args, named)), compiling.seconds

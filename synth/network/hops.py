@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int32]
-SMALL_WORK = 50_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (some 10 ms)
+SMALL_WORK = 50_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (a few ms)
+LOADING_WORK = 2_000_000  # the same where scipy would have to be imported first: that takes longer
 
 
 def hops(
@@ -20,7 +22,8 @@ def hops(
 
     Arcs go from ``tail`` to ``head``, shape (arcs,) each; parallel arcs may occur.
     """
-    if (nodes + len(tail)) * len(sources) <= SMALL_WORK:
+    work = (nodes + len(tail)) * len(sources)
+    if work <= (SMALL_WORK if "scipy.sparse.csgraph" in sys.modules else LOADING_WORK):
         return small_hops(nodes, tail, head, sources)
     return large_hops(nodes, tail, head, sources)
 

@@ -4,13 +4,15 @@ hundred, where only a point is wanted and building a Pyomo model would take long
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from synth.options import RunOptions
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 LIMIT, INFEASIBLE = 1, 2  # scipy's status
 
@@ -30,6 +32,8 @@ def whole_point(
 
     Raises ``RuntimeError`` where the solver ended otherwise.
     """
+    from scipy.optimize import Bounds, milp  # half a second to import, and often not needed
+
     limits: dict[str, Any] = {"mip_rel_gap": gap}
     times = [time for time in (seconds, options.remaining()) if time is not None]
     if times:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command import SYNTH
 
 import synth
 from synth.family import family_names, get_family
 
+ROOT = Path(__file__).parents[2]
 LIBRARIES = ("networkx", "scipy.sparse", "pandas", "matplotlib", "pyomo", "ortools", "highspy", "pyarrow", "jinja2")
 DRAWING = ("matplotlib", "jinja2", "networkx", "pyarrow")
 
@@ -75,6 +78,77 @@ assert "scipy.stats" not in sys.modules
 assert sys.modules["scipy.optimize"] is scipy.optimize
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+COMPILER = ("numba", "llvmlite")
+DRAWN_ON = ("pandas", "networkx", "matplotlib", "pyomo", "ortools", "highspy", "pyarrow", "jinja2", *COMPILER)
+LONG = ("pull", "tacos", "first_fit", "longest_first")  # searches that may be worth a compiler
+SOLVING = ("tto",)  # looks for its trees by CP-SAT
+WITHOUT_SCIPY = {
+    "bine": ("groups-16-allreduce", "leaders"),
+    "fabric": ("dgx1-allgather", "ring"),
+    "mlfm": ("block-24", "closed_form"),
+    "optree": ("ring-12", "relay"),
+    "xtree": ("equimesh-3x3", "xtree"),
+}
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_a_reference_imports_no_solver_and_no_table(name: str, tmp_path: Path) -> None:
+    """On the tour's instances, from reading to checking, and its kernels no compiler where nothing is compiled yet."""
+    references = [method.name for method in get_family(name).methods.values() if method.kind == "reference"]
+    references = [method for method in references if method not in LONG + SOLVING]
+    program = f"""
+import json, sys
+from pathlib import Path
+import synth
+from synth import compiling
+for file in sorted(Path({str(ROOT)!r}, "instances/tour").glob("*.json")):
+    if json.loads(file.read_text())["family"] == {name!r}:
+        instance = synth.read(file)
+        for method in {references!r}:
+            compiling.plain_s, before = 0.0, set(sys.modules)
+            record = synth.solve(instance, method)
+            synth.check(record, instance)
+            found = sorted({{module.partition(".")[0] for module in set(sys.modules) - before}} & set({DRAWN_ON!r}))
+            if found:
+                print(file.stem, method, *found)
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("family", "instance", "method"), [(name, *what) for name, what in WITHOUT_SCIPY.items()])
+def test_a_small_reference_imports_no_scipy(tmp_path: Path, family: str, instance: str, method: str) -> None:
+    program = f"""
+import sys
+import synth
+instance = synth.read({str(ROOT / "instances/tour" / instance)!r} + ".json")
+assert synth.check(synth.solve(instance, {method!r}), instance).ok
+assert "scipy" not in sys.modules
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}  # numba, where a kernel is on disk, imports it too
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@pytest.mark.parametrize("words", [("--help",), ("families",), ("families", "fabric"), ("check", "RECORD"), ()])
+def test_what_a_command_imports(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Neither solvers nor tables nor a compiler; without words: completing a method's name, not even numpy."""
+    if "RECORD" in words:
+        synth.solve(synth.make("xtree", network="ring", nodes=4, chunks=1), "pull", results=tmp_path)
+    asked = [str(tmp_path) if word == "RECORD" else word for word in words]
+    completing = {"_SYNTH_COMPLETE": "complete_bash", "COMP_WORDS": "synth solve -m ", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", SYNTH, *asked],
+        env={**os.environ, **({} if words else completing)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "synth" in imported
+    tops = {module.partition(".")[0] for module in imported}
+    assert tops & set((*DRAWN_ON, "scipy") if "RECORD" in words else (*DRAWN_ON, "scipy", "numpy")) == set()
 
 
 def test_pyomo_is_imported_in_one_place() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -140,7 +141,7 @@ def test_random_numbers_go_on_where_the_last_kernel_left_them() -> None:
 def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short the time a call may take, its result and its arguments are the compiled kernel's."""
     monkeypatch.setattr(compiling, "plain_s", 1e9)
-    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
     a, turns = np.zeros(2, dtype=np.int64), 400_000
     kernel: Any = counted
     kernel._ready = None
@@ -157,10 +158,28 @@ def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> Non
     assert compiling.used
 
 
+@pytest.mark.parametrize(("turns", "compiled"), [(100, False), (10**7, True)])
+def test_a_large_call_is_compiled_if_plain_python_takes_long(
+    monkeypatch: pytest.MonkeyPatch, turns: int, compiled: bool
+) -> None:
+    """Not because its arrays are large: one pass over them takes less than the compiler."""
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
+    kernel: Any = counted
+    monkeypatch.setattr(kernel, "_ready", None)
+    monkeypatch.setattr(kernel, "plain_s", 0.0)
+    kernel.signatures and kernel.compiled.overloads.clear()
+    monkeypatch.setattr(kernels, "COMPILING_S", 1.0 / sum(len(k.function.__code__.co_code) for k in kernel.callees))
+    a = np.zeros(kernels.MANY_ENTRIES + 1, dtype=np.int64)
+    counted(a, turns)
+    assert a[0] == turns
+    assert (kernel._ready is not None) == compiled
+    assert kernel.allowance_s((np.zeros(kernels.MOST_ENTRIES + 1),)) == 0.0
+
+
 def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever Python may let a signal in, where a function begins or built-in code returns: no call is under way, no
     timer set, numpy's errors are as they were, and the next call is as good as any."""
-    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
     monkeypatch.setattr(compiling, "plain_s", 1e9)
     monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
     kernel: Any = counted
@@ -199,7 +218,7 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
 
 def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with a real signal in the middle of the kernel, as a run's time limit sends it."""
-    monkeypatch.setattr(Kernel, "on_disk", False)
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
     monkeypatch.setattr(compiling, "plain_s", 1e9)
     monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
     kernel: Any = counted
@@ -214,27 +233,59 @@ def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counted(np.zeros(2, dtype=np.int64), 3) == 8
 
 
-def test_seconds_in_plain_python_add_up_over_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process notes, the next one adds to its own; what is no number is left aside."""
-    kernel: Any = at
-    monkeypatch.setattr(kernel, "plain_s", 0.0)
-    monkeypatch.setattr(kernel, "_noted_s", 0.0)
-    kernel._noted().unlink(missing_ok=True)
+COUNTING = """
+import sys
+import numpy as np
+from synth import kernels
+from synth.kernels import jit
+
+@jit
+def count(a, turns):
+    total = 0
+    for _ in range(turns):
+        a[0] += 1
+        total += a[0] % 7
+    return total
+
+kernels.LOADING_S, kernels.COMPILING_S = 1e-3, 1e3
+if "compile" in sys.argv:
+    with kernels.mode("compiled"):
+        count(np.zeros(2, dtype=np.float64 if "other" in sys.argv else np.int64), 3)
+else:
     for _ in range(3):
-        vars(kernel).pop("on_disk", None)
-        kernel.plain_s = kernel._noted_s = 0.0
-        assert kernel.on_disk in (False, True)
-        kernel.plain_s += 0.5
-        kernel.note()
-    assert kernel.plain_s == pytest.approx(1.5)
-    for text in ("", "many", "nan", "-7", "inf"):
-        kernel._noted().write_text(text)
-        vars(kernel).pop("on_disk", None)
-        kernel.plain_s = 0.0
-        assert kernel.on_disk in (False, True)
-        assert 0.0 <= kernel.plain_s <= 1e6
-    kernel._noted().unlink()
-    vars(kernel).pop("on_disk", None)
+        count(np.zeros(2, dtype=np.int64), 20_000)
+print("numba" in sys.modules, bool(count.signatures))
+"""
+
+
+@pytest.mark.parametrize("place", ["beside the source", "NUMBA_CACHE_DIR", "the user's cache"])
+def test_numba_is_imported_where_a_compiled_form_is_on_disk(tmp_path: Path, place: str) -> None:
+    """And only there: a process that has been in plain Python for longer than loading takes looks for the file, and a
+    form compiled for other types is none."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "counting.py").write_text(COUNTING)
+    environment = {"PYTHONPATH": os.pathsep.join((str(folder), str(ROOT))), "XDG_CACHE_HOME": str(tmp_path / "user")}
+    if place == "NUMBA_CACHE_DIR":
+        environment[place] = str(tmp_path / "chosen")
+    if place == "the user's cache":
+        (folder / "__pycache__").write_text("no folder: nothing can be written there")
+
+    def run(*words: str) -> list[str]:
+        command = [sys.executable, "-c", "import counting", *words]
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+        return done.stdout.split()
+
+    assert run() == ["False", "False"]
+    assert not list(tmp_path.rglob("*.nb?"))
+    if place == "beside the source":
+        run("compile", "other")
+        assert list(tmp_path.rglob("*.nbi"))
+        assert run() == ["True", "False"]
+    run("compile")
+    assert run() == ["True", "True"]
 
 
 def test_out_of_bounds_is_an_error_in_plain_python() -> None:

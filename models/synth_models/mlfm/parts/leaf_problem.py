@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
 from synth.errors import SizeLimitError
 from synth.kernels import jit
 from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
 from synth_models.mlfm.solution import NOTHING, PhaseTable, Table
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MAX_ROUTES = 5_000_000
 
@@ -236,4 +238,6 @@ def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:
 
 def by_group(group: IntArray, groups: int) -> csr_array:
     """The 0-1 matrix (groups, members) with a one for every member in the row of its group."""
+    from scipy.sparse import coo_array
+
     return coo_array((np.ones(len(group)), (group, np.arange(len(group)))), shape=(groups, len(group))).tocsr()

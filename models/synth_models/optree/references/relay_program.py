@@ -26,15 +26,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import LinearConstraint
-from scipy.sparse import coo_array
 
 from synth.options import RunOptions
 from synth.solvers.whole_point import whole_point
 from synth_models.optree.references.relay_pattern import Pattern
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 MOST_STEPS = 12
 LEVELS, DEEP = 3, 3
@@ -63,6 +65,9 @@ class Rows:
 
     def constraint(self, columns: int) -> LinearConstraint:
         """All of them, for scipy."""
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import coo_array
+
         row, column, coefficient = zip(*self.entries, strict=True)
         matrix = coo_array((coefficient, (row, column)), shape=(len(self.low), columns))
         return LinearConstraint(matrix.tocsr(), self.low, self.high)

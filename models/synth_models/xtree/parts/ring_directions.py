@@ -15,11 +15,10 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, equimesh
+from synth.network.hops import hops
 from synth.schedule import Schedule
 
 Directions = tuple[str, ...]
@@ -74,11 +73,9 @@ def _ends(network: Network) -> npt.NDArray[np.int64]:
 def _late(network: Network, chunks: int) -> int:
     """Timesteps that an allgather needs at the rings' ends: what starts j hops away arrives from timestep j on."""
     ends = _ends(network)
-    links = np.ones(network.links)
-    backwards = csr_array((links, (network.dst, network.src)), shape=(network.nodes, network.nodes))
-    hops = dijkstra(backwards, indices=ends, unweighted=True).astype(np.int64)
+    backwards = hops(network.nodes, network.dst, network.src, ends.tolist())
     most = 0
-    for v, away in zip(ends, hops, strict=True):
+    for v, away in zip(ends, backwards, strict=True):
         at_least = np.bincount(away)[::-1].cumsum()[::-1][1:]  # nodes 1, 2, ... hops away or more
         most = max(most, int((np.arange(len(at_least)) - (-chunks * at_least // network.in_degree[v])).max()))
     return most

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from synth import kernels
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.parts.timing import completion, timed
@@ -33,6 +34,7 @@ SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the 
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
 ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
+COMPILED_FROM = 24  # routes that carry something: with fewer, plain Python tries enough in the same seconds
 LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
 SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
 STARTS = 4  # first schedules that are improved
@@ -174,15 +176,19 @@ def best_schedule(
 
 
 def _compiled(instance: FabricInstance, routes: Routes) -> None:
-    """Have every kernel compiled before the clock of the tries starts (the first time on a computer takes seconds)."""
-    few = planned(instance, routes, whole=True)
-    few = replace(few, block=few.block[:1], path=few.path[:1], bytes=few.bytes[:1])
-    pieces = cut(few, MOST_BYTES)
-    moves = transfers(pieces, priorities(pieces, RULES[0], 0))
-    bookings = Bookings.of(instance, moves)
-    improved(bookings, bookings.placed(moves.priority), math.inf, 0)
-    timed(instance, moves)
-    critical_order(pieces, bookings, BUSIEST[0], 0)
+    """Have every kernel compiled before the clock of the tries starts (the first time on a computer takes seconds),
+    unless plain Python answers in a moment: on that clock it makes fewer tries."""
+    plan = planned(instance, routes, whole=True)
+    if len(plan.path) < COMPILED_FROM:
+        return
+    few = replace(plan, block=plan.block[:1], path=plan.path[:1], bytes=plan.bytes[:1])
+    with kernels.mode("compiled"):
+        pieces = cut(few, MOST_BYTES)
+        moves = transfers(pieces, priorities(pieces, RULES[0], 0))
+        bookings = Bookings.of(instance, moves)
+        improved(bookings, bookings.placed(moves.priority), math.inf, 0)
+        timed(instance, moves)
+        critical_order(pieces, bookings, BUSIEST[0], 0)
 
 
 def _improve(search: _Search) -> None:
