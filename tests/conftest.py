@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -44,3 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         solver = SOLVERS.get(call.params.get("solver")) if call else None
         if solver is not None and not solver.installed:
             item.add_marker(pytest.mark.skip(reason=f"{solver.name} is not installed"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """``--dist loadfile`` with files that share kernels in one worker."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from side_by_side import ByFolder
+
+    return ByFolder(config, log)
