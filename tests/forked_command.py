@@ -31,13 +31,14 @@ from synth.execution.guard import NO_OWN_THREADS, THREAD_VARIABLES
 
 MOST_BYTES = 1 << 20  # of one message
 BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
+PATHS = "PYTHONPATH"  # each has a server of its own
 
 
 def run(
     command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """As ``subprocess.run`` does with text that is captured; raises ``subprocess.TimeoutExpired``."""
-    server = _server()
+    server = _server(environment.get(PATHS, ""))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         task = json.dumps([list(command), os.fspath(cwd), dict(environment)]).encode()
         assert len(task) < MOST_BYTES
@@ -60,16 +61,19 @@ def run(
 
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Whether a process in this environment starts as the server did."""
-    started = {key: value for key, value in os.environ.items() if key.startswith(BY_THE_INTERPRETER)}
-    wanted = {key: value for key, value in environment.items() if key.startswith(BY_THE_INTERPRETER)}
-    return sys.platform == "linux" and started == wanted
+    return sys.platform == "linux" and _read_at_the_start(os.environ) == _read_at_the_start(environment)
+
+
+def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that only a new interpreter reads, but for the paths."""
+    return {key: word for key, word in environment.items() if key.startswith(BY_THE_INTERPRETER) and key != PATHS}
 
 
 @cache
-def _server() -> socket.socket:
-    """The line to this process's server, which ends when the line is closed."""
+def _server(paths: str) -> socket.socket:
+    """The line to this process's server for these paths, which ends when the line is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    without_threads = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}
+    without_threads = {**os.environ, PATHS: paths, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}
     words = [sys.executable, __file__]
     process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=without_threads)
     theirs.close()
@@ -109,7 +113,7 @@ def _import_what_commands_need() -> None:
     """Import the parts of our families that commands ask for, and what they draw and print with."""
     from synth.family import Family, family_names, get_family
 
-    for name in ("synth.api", "synth.execution.pool", "synth.study.collect", "synth.results", "matplotlib.pyplot"):
+    for name in ("synth.api", "synth.execution.pool", "synth.study.collect", "synth.records.folder", "matplotlib.pyplot"):
         import_module(name)
     for family in map(get_family, family_names()):
         parts = [getattr(family, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
