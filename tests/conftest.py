@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from synth import kernels
 from synth.solvers.catalogue import SOLVERS
 
 settings.register_profile("same every time", derandomize=True, deadline=None)  # a kernel may be compiled meanwhile
 settings.load_profile("same every time")
+
+kernels.COMPILING_S /= 4  # the tests run a kernel that they run at all thousands of times: compiled sooner
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -113,7 +113,13 @@ def _import_what_commands_need() -> None:
     """Import the parts of our families that commands ask for, and what they draw and print with."""
     from synth.family import Family, family_names, get_family
 
-    for name in ("synth.api", "synth.execution.pool", "synth.study.collect", "synth.records.folder", "matplotlib.pyplot"):
+    for name in (
+        "synth.api",
+        "synth.execution.pool",
+        "synth.study.collect",
+        "synth.records.folder",
+        "matplotlib.pyplot",
+    ):
         import_module(name)
     for family in map(get_family, family_names()):
         parts = [getattr(family, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
