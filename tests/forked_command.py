@@ -1,4 +1,4 @@
-"""``synth …`` in a process forked from one that has imported the command: a real process without the seconds of imports.
+"""``synth …`` in a process forked from one that has imported the command: a real process, without the imports' time.
 
 The process has its own folder, environment, output and exit code; the runs that it starts are as ever. What an
 interpreter does before its first line (options and variables of its own) is not there: the tests of starting and of

@@ -1,4 +1,4 @@
-"""Which worker of ``pytest -n`` gets which file: files that share kernels go to one worker, for each compiles its own."""
+"""Which worker of ``pytest -n`` gets which file: those that share kernels go to one worker, or both compile them."""
 
 from __future__ import annotations
 
