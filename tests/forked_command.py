@@ -87,6 +87,7 @@ def _server(paths: str) -> socket.socket:
 
 
 def _serve() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its line
     line = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -132,6 +133,7 @@ def _become(call: Any, task: Any, files: Sequence[int]) -> int:
     """Call the entry point as its console script does; what the interpreter would end with."""
     code: Any = 1
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv, folder, environment = task
         os.chdir(folder)
         os.environ.clear()
