@@ -170,11 +170,12 @@ def _locate(location: Sequence[int | str], raw: Any) -> tuple[str, Any, bool]:
 
 def read_json(path: Path) -> tuple[Any, bytes]:
     """The file's data and bytes. Raises :class:`InputError` when it cannot be read or is not JSON."""
-    data = _bytes(path)
+    data = read_bytes(path)
     return parse_json(data, str(path)), data
 
 
-def _bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes. Raises :class:`InputError` naming the file and the reason."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -207,7 +208,7 @@ def read(path: str | Path) -> Instance:
     Raises :class:`InputError` naming the file and every fault in it.
     """
     path = Path(path)
-    instance = from_bytes(_bytes(path), str(path))
+    instance = from_bytes(read_bytes(path), str(path))
     instance._file = path
     return instance
 

@@ -271,6 +271,7 @@ def _compiler() -> Callable[[Callable[..., Any]], Any]:
         from numba.extending import typeof_impl
 
         kernel_clock.register()
+        _shorten_what_numba_says_of_shapes()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
         """Adds the time of every compilation, those that one causes being part of it, to :mod:`synth.compiling`."""
@@ -291,6 +292,25 @@ def _compiler() -> Callable[[Callable[..., Any]], Any]:
             return numba.njit(function)
 
     return compiler
+
+
+def _shorten_what_numba_says_of_shapes() -> None:
+    """Let ``a[:] = b`` of unlike lengths raise one constant text. The two lengths in it would make every process that
+    compiles such a line compile numba's strings first, 2.5 s."""
+    from numba.extending import overload as implement
+    from numba.np import arrayobj
+
+    def unlike(source: Any, index: Any) -> None: ...
+
+    def raising(source: Any, index: Any) -> Any:
+        def text(source: Any, index: Any) -> None:
+            raise ValueError("cannot assign slice from input of different size")
+
+        return text
+
+    implement(unlike)(raising)
+    if hasattr(arrayobj, "raise_with_shape_context"):
+        arrayobj.raise_with_shape_context = unlike
 
 
 @overload

@@ -1,4 +1,8 @@
-"""The command as a person or a script meets it: a real process."""
+"""The command as a person or a script meets it: a real process.
+
+:func:`run` forks it from a process that has imported the command (:mod:`forked_command`), :func:`cold` starts a new
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forked_command
+
 SYNTH = Path(sys.executable).with_name("synth")
 RECORD = Path("results/xtree/ring4/pull.json")
 BOUND = RECORD.with_name("bound.json")
@@ -16,8 +22,22 @@ BOUND = RECORD.with_name("bound.json")
 
 def run(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
     """`synth words…` in ``cwd``; must end with ``code`` and without a traceback (records may hold one)."""
+    where = {**os.environ, **environment}
+    if not forked_command.can_fork(where):
+        return cold(*words, cwd=cwd, code=code, **environment)
+    return _ended(forked_command.run([str(SYNTH), *map(str, words)], cwd, where, 300), words, code)
+
+
+def cold(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same in a new interpreter."""
     command, where = [SYNTH, *map(str, words)], {**os.environ, **environment}
     done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, env=where)
+    return _ended(done, words, code)
+
+
+def _ended(
+    done: subprocess.CompletedProcess[str], words: tuple[object, ...], code: int
+) -> subprocess.CompletedProcess[str]:
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr + ("" if "--json" in words else done.stdout), done.stderr
     return done

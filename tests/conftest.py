@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from synth import kernels
 from synth.solvers.catalogue import SOLVERS
 
 settings.register_profile("same every time", derandomize=True, deadline=None)  # a kernel may be compiled meanwhile
 settings.load_profile("same every time")
+
+kernels.COMPILING_S /= 4  # the tests run a kernel that they run at all thousands of times: compiled sooner
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,3 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         solver = SOLVERS.get(call.params.get("solver")) if call else None
         if solver is not None and not solver.installed:
             item.add_marker(pytest.mark.skip(reason=f"{solver.name} is not installed"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """``--dist loadfile`` with files that share kernels in one worker."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from side_by_side import ByFolder
+
+    return ByFolder(config, log)

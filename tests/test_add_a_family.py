@@ -14,6 +14,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import forked_command
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,14 +40,8 @@ def place(tmp_path_factory):
 
 def synth(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     paths = [str(place.parent / "site-packages"), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, "-c", "from synth.cli.main import run; run()", *arguments],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )
+    where = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return forked_command.run(["synth", *arguments], place, where, 120)
 
 
 def done(place: Path, *arguments: str) -> str:

@@ -78,7 +78,7 @@ def test_a_command_names_the_extra_it_lacks(tmp_path: Path, words: tuple[str, ..
     """In one line, with exit code 2."""
     instance = str(write_ring(tmp_path))
     asked = [instance if word == "INSTANCE" else word for word in words]
-    done = command.run(*asked, cwd=tmp_path, code=2, **WITHOUT_EXTRAS)
+    done = command.cold(*asked, cwd=tmp_path, code=2, **WITHOUT_EXTRAS)
     assert f"pip install 'collective-synth[{extra}]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
@@ -91,7 +91,7 @@ def test_a_study_without_parquet(tmp_path: Path) -> None:
     if importlib.util.find_spec("pyarrow"):
         command.run(*words, cwd=tmp_path)
         assert (tmp_path / "out/one/table.parquet").exists()
-    done = command.run(*words, cwd=tmp_path, **WITHOUT_EXTRAS)
+    done = command.cold(*words, cwd=tmp_path, **WITHOUT_EXTRAS)
     assert done.stderr.count("pip install 'collective-synth[parquet]'") == 1
     assert (tmp_path / "out/one/table.csv").exists()
     assert not (tmp_path / "out/one/table.parquet").exists()

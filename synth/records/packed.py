@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -140,12 +141,20 @@ def state(path: Path) -> list[tuple[int, int, int]]:
 def read_arrays(file: Path, prefix: str = "") -> dict[str, Any]:
     """The arrays of an ``.npz`` whose names begin with ``prefix``, under the rest of their names. Raises whatever numpy
     and zipfile raise on damaged files, and ``ValueError`` on more than ``MOST_BYTES``."""
-    with np.load(file, allow_pickle=False) as stored:
-        sizes = {info.filename.removesuffix(".npy"): info.file_size for info in stored.zip.infolist()}
-        names = [name for name in stored.files if name.startswith(prefix)]
-        if sum(sizes[name] for name in names) > MOST_BYTES:
-            raise ValueError(f"its arrays take more than {MOST_BYTES} bytes")
-        return {name.removeprefix(prefix): stored[name] for name in names}
+    status = file.stat()
+    stored, sizes = _archive(file, os.getpid(), status.st_mtime_ns, status.st_size, status.st_ino)
+    names = [name for name in stored.files if name.startswith(prefix)]
+    if sum(sizes[name] for name in names) > MOST_BYTES:
+        raise ValueError(f"its arrays take more than {MOST_BYTES} bytes")
+    return {name.removeprefix(prefix): stored[name] for name in names}
+
+
+@lru_cache(maxsize=4)
+def _archive(file: Path, *_: int) -> tuple[Any, dict[str, int]]:
+    """The open archive in this file, and the bytes of each array; a collection's is asked for hundreds of records.
+    Closed when its place is taken. Never shared with a process forked from this one: they would share its position."""
+    stored = np.load(file, allow_pickle=False)
+    return stored, {info.filename.removesuffix(".npy"): info.file_size for info in stored.zip.infolist()}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +17,7 @@ from pydantic import ValidationError
 from synth.errors import Fault, InputError
 from synth.family import Family, get_family, load
 from synth.infeasibility import is_refuted
-from synth.instance import Instance, faults_of, from_bytes, read_json
-from synth.instance import read as read_instance
+from synth.instance import Instance, faults_of, from_bytes, read_bytes, read_json
 from synth.notebook_html import card
 from synth.optimality import exceeds, gap
 from synth.options import asked
@@ -227,16 +227,18 @@ class Record:
         name, text = self.data["instance_file"], self.data.get("instance_text")
         source = str(self.path) if self.path else None
         if text is not None:
-            instance = from_bytes(text.encode(errors="replace"), f"{source or 'record'}: instance_text")
+            instance = _instance(text.encode(errors="replace"), f"{source or 'record'}: instance_text")
             if instance.sha256 != self.data["instance_sha256"]:
                 raise InputError("instance_text is not the instance of the run (its hash differs)", source)
             return instance
         if name is None:
             raise InputError("the record's instance was never in a file; pass the instance itself", source)
-        there = [read_instance(path) for path in self.instance_paths()]
-        for instance in there:
-            if instance.sha256 == self.data["instance_sha256"]:
-                return instance
+        there = [(path, read_bytes(path)) for path in self.instance_paths()]
+        for path, text in there:
+            if hashlib.sha256(text).hexdigest() == self.data["instance_sha256"]:
+                return _instance(text, str(path), path)
+        for path, text in there:
+            from_bytes(text, str(path))  # raises what is wrong with it
         problem = "has changed since the run" if there else "is not found"
         raise InputError(f"the instance file {name} {problem}", source)
 
@@ -293,6 +295,22 @@ class Record:
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
+
+
+def _instance(text: bytes, source: str, file: Path | None = None) -> Instance:
+    """The instance of this text, read once for the records of a folder, which are many of one instance. Raises
+    :class:`InputError`, which names ``source``."""
+    try:
+        return _read_once(text, file)
+    except InputError:
+        return from_bytes(text, source)
+
+
+@lru_cache(maxsize=16)
+def _read_once(text: bytes, file: Path | None) -> Instance:
+    instance = from_bytes(text, "")
+    instance._file = file
+    return instance
 
 
 def grade_of(bound: float | None, certificate: object, solver: str | None) -> Grade | None:

@@ -138,14 +138,18 @@ def equal(stated: Any, found: Any, within: float = 0.0) -> bool:
     return abs(left - right) <= Fraction(within) * max(abs(left), abs(right))
 
 
+_FINITE = frozenset((str, int, bool, type(None)))  # most of a record's values
+
+
 def not_finite(data: Any, path: str = "") -> Iterator[str]:
     """The places of numbers that are infinite or none, as ``verified.facts.links[3]``."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            yield from not_finite(value, f"{path}.{key}" if path else str(key))
+            if type(value) not in _FINITE:
+                yield from not_finite(value, f"{path}.{key}" if path else str(key))
     elif isinstance(data, (list, tuple)):
         for index, value in enumerate(data):
-            if isinstance(value, (float, list, tuple, Mapping)):
+            if type(value) not in _FINITE:
                 yield from not_finite(value, f"{path}[{index}]")
     elif isinstance(data, float) and not math.isfinite(data):
         yield path

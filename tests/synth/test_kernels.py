@@ -288,6 +288,33 @@ def test_numba_is_imported_where_a_compiled_form_is_on_disk(tmp_path: Path, plac
     assert run() == ["True", "True"]
 
 
+def test_unlike_lengths_are_an_error_and_no_strings_are_compiled() -> None:
+    """The error's text is otherwise the compiler's longest work on such a line."""
+    kernels._compiler()
+    import numba
+    from numba.core import event
+
+    compiled: list[str] = []
+
+    class Compiled(event.Listener):
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            compiled.append(event.data["dispatcher"].py_func.__module__)
+
+    def copied_over(a: Any, b: Any) -> None:
+        a[:] = b
+
+    copy = numba.njit(copied_over)  # not in the cache on disk
+    with event.install_listener("numba:compile", Compiled()):
+        copy(target := np.zeros(3), np.ones(3))
+    assert target.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="different size"):
+        copy(np.zeros(3), np.ones(2))
+    assert __name__ in compiled
+    assert not [module for module in compiled if "unicode" in module]
+
+
 def test_out_of_bounds_is_an_error_in_plain_python() -> None:
     with mode("plain"), pytest.raises(IndexError):
         at(np.zeros(3), 3)

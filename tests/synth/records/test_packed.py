@@ -67,6 +67,36 @@ def plain(record: Record) -> Any:
     return {**record.data, "solution": packed, "solution_file": None}, record.path
 
 
+def test_arrays_are_opened_and_instances_read_once(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many records of a collection hold arrays, and however many are of one instance."""
+    text = (SHIPPED / "ring-8-c1.json").read_text()
+    for i in range(5):
+        instance = sweep.parent / "many" / f"ring-{i}.json"
+        instance.parent.mkdir(exist_ok=True)
+        instance.write_text(text)
+        synth.solve(synth.read(instance), "pull", results=sweep / str(i))
+    results.pack(sweep)
+    opened, parsed = [], []
+    load, read = np.load, records.from_bytes
+    monkeypatch.setattr(np, "load", lambda *words, **more: (opened.append(words[0]), load(*words, **more))[1])
+    monkeypatch.setattr(records, "from_bytes", lambda text, source: (parsed.append(text), read(text, source))[1])
+    for record in good(sweep):
+        record.find_instance()
+    assert len(opened) == 1
+    assert len(parsed) <= 2 * len(set(parsed)) < 11  # out of a file and out of a record
+
+
+def test_a_forked_process_opens_the_arrays_itself(sweep: Path) -> None:
+    """Two processes with one open file would move each other's position in it."""
+    results.pack(sweep)
+    before = [plain(record) for record in good(sweep)]
+    process = os.fork()
+    if process == 0:
+        os._exit([plain(record) for record in good(sweep)] != before or collection._archive.cache_info().misses < 2)
+    assert [plain(record) for record in good(sweep)] == before
+    assert os.waitpid(process, 0)[1] == 0
+
+
 def test_packing_changes_nothing_but_the_files(sweep: Path) -> None:
     before = good(sweep)
     assert results.pack(sweep) == 6

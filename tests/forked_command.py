@@ -1,0 +1,162 @@
+"""``synth …`` in a process forked from one that has imported the command: a real process, without the imports' time.
+
+The process has its own folder, environment, output and exit code; the runs that it starts are as ever. What an
+interpreter does before its first line (options and variables of its own) is not there: the tests of starting and of
+faults start new interpreters (:func:`command.cold`, :func:`faulty.files.start`).
+
+``python forked_command.py`` serves the socket on its standard input.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from synth.execution.guard import NO_OWN_THREADS, THREAD_VARIABLES
+
+MOST_BYTES = 1 << 20  # of one message
+BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
+PATHS = "PYTHONPATH"  # each has a server of its own
+
+
+def run(
+    command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """As ``subprocess.run`` does with text that is captured; raises ``subprocess.TimeoutExpired``."""
+    server = _server(environment.get(PATHS, ""))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        task = json.dumps([list(command), os.fspath(cwd), dict(environment)]).encode()
+        assert len(task) < MOST_BYTES
+        socket.send_fds(server, [task], [out.fileno(), err.fileno()])
+        process = int(server.recv(MOST_BYTES))
+        server.settimeout(timeout)
+        try:
+            code = int(server.recv(MOST_BYTES))
+        except TimeoutError:
+            os.kill(process, signal.SIGKILL)
+            server.settimeout(None)
+            server.recv(MOST_BYTES)
+            raise subprocess.TimeoutExpired(command, timeout) from None
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode())
+    return subprocess.CompletedProcess(command, code, *texts)
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """Whether a process in this environment starts as the server did."""
+    return sys.platform == "linux" and _read_at_the_start(os.environ) == _read_at_the_start(environment)
+
+
+def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that only a new interpreter reads, but for the paths."""
+    return {key: word for key, word in environment.items() if key.startswith(BY_THE_INTERPRETER) and key != PATHS}
+
+
+@cache
+def _server(paths: str) -> socket.socket:
+    """The line to this process's server for these paths, which ends when the line is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    without_threads = {**os.environ, PATHS: paths, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}
+    words = [sys.executable, __file__]
+    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=without_threads)
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its line
+    line = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    del sys.path[0]  # the folder of this file
+    from synth.cli import main
+
+    _import_what_commands_need()
+    while True:
+        task, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
+        if not task:
+            return
+        process = os.fork()
+        if process == 0:
+            line.close()
+            os._exit(_become(main.run, json.loads(task), files))
+        for file in files:
+            os.close(file)
+        line.send(str(process).encode())
+        _, status = os.waitpid(process, 0)
+        line.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _import_what_commands_need() -> None:
+    """Import the parts of our families that commands ask for, and what they draw and print with."""
+    from synth.family import Family, family_names, get_family
+
+    for name in (
+        "synth.api",
+        "synth.execution.pool",
+        "synth.study.collect",
+        "synth.records.folder",
+        "matplotlib.pyplot",
+    ):
+        import_module(name)
+    for family in map(get_family, family_names()):
+        parts = [getattr(family, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
+        for part in parts:
+            if isinstance(part, str) and re.fullmatch(r"[\w.]+:\w+", part):
+                import_module(part.partition(":")[0])
+
+
+def _become(call: Any, task: Any, files: Sequence[int]) -> int:
+    """Call the entry point as its console script does; what the interpreter would end with."""
+    code: Any = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.argv, folder, environment = task
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        for number, file in enumerate(files, 1):
+            os.dup2(file, number)
+            os.close(file)
+        call()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        traceback.print_exc()
+    with suppress(Exception):
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    return 0 if code is None else int(code) & 0xFF
+
+
+if __name__ == "__main__":
+    _serve()
