@@ -184,6 +184,7 @@ def _record_data(
         "instance_sha256": instance.sha256,
         "method": method.name,
         "kind": method.kind,
+        **({} if method.origin is None else {"method_origin": method.origin}),
         "solver": options.solver,
         "solver_version": SOLVERS[options.solver].version if options.solver else None,
         "options": options.as_record(),

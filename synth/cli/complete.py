@@ -33,6 +33,6 @@ def solvers(incomplete: str) -> list[str]:
 
 def methods(incomplete: str) -> list[str]:
     """The methods of all families."""
-    from synth.family import family_names, get_family
+    from synth.family import families
 
-    return _starting((method for name in family_names() for method in get_family(name).methods), incomplete)
+    return _starting((method for family in families() for method in family.methods), incomplete)

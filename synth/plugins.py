@@ -1,0 +1,102 @@
+"""What other distributions add through entry points, found without importing any of it.
+
+The groups are ``synth.families`` (an entry point names a :class:`synth.family.Family`), ``synth.methods`` (a
+:class:`synth.family.Method`, the entry point named ``<family>.<method>``) and ``synth.solvers`` (a
+:class:`synth.solvers.solver.Solver`). An entry point that cannot be loaded, or whose name is taken, is left out with
+one line of words (:func:`complaints`); everything else works on.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
+T = TypeVar("T")
+FAMILIES, METHODS, SOLVERS = "synth.families", "synth.methods", "synth.solvers"
+OUR_PACKAGES = ("synth", "synth_models")  # whose entry points come with this distribution
+
+_COMPLAINTS: dict[tuple[str, str], str] = {}  # by group and name of the entry point
+
+
+def entries(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name, in order of names. Ours come before others' of the same name; of several
+    others' with one name none is taken."""
+    found: dict[str, EntryPoint] = {}
+    for name, several in sorted(_by_name()[group].items()):
+        own = [entry for entry in several if is_ours(entry)]
+        others = [entry for entry in several if not is_ours(entry)]
+        if own or len(others) == 1:
+            found[name] = (own or others)[0]
+        if others and len(several) > 1:
+            taken = "is the name of one of synth's own" if own else "is the name of several"
+            complain(group, name, f"{taken}: left out is that of {' and '.join(map(origin, others))}")
+    return found
+
+
+def load(group: str, entry: EntryPoint, kind: type[T]) -> T | None:
+    """What the entry point names, or None with a complaint."""
+    try:
+        thing = entry.load()
+    except Exception as error:  # somebody else's module may raise anything
+        complain(group, entry.name, f"of {origin(entry)} cannot be loaded: {in_words(error)}")
+        return None
+    if not isinstance(thing, kind):
+        words = f"of {origin(entry)} names {entry.value}, of type {type(thing).__name__}: must be a {kind.__name__}"
+        complain(group, entry.name, words)
+        return None
+    return thing
+
+
+def is_ours(entry: EntryPoint) -> bool:
+    """Whether it comes with this distribution."""
+    return entry.module.partition(".")[0] in OUR_PACKAGES
+
+
+def origin(entry: EntryPoint) -> str:
+    """The distribution it comes from, with its version: ``ring-methods 0.1``."""
+    return _named(entry.dist) if entry.dist is not None else entry.module
+
+
+def in_words(error: BaseException) -> str:
+    """An exception in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def complain(group: str, name: str, words: str) -> None:
+    """Note in words what is wrong with an entry point."""
+    _COMPLAINTS.setdefault((group, name), f"entry point {name} ({group}) {words}")
+
+
+def complaint(group: str, name: str) -> str | None:
+    """What is wrong with this entry point; whoever asks says it, so that :func:`complaints` does not again."""
+    key = group, name
+    if words := _COMPLAINTS.get(key):
+        _COMPLAINTS[key] = ""
+    return words or None
+
+
+def complaints() -> list[str]:
+    """A line for every entry point that was left out and of which nobody has spoken yet."""
+    return [words for words in _COMPLAINTS.values() if words]
+
+
+@cache
+def _by_name() -> dict[str, dict[str, list[EntryPoint]]]:
+    """All entry points of the three groups: one walk over the installed distributions."""
+    from importlib.metadata import entry_points
+
+    found: dict[str, dict[str, list[EntryPoint]]] = {}
+    installed = entry_points()
+    for group in (FAMILIES, METHODS, SOLVERS):
+        names = found.setdefault(group, {})
+        for entry in installed.select(group=group):
+            names.setdefault(entry.name, []).append(entry)
+    return found
+
+
+@cache
+def _named(distribution: Distribution) -> str:
+    return f"{distribution.name} {distribution.version}"
