@@ -19,6 +19,7 @@ from synth.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
+from synth.method_file import method_of
 from synth.options import RunOptions, as_text, asked, read_parameters
 from synth.records import record as records
 from synth.records.record import Record
@@ -70,8 +71,9 @@ def solve(
     options: Mapping[str, Any] | None = None,
     results: str | Path | None = None,
 ) -> Record:
-    """Solve ``instance`` in this process by one method: its name, a :class:`Method` of your own, or (by default)
-    the family's first default program.
+    """Solve ``instance`` in this process by one method: its name, ``package.module:function`` of a file beside the
+    instance or in the current folder, a :class:`Method` of your own, or (by default) the family's first default
+    program.
 
     ``time_limit`` in seconds; ``options`` are the method's own parameters (``{"horizon": 5}``; texts as in
     ``key=value`` do as well). With ``results`` the
@@ -82,7 +84,7 @@ def solve(
     if method is None:
         defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
-    chosen = method if isinstance(method, Method) else family.method(method)
+    chosen = method if isinstance(method, Method) else method_of(family, method, instance)
     given = {key: as_text(value) for key, value in (options or {}).items()}
     solver, parameters = method_options(family, chosen, solver, given)
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
@@ -184,7 +186,7 @@ def _record_data(
         "instance_sha256": instance.sha256,
         "method": method.name,
         "kind": method.kind,
-        **({} if method.origin is None else {"method_origin": method.origin}),
+        **_of_method(method, options),
         "solver": options.solver,
         "solver_version": SOLVERS[options.solver].version if options.solver else None,
         "options": options.as_record(),
@@ -211,6 +213,14 @@ def _record_data(
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _of_method(method: Method, options: RunOptions) -> dict[str, str]:
+    """What the record of a method of others' says of it: where it comes from, and, as nobody else knows the parameters
+    of one in a file, what it was asked."""
+    origin = {} if method.origin is None else {"method_origin": method.origin}
+    question = asked(method.parameters, options.method) if method.folder is not None else ""
+    return origin | ({"question": question} if question else {})
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:

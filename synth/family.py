@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -99,6 +100,7 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     repeats: bool = False
     origin: str | None = None  # who else than this distribution it comes from: filled in where it is found
+    folder: Path | None = None  # of a method in a file (synth.method_file): where the modules of its target are
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for what no method can be: others write methods too."""
@@ -109,7 +111,8 @@ class Method:
 
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
-        function: Callable[[Any, RunOptions], Outcome] = load(self.target)
+        function: Callable[[Any, RunOptions], Outcome]
+        function = load(self.target) if self.folder is None else plugins.load_in(self.folder, self.target)
         return function
 
 

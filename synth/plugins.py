@@ -1,21 +1,33 @@
-"""What other distributions add through entry points, found without importing any of it.
+"""What others add: through the entry points of their distributions, found without importing them, or in a file.
 
 The groups are ``synth.families`` (an entry point names a :class:`synth.family.Family`), ``synth.methods`` (a
 :class:`synth.family.Method`, the entry point named ``<family>.<method>``) and ``synth.solvers`` (a
 :class:`synth.solvers.solver.Solver`). An entry point that cannot be loaded, or whose name is taken, is left out with
-one line of words (:func:`complaints`); everything else works on.
+one line of words (:func:`complaints`); everything else works on. A file is imported under a name of its folder's own
+(:func:`load_in`): no installed module of the same name takes its place, nor it theirs.
 """
 
 from __future__ import annotations
 
+import hashlib
+import sys
+import traceback
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synth.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 T = TypeVar("T")
 FAMILIES, METHODS, SOLVERS = "synth.families", "synth.methods", "synth.solvers"
+FOLDER_PACKAGE = "synth_files_of_"  # with a digest: the package whose modules are a folder's files
 OUR_PACKAGES = ("synth", "synth_models")  # whose entry points come with this distribution
 
 _COMPLAINTS: dict[tuple[str, str], str] = {}  # by group and name of the entry point
@@ -83,6 +95,26 @@ def complaints() -> list[str]:
     return [words for words in _COMPLAINTS.values() if words]
 
 
+def load_in(folder: Path, target: str) -> Any:
+    """What ``module:name`` names in a file of the folder, or, without such a file, in an installed module. Raises
+    :class:`InputError` where that fails."""
+    module, _, name = target.partition(":")
+    file = next(files_of(folder, module), None)
+    try:
+        loaded = import_module(module) if file is None else import_module(f"{_package(folder)}.{module}")
+    except Exception as error:  # the file may raise anything
+        raise InputError(f"cannot be imported: {in_words(error)}{_line(error, file)}", str(file or module)) from None
+    if not hasattr(loaded, name):
+        raise InputError(f"has no {name}", str(file or module))
+    return getattr(loaded, name)
+
+
+def files_of(folder: Path, module: str) -> Iterator[Path]:
+    """The file of a module in the folder, if it is there."""
+    place = folder.joinpath(*module.split("."))
+    yield from (file for file in (place / "__init__.py", place.with_name(f"{place.name}.py")) if file.is_file())
+
+
 @cache
 def _by_name() -> dict[str, dict[str, list[EntryPoint]]]:
     """All entry points of the three groups: one walk over the installed distributions."""
@@ -100,3 +132,21 @@ def _by_name() -> dict[str, dict[str, list[EntryPoint]]]:
 @cache
 def _named(distribution: Distribution) -> str:
     return f"{distribution.name} {distribution.version}"
+
+
+def _package(folder: Path) -> str:
+    """The package, of a name of its own, whose modules are the folder's files."""
+    name = FOLDER_PACKAGE + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    if name not in sys.modules:
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        sys.modules[name] = module_from_spec(spec)
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    return name
+
+
+def _line(error: Exception, file: Path | None) -> str:
+    """Where in the file an exception arose."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f" (line {lines[-1]})" if lines else ""

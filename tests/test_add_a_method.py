@@ -150,3 +150,118 @@ def test_a_family_that_cannot_be_loaded_costs_one_line(tmp_path):
     result = place.synth("make", "worse", "nodes=3")
     assert result.returncode == 2
     assert "of worse 1 names worse:FAMILY, of type int: must be a Family" in result.stderr.splitlines()[0]
+
+
+PLAIN = '''
+"""Everybody knows it from node 0."""
+from synth.family import Method, Outcome
+from synth.options import Parameter, read_int
+from helpers import first  # a file beside this one
+
+
+def star(instance, options):
+    """Node 0 sends to all."""
+    return Outcome("finished", [(v + first() - 1, 0, v) for v in range(1, instance.nodes)])
+
+
+def waiting(instance, options):
+    waits = options.method["waits"]
+    return Outcome("finished", [(waits + v, 0, v) for v in range(1, instance.nodes)])
+
+
+WAITING = Method("x", "reference", "waits", "{module}:waiting", parameters=(
+    Parameter("waits", read_int(0), 0, "rounds before the first", question=True),))
+NOTHING = 3
+'''
+
+
+def put(place: Place, name: str, text: str) -> None:
+    path = place.work / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_function_in_a_file_beside_the_instance(tmp_path):
+    """The file bears the name of an installed package (so does its helper's folder not), which neither hides nor
+    replaces it; the runs are forked processes, several of one guard."""
+    place = place_with_toy(tmp_path)
+    put(place, "instances/networkx.py", PLAIN.format(module="networkx"))
+    put(place, "instances/helpers.py", "def first():\n    return 1\n")
+    names = ["networkx:star", "networkx:WAITING"]
+    place.done("solve", "instances", "-m", names[0], "-m", names[1], "-m", "chain", "-j", "1")
+    record = stored(place, "networkx@star")
+    assert (record["method"], record["kind"], record["objective"]["value"]) == (names[0], "reference", 12)
+    name, digest = record["method_origin"].split()
+    assert (name, len(digest)) == ("networkx.py", 16)
+    place.done("solve", "instances", "-m", names[1], "-O", "waits=3")
+    assert stored(place, "networkx@WAITING-waits=3")["objective"]["value"] == 15
+    shown = place.done("solve", "instances", "-m", names[1], "-O", "waits=3", "--resume", "--all")
+    assert f"{names[1]}, waits=3" in shown
+    assert "1 of 1 runs were done before" in shown
+    for folder in ("results", "elsewhere"):  # no record starts code: neither where the file is, nor elsewhere
+        if folder == "elsewhere":
+            (place.work / "results").rename(place.work / folder)
+            put(place, "instances/networkx.py", "import pathlib; pathlib.Path('started').touch()")
+        checked = place.done("check", folder)
+        assert f"method {names[0]}: in a file, which no record starts" in checked
+    assert not (place.work / "started").exists()
+
+
+def test_a_file_that_changed_is_run_again(tmp_path):
+    place = place_with_toy(tmp_path)
+    put(place, "mine.py", PLAIN.format(module="mine").replace("from helpers", "from .helpers"))
+    put(place, "helpers.py", "def first():\n    return 1\n")
+    again = ("solve", "instances", "-m", "mine:star", "--resume")
+    place.done(*again)
+    assert "1 of 1 runs were done before" in place.done(*again)
+    put(place, "mine.py", (place.work / "mine.py").read_text().replace("(v + first()", "(v + 1 + first()"))
+    assert "runs were done before" not in place.done(*again)
+    assert stored(place, "mine@star")["objective"]["value"] == 13
+
+
+def test_a_file_in_studies_and_batches(tmp_path):
+    """In a package in the current folder; a batch's task starts in a process of its own."""
+    place = place_with_toy(tmp_path)
+    put(place, "mine/stars.py", PLAIN.format(module="mine.stars"))
+    put(place, "helpers.py", "def first():\n    return 1\n")
+    study = 'name = "s"\ninstances = ["instances"]\nbaselines = ["mine.stars:star"]\n[[run]]\nmethods = ["{}"]\n'
+    put(place, "study.toml", study.format('mine.stars:star", "mine.stars:WAITING", "chain'))
+    place.done("study", "study.toml")
+    table = (place.work / "results/studies/s/table.csv").read_text()
+    assert "mine.stars:star" in table
+    assert "mine.stars:WAITING" in table
+    place.done("batch", "submit", "instances", "-m", "mine.stars:star", "--folder", "b")
+    status = place.synth("batch", "status", str(place.work / "b"), cwd=tmp_path)
+    assert "1 done" in " ".join(status.stdout.split()), status.stdout + status.stderr
+    put(place, "study.toml", study.replace("star", "sun").format("mine.suns:sun").replace("suns:", "stars:"))
+    result = place.synth("study", "study.toml")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "has no sun" in result.stderr
+
+
+WRONG = {  # -m, and the words for it
+    "mine:": "must be package.module:function",
+    "../mine:star": "must be package.module:function",
+    "json:dumps": "there is no file json.py in ",
+    "mine:sun": "mine.py: has no sun",
+    "mine:NOTHING": "is of type int: must be a function (instance, RunOptions) -> Outcome, or a Method",
+    "mine:Outcome": "is of type type: must be a function (instance, RunOptions) -> Outcome, or a Method",
+    "broken:star": "broken.py: cannot be imported: ZeroDivisionError: division by zero (line 3)",
+    "unfinished:star": "unfinished.py: cannot be imported: SyntaxError:",
+}
+
+
+def test_what_names_no_method(tmp_path):
+    """All of it at once, a line each, and nothing runs."""
+    place = place_with_toy(tmp_path)
+    put(place, "mine.py", PLAIN.format(module="mine"))
+    put(place, "helpers.py", "def first():\n    return 1\n")
+    put(place, "broken.py", "import os\n\n1 / 0\n")
+    put(place, "unfinished.py", "def star(:\n")
+    result = place.synth("solve", "instances", *(word for name in WRONG for word in ("-m", name)))
+    assert result.returncode == 2
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(WRONG)
+    for line, words in zip(lines, WRONG.values(), strict=True):
+        assert words in line
+    assert not (place.work / "results").exists()

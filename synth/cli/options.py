@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 METHODS = Option(
-    "-m", "--method", help="A method (repeatable). Default: the family's.", autocompletion=complete.methods
+    "-m",
+    "--method",
+    help="A method, or package.module:function in a file beside the instance (repeatable). Default: the family's.",
+    autocompletion=complete.methods,
 )
 SOLVER = Option(help="highs, cpsat, scip or gurobi; for methods that can use it.", autocompletion=complete.solvers)
 LIMIT = (

@@ -80,13 +80,15 @@ def _task(run: Run, memory_mb: float | None, grace_s: float, share: float) -> Ta
     instance = run.instance
     assert instance.file is not None
     file, path = str(instance.file), str(run.path)
-    return Task(file, instance.sha256, run.method.name, run.options, path, memory_mb, grace_s, share, modules_of(run))
+    method, limits = run.method, (memory_mb, grace_s, share)
+    return Task(file, instance.sha256, method.name, run.options, path, *limits, modules_of(run), method.folder)
 
 
 def modules_of(run: Run) -> tuple[str, ...]:
-    """The modules that a run will import: its family's, its method's, and its solver's."""
+    """The modules that a run will import: its family's, its method's (a file is left to the run), and its solver's."""
     family = get_family(run.instance.family)
-    parts = (family.instance, run.method.target, family.check, family.check_bound, family.pack)
+    own = () if run.method.folder else (run.method.target,)
+    parts = (family.instance, *own, family.check, family.check_bound, family.pack)
     binding = [SOLVERS[run.options.solver].binding] if run.options.solver else []
     return (*dict.fromkeys(part.partition(":")[0] for part in parts), *binding)
 

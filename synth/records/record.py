@@ -179,13 +179,13 @@ class Record:
 
     @property
     def question(self) -> str:
-        """What the run asked for instead of the best solution: ``horizon=12``; empty where it did not, or where
-        the family or method is not known here."""
+        """What the run asked for instead of the best solution: ``horizon=12``; empty where it did not. Of a method that
+        is not known here, such as one in a file, it is what the record says."""
         values = self.data["options"].get("method")
         try:
             parameters = self._family.method(self.data["method"]).parameters
         except InputError:
-            return ""
+            return str(self.data.get("question", ""))
         return asked(parameters, values) if isinstance(values, Mapping) else ""
 
     @property
@@ -305,8 +305,10 @@ def grade_of(bound: float | None, certificate: object, solver: str | None) -> Gr
 
 
 def record_path(results: Path, family: str, instance: str, method: str, solver: str | None, question: str = "") -> Path:
-    """``results/<family>/<instance>/<method>[-<solver>][-<question>].json``; see :func:`synth.options.asked`."""
-    return results / family / instance / f"{'-'.join(filter(None, [method, solver, question]))}.json"
+    """``results/<family>/<instance>/<method>[-<solver>][-<question>].json``; see :func:`synth.options.asked`. For
+    ``package.module:function`` it is ``package-module@function``, which no method of a family is called."""
+    name = method.replace(".", "-").replace(":", "@")
+    return results / family / instance / f"{'-'.join(filter(None, [name, solver, question]))}.json"
 
 
 def write(record: Record, path: Path) -> Record:

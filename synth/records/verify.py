@@ -29,7 +29,7 @@ NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after w
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
     ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels",
-     "method_origin")
+     "method_origin", "question")
 )  # fmt: skip
 RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
 
