@@ -24,7 +24,8 @@ from synth.options import RunOptions, as_text, asked, read_parameters
 from synth.records import record as records
 from synth.records.record import Record
 from synth.records.verify import against_value, certify, compare, replay
-from synth.solvers.catalogue import preload
+from synth.solvers.catalogue import known_solvers, preload, require, solvers_for
+from synth.solvers.solver import WORDS
 
 
 def method_options(
@@ -34,17 +35,18 @@ def method_options(
 
     Raises :class:`InputError` for a solver the method cannot use or that is not installed, and for bad parameters.
     """
-    from synth.solvers.catalogue import SOLVERS, require
-
-    if solver is not None and solver not in SOLVERS:
+    able = solvers_for(method.needs)
+    if solver is not None and solver not in known_solvers():
         require(solver)
-    if not method.solvers:
+    if not able:
         solver = None
     elif solver is None:
-        solver = method.solvers[0]
-    elif solver not in method.solvers:
+        solver = able[0]
+    elif solver not in able:
+        kinds = " or ".join(f"{WORDS[need]} ({need})" for need in method.needs)
+        why = f"{known_solvers()[solver].title} does not take {kinds}"
         raise InputError(
-            f"method {method.name} of family {family.name} runs with {', '.join(method.solvers)}, not {solver}"
+            f"method {method.name} of family {family.name} runs with {', '.join(able)}, not {solver}: {why}"
         )
     if solver is not None:
         require(solver)
@@ -102,7 +104,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     family = get_family(instance.family)
     with compiling.uncounted():
         function = method.load()
-        preload(method.solvers, options.solver)
+        preload(method.needs, options.solver)
     compiled, not_counted = compiling.seconds, compiling.not_counted()
     options = options.started_now()
     started = time.monotonic()
@@ -175,8 +177,6 @@ def _record_data(
     check_s: float,
     held: float | None = None,
 ) -> dict[str, Any]:
-    from synth.solvers.catalogue import SOLVERS
-
     beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
     return {
         "format": records.FORMAT,
@@ -188,7 +188,7 @@ def _record_data(
         "kind": method.kind,
         **_of_method(method, options),
         "solver": options.solver,
-        "solver_version": SOLVERS[options.solver].version if options.solver else None,
+        "solver_version": known_solvers()[options.solver].version if options.solver else None,
         "options": options.as_record(),
         "termination": outcome.termination,
         "stopped_by": "clock" if options.clock.cut or outcome.termination == "time_limit" else None,

@@ -27,6 +27,10 @@ Kind = Literal["program", "reference", "bound"]
 Termination = Literal[
     "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed"
 ]
+Need = Literal["milp", "miqcp", "cp", "highspy"]
+"""What a method needs of its solver, and a solver can take: Pyomo models with linear rows (``milp``) or also quadratic
+ones (``miqcp``), OR-Tools' ``CpModel`` (``cp``), or HiGHS's own interface, through which a program grows between two
+solves or gives its dual prices (``highspy``)."""
 Target = str
 """``"module:name"``: where a part of a family is."""
 
@@ -87,16 +91,18 @@ class Verdict:
 class Method:
     """One way to solve a family's instances.
 
-    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the
-    solvers it can use, default first. It ``repeats`` if instance, options and seed alone decide the solution, as long
-    as the time limit does not end it: then ``synth check`` can run it again (:mod:`synth.records.repetition`).
+    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``needs`` are the
+    kinds of model that it can hand to a solver, the best first: it runs with every solver that takes one of them
+    (:func:`synth.solvers.catalogue.solvers_for`). It ``repeats`` if instance, options and seed alone decide the
+    solution, as long as the time limit does not end it: then ``synth check`` can run it again
+    (:mod:`synth.records.repetition`).
     """
 
     name: str
     kind: Kind
     summary: str
     target: Target
-    solvers: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     repeats: bool = False
     origin: str | None = None  # who else than this distribution it comes from: filled in where it is found
@@ -106,6 +112,10 @@ class Method:
         """Raise ``ValueError`` for what no method can be: others write methods too."""
         if self.kind not in get_args(Kind):
             raise ValueError(f"method {self.name}: kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
+        if unknown := set(self.needs) - set(get_args(Need)):
+            raise ValueError(
+                f"method {self.name}: needs {unknown.pop()!r}: must be some of {', '.join(get_args(Need))}"
+            )
         if not re.fullmatch(r"[A-Za-z0-9_.]+(:[A-Za-z0-9_]+)?", self.name):  # records' files are named for it
             raise ValueError(f"method {self.name!r}: a name has letters, digits and _ only")
 

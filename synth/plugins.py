@@ -9,9 +9,7 @@ one line of words (:func:`complaints`); everything else works on. A file is impo
 
 from __future__ import annotations
 
-import hashlib
 import sys
-import traceback
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -136,6 +134,8 @@ def _named(distribution: Distribution) -> str:
 
 def _package(folder: Path) -> str:
     """The package, of a name of its own, whose modules are the folder's files."""
+    import hashlib
+
     name = FOLDER_PACKAGE + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     if name not in sys.modules:
         spec = ModuleSpec(name, None, is_package=True)
@@ -148,5 +148,7 @@ def _package(folder: Path) -> str:
 
 def _line(error: Exception, file: Path | None) -> str:
     """Where in the file an exception arose."""
+    import traceback
+
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f" (line {lines[-1]})" if lines else ""

@@ -13,7 +13,7 @@ import typer
 from synth.cli import complete
 from synth.cli.output import console, table
 from synth.errors import one_of
-from synth.family import Kind
+from synth.family import Kind, Need
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,6 +35,7 @@ def families(
     from synth import plugins
     from synth.family import families as installed
     from synth.family import get_family
+    from synth.solvers.catalogue import solvers_for
 
     if name is None:
         shipped = _shipped()
@@ -52,7 +53,7 @@ def families(
                 method.name,
                 method.kind,
                 "yes" if method.name in family.default_methods else "",
-                ", ".join(method.solvers),
+                ", ".join(solvers_for(method.needs)),
                 method.summary,
             ),
             method.origin,
@@ -118,14 +119,21 @@ def _shown(default: object) -> str:
 
 
 def solvers() -> None:
-    """List the solvers, which are installed, and how to get the others."""
-    from synth.solvers.catalogue import SOLVERS
+    """List the solvers: which are installed, what they can, and how to get the others."""
+    from synth.solvers.catalogue import known_solvers
+    from synth.solvers.solver import WORDS
 
     rows = []
-    for info in SOLVERS.values():
-        there, missing = (info.version or "yes", "") if info.installed else ("no", info.install)
-        rows.append((info.name, info.title, there, info.licence, missing))
-    console.print(table("solver", "", "installed", "licence", "to install", rows=rows))
+    for solver in known_solvers().values():
+        there, missing = (solver.version or "yes", "") if solver.installed else ("no", solver.install)
+        abilities = {"warm start": solver.warm_start, "bound": solver.bound, "seed": solver.seed}
+        able = ", ".join(word for word, is_able in abilities.items() if is_able)
+        takes = ", ".join(need for need in get_args(Need) if need in solver.takes)
+        rows.append(((solver.name, solver.title, there, takes, able, solver.licence, missing), solver.origin))
+    columns = ("solver", "", "installed", "takes", "with", "licence", "to install")
+    console.print(_with_origins(columns, rows))
+    for need, words in WORDS.items():
+        console.print(f"{need}: {words}", markup=False)
 
 
 def instances(

@@ -26,9 +26,9 @@ def families(incomplete: str) -> list[str]:
 
 def solvers(incomplete: str) -> list[str]:
     """The solvers, installed or not."""
-    from synth.solvers.catalogue import SOLVERS
+    from synth.solvers.catalogue import known_solvers
 
-    return _starting(SOLVERS, incomplete)
+    return _starting(known_solvers(), incomplete)
 
 
 def methods(incomplete: str) -> list[str]:

@@ -19,7 +19,7 @@ from synth.execution.supervisor import Supervisor
 from synth.family import get_family
 from synth.records import record as records
 from synth.records.record import Record
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
 MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
@@ -89,7 +89,7 @@ def modules_of(run: Run) -> tuple[str, ...]:
     family = get_family(run.instance.family)
     own = () if run.method.folder else (run.method.target,)
     parts = (family.instance, *own, family.check, family.check_bound, family.pack)
-    binding = [SOLVERS[run.options.solver].binding] if run.options.solver else []
+    binding = [known_solvers()[run.options.solver].binding] if run.options.solver else []
     return (*dict.fromkeys(part.partition(":")[0] for part in parts), *binding)
 
 

@@ -20,7 +20,7 @@ from synth.method_file import method_of
 from synth.options import RunOptions, asked, read_limit
 from synth.records import record as records
 from synth.records.record import Record
-from synth.solvers.catalogue import require
+from synth.solvers.catalogue import require, solvers_for
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Request:
             known = family.methods
             return [name for name in dict.fromkeys(self.methods) if not self.grid or name in known or ":" in name]
         names = list(defaults_for(family, instance))
-        able = [name for name, method in family.methods.items() if set(self.solvers) & set(method.solvers)]
+        able = [name for name, method in family.methods.items() if set(self.solvers) & set(solvers_for(method.needs))]
         if self.grid or not able or set(able) & set(names):
             return names
         return [name for name in names if family.methods[name].kind != "program"] + able[:1]
@@ -134,8 +134,8 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
         for method, solver in product(methods, solvers):
             name = method.name
             try:
-                if solver is not None and solver not in method.solvers:
-                    if request.grid and method.solvers:
+                if solver is not None and solver not in solvers_for(method.needs):
+                    if request.grid and method.needs:
                         made.left_out.append(f"{family.name} {name} does not run with {solver}")
                         continue
                     solver = None if request.grid or len(names) > 1 else solver

@@ -24,7 +24,7 @@ from synth.options import asked
 from synth.records import lock as folder_lock
 from synth.records import packed as collection
 from synth.records.contents import Contents
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
 from synth.text.quantities import named, percent, shown
 from synth.text.untrusted import not_finite
@@ -106,7 +106,7 @@ class Record:
     @property
     def _solver_words(self) -> str:
         name = str(self.data["solver"])
-        title = SOLVERS[name].title if name in SOLVERS else name
+        title = known_solvers()[name].title if name in known_solvers() else name
         version = self.data.get("solver_version") or "of unknown version"
         return f"{title.split()[-1]} {version}, seed {self.data['options'].get('seed')}"
 

@@ -72,7 +72,7 @@ def _method(record: Record) -> Method | str:
         method = get_family(record["family"]).method(record["method"])
     except InputError:
         return "not installed here" if ":" not in record["method"] else "in a file, which no record starts"
-    if method.kind != "reference" or method.solvers:
+    if method.kind != "reference" or method.needs:
         return f"a {method.kind} is not run again"
     if record.packed is None:
         return "there is no solution to compare"

@@ -21,6 +21,7 @@ from synth.optimality import exceeds, gap
 from synth.records.contents import KEYS
 from synth.records.record import Grade, Record
 from synth.records.repetition import repeat
+from synth.solvers.catalogue import known_solvers, solvers_for
 from synth.text.files import dumps
 from synth.text.untrusted import equal, is_finite
 
@@ -221,10 +222,13 @@ class _Comparison:
         return same and self.record.data.get("toolkit_version") == synth.__version__
 
     def _solver(self, method: Method, solver: str | None) -> None:
-        if solver is None and method.solvers:
-            self.faults.append(f"the record states no solver, method {method.name} runs with {_list(method.solvers)}")
-        elif solver is not None and solver not in method.solvers:
-            right = _list(method.solvers) or "none"
+        able = solvers_for(method.needs)
+        if solver is None and able:
+            self.faults.append(f"the record states no solver, method {method.name} runs with {_list(able)}")
+        elif solver is not None and solver not in known_solvers() and method.needs:
+            self.unverified.append(f"solver {solver}: not known here")
+        elif solver is not None and solver not in able:
+            right = _list(able) or "none"
             self.faults.append(f"the record states the solver {solver!r}, method {method.name} runs with {right}")
         version = self.record.data.get("solver_version")
         if (version is None) != (solver is None) or not isinstance(version, str | None):

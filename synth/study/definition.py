@@ -261,7 +261,7 @@ def _family_study(name: str) -> Study:
 
 
 def _grid_faults(grid: RunGrid, families: Iterable[Family], instances: Sequence[Instance]) -> Iterator[Fault]:
-    from synth.solvers.catalogue import SOLVERS
+    from synth.solvers.catalogue import known_solvers
 
     families = list(families)
     methods = {name: method for family in families for name, method in family.methods.items()}
@@ -275,8 +275,8 @@ def _grid_faults(grid: RunGrid, families: Iterable[Family], instances: Sequence[
         if name not in methods and ":" not in name:
             yield Fault("run.methods", f"no family of this study has it; {one_of(name, methods)}", name, True)
     for solver in grid.solvers or ():
-        if solver not in SOLVERS:
-            yield Fault("run.solvers", f"unknown solver; {one_of(solver, SOLVERS)}", solver, True)
+        if solver not in known_solvers():
+            yield Fault("run.solvers", f"unknown solver; {one_of(solver, known_solvers())}", solver, True)
     used = [methods[name] for name in grid.methods or methods if name in methods]
     parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
     for key, value in grid.options.items():
