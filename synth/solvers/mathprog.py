@@ -10,7 +10,7 @@ from synth.family import load
 from synth.options import RunOptions
 from synth.solvers import highs, pyomo_interface, writing
 from synth.solvers.catalogue import require
-from synth.solvers.pyomo_interface import building
+from synth.solvers.pyomo_interface import building, finite
 from synth.solvers.solver import Call, Solver
 from synth.solvers.status import SolverResult
 
@@ -73,6 +73,9 @@ def _asked(solver: Solver, model: Any, options: RunOptions, call: Call) -> Solve
     if (late := _no_time(model, options)) is not None:
         return late
     result: SolverResult = load(solver.target)(model, options, call)
+    if result.termination not in ("optimal", "limit"):
+        result = replace(result, has_point=False, objective=None, bound=None)
+    result = replace(result, objective=finite(result.objective), bound=finite(result.bound))
     options.clock.cut |= result.termination == "limit"
     if not solver.bound:
         ended = "limit" if result.termination in ("optimal", "infeasible") else result.termination
@@ -106,7 +109,7 @@ def _told_apart(solver: Solver, model: Any, options: RunOptions, call: Call, res
             objective.activate()
     plain = replace(plain, solve_s=plain.solve_s + result.solve_s, transfer_s=plain.transfer_s + result.transfer_s)
     if plain.termination == "optimal":
-        return replace(plain, termination="unbounded", has_point=False, objective=None, message=result.message)
+        plain = replace(plain, termination="unbounded", message=result.message)
     if plain.termination == "infeasible_or_unbounded":  # there is nothing left to be unbounded
         plain = _infeasible(plain)
-    return replace(plain, has_point=False, objective=None)
+    return replace(plain, has_point=False, objective=None, bound=None)

@@ -137,14 +137,14 @@ def _mapped(results: Any, wall: float) -> SolverResult:
     return SolverResult(
         termination,
         has_point,
-        _finite(results.incumbent_objective) if has_point else None,
-        _finite(results.objective_bound) if termination in ("optimal", "limit") else None,
+        finite(results.incumbent_objective) if has_point else None,
+        finite(results.objective_bound) if termination in ("optimal", "limit") else None,
         solve_s,
         max(0.0, wall - solve_s),
         None if termination in ("optimal", "infeasible", "limit") else f"solver ended with {condition.name}",
     )
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
     """A number of reasonable size, or None: solvers write 1e20 or inf where they know nothing."""
     return float(value) if value is not None and math.isfinite(value) and abs(value) < 1e19 else None
