@@ -186,7 +186,7 @@ def _record_data(
         "instance_sha256": instance.sha256,
         "method": method.name,
         "kind": method.kind,
-        **_of_method(method, options),
+        **_of_others(method, options),
         "solver": options.solver,
         "solver_version": known_solvers()[options.solver].version if options.solver else None,
         "options": options.as_record(),
@@ -215,12 +215,13 @@ def _record_data(
     }
 
 
-def _of_method(method: Method, options: RunOptions) -> dict[str, str]:
-    """What the record of a method of others' says of it: where it comes from, and, as nobody else knows the parameters
-    of one in a file, what it was asked."""
-    origin = {} if method.origin is None else {"method_origin": method.origin}
-    question = asked(method.parameters, options.method) if method.folder is not None else ""
-    return origin | ({"question": question} if question else {})
+def _of_others(method: Method, options: RunOptions) -> dict[str, str]:
+    """What a record says of a method or solver of others: where it comes from, and, as nobody else knows the parameters
+    of a method in a file, what it was asked."""
+    solver = known_solvers()[options.solver].origin if options.solver else None
+    question = asked(method.parameters, options.method) if method.folder is not None else None
+    said = {"method_origin": method.origin, "solver_origin": solver, "question": question}
+    return {key: words for key, words in said.items() if words}
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:

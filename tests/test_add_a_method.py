@@ -131,7 +131,7 @@ def test_a_method_that_is_left_out_is_missed_with_the_reason(tmp_path):
     result = place.synth("solve", "instances", "-m", "star")
     assert result.returncode == 2
     [line] = result.stderr.splitlines()
-    assert line.startswith("synth: unknown method 'star' of family toy_broadcast; one of bound, chain, doubling; ")
+    assert line.startswith("synth: unknown method 'star' of family toy_broadcast; one of bound, chain, doubling, ilp; ")
     assert line.endswith("is the name of several: left out is that of one-methods 0.2 and two-methods 0.2")
 
 

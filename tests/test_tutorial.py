@@ -75,6 +75,7 @@ def test_solve_check_and_study(place):
     assert (star["objective"]["value"], star["method_origin"]) == (12, "star-methods 1.0")
     assert (ilp["objective"]["value"], ilp["bound"], ilp["termination"]) == (4, 4, "optimal")
     assert (ilp["solver"], ilp["solver_version"]) == ("scipy", scipy.__version__)
+    assert ilp["solver_origin"] == "scipy-solver 2.0"
     checked = place.done("check", "results")
     assert "method star run again: the same solution" in checked
     assert f"bound 4 by scipy {scipy.__version__}, seed 0" in checked
@@ -108,7 +109,7 @@ def test_without_the_solver_its_records_are_still_checked(place):
     place.done("solve", "instances", "-m", "ilp", "--solver", "scipy", "--results", "kept")
     place.uninstall("scipy-solver")
     try:
-        assert "solver scipy: not known here" in place.done("check", "kept")
+        assert "solver scipy: not installed here" in place.done("check", "kept")
         result = place.synth("solve", "instances", "-m", "ilp", "--solver", "scipy")
         assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
         assert "unknown solver 'scipy'" in result.stderr

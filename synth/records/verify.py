@@ -30,7 +30,7 @@ NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after w
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
     ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels",
-     "method_origin", "question")
+     "method_origin", "solver_origin", "question")
 )  # fmt: skip
 RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
 
@@ -225,8 +225,8 @@ class _Comparison:
         able = solvers_for(method.needs)
         if solver is None and able:
             self.faults.append(f"the record states no solver, method {method.name} runs with {_list(able)}")
-        elif solver is not None and solver not in known_solvers() and method.needs:
-            self.unverified.append(f"solver {solver}: not known here")
+        elif solver is not None and solver not in known_solvers() and "solver_origin" in self.record.data:
+            self.unverified.append(f"solver {solver}: not installed here")
         elif solver is not None and solver not in able:
             right = _list(able) or "none"
             self.faults.append(f"the record states the solver {solver!r}, method {method.name} runs with {right}")
