@@ -19,11 +19,13 @@ from synth.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
+from synth.method_file import method_of
 from synth.options import RunOptions, as_text, asked, read_parameters
 from synth.records import record as records
 from synth.records.record import Record
 from synth.records.verify import against_value, certify, compare, replay
-from synth.solvers.catalogue import preload
+from synth.solvers.catalogue import known_solvers, preload, require, solvers_for
+from synth.solvers.solver import WORDS
 
 
 def method_options(
@@ -33,17 +35,18 @@ def method_options(
 
     Raises :class:`InputError` for a solver the method cannot use or that is not installed, and for bad parameters.
     """
-    from synth.solvers.catalogue import SOLVERS, require
-
-    if solver is not None and solver not in SOLVERS:
+    able = solvers_for(method.needs)
+    if solver is not None and solver not in known_solvers():
         require(solver)
-    if not method.solvers:
+    if not able:
         solver = None
     elif solver is None:
-        solver = method.solvers[0]
-    elif solver not in method.solvers:
+        solver = able[0]
+    elif solver not in able:
+        kinds = " or ".join(f"{WORDS[need]} ({need})" for need in method.needs)
+        why = f"{known_solvers()[solver].title} does not take {kinds}"
         raise InputError(
-            f"method {method.name} of family {family.name} runs with {', '.join(method.solvers)}, not {solver}"
+            f"method {method.name} of family {family.name} runs with {', '.join(able)}, not {solver}: {why}"
         )
     if solver is not None:
         require(solver)
@@ -70,8 +73,9 @@ def solve(
     options: Mapping[str, Any] | None = None,
     results: str | Path | None = None,
 ) -> Record:
-    """Solve ``instance`` in this process by one method: its name, a :class:`Method` of your own, or (by default)
-    the family's first default program.
+    """Solve ``instance`` in this process by one method: its name, ``package.module:function`` of a file beside the
+    instance or in the current folder, a :class:`Method` of your own, or (by default) the family's first default
+    program.
 
     ``time_limit`` in seconds; ``options`` are the method's own parameters (``{"horizon": 5}``; texts as in
     ``key=value`` do as well). With ``results`` the
@@ -82,7 +86,7 @@ def solve(
     if method is None:
         defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
-    chosen = method if isinstance(method, Method) else family.method(method)
+    chosen = method if isinstance(method, Method) else method_of(family, method, instance)
     given = {key: as_text(value) for key, value in (options or {}).items()}
     solver, parameters = method_options(family, chosen, solver, given)
     run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
@@ -100,7 +104,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     family = get_family(instance.family)
     with compiling.uncounted():
         function = method.load()
-        preload(method.solvers, options.solver)
+        preload(method.needs, options.solver)
     compiled, not_counted = compiling.seconds, compiling.not_counted()
     options = options.started_now()
     started = time.monotonic()
@@ -173,8 +177,6 @@ def _record_data(
     check_s: float,
     held: float | None = None,
 ) -> dict[str, Any]:
-    from synth.solvers.catalogue import SOLVERS
-
     beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
     return {
         "format": records.FORMAT,
@@ -184,8 +186,9 @@ def _record_data(
         "instance_sha256": instance.sha256,
         "method": method.name,
         "kind": method.kind,
+        **_of_others(method, options),
         "solver": options.solver,
-        "solver_version": SOLVERS[options.solver].version if options.solver else None,
+        "solver_version": known_solvers()[options.solver].version if options.solver else None,
         "options": options.as_record(),
         "termination": outcome.termination,
         "stopped_by": "clock" if options.clock.cut or outcome.termination == "time_limit" else None,
@@ -210,6 +213,15 @@ def _record_data(
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _of_others(method: Method, options: RunOptions) -> dict[str, str]:
+    """What a record says of a method or solver of others: where it comes from, and, as nobody else knows the parameters
+    of a method in a file, what it was asked."""
+    solver = known_solvers()[options.solver].origin if options.solver else None
+    question = asked(method.parameters, options.method) if method.folder is not None else None
+    said = {"method_origin": method.origin, "solver_origin": solver, "question": question}
+    return {key: words for key, words in said.items() if words}
 
 
 def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: float) -> list[list[float | None]]:

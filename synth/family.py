@@ -2,31 +2,35 @@
 
 A family names its parts by targets, ``"module:name"``, which are imported when they are needed, as its methods' are.
 It runs nothing and knows nothing of pages, records or the command. Families are found through the entry-point group
-``synth.families``, so a distribution of its own can add one.
+``synth.families``, further methods of theirs through ``synth.methods``, so a distribution of its own can add both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from synth import plugins
 from synth.errors import Fault, InputError, one_of
 from synth.options import Parameter, RunOptions
 
 if TYPE_CHECKING:
     from synth.instance import Instance
 
-ENTRY_POINT_GROUP = "synth.families"
-
 Kind = Literal["program", "reference", "bound"]
 Termination = Literal[
     "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed"
 ]
+Need = Literal["milp", "miqcp", "cp", "highspy"]
+"""What a method needs of its solver, and a solver can take: Pyomo models with linear rows (``milp``) or also quadratic
+ones (``miqcp``), OR-Tools' ``CpModel`` (``cp``), or HiGHS's own interface, through which a program grows between two
+solves or gives its dual prices (``highspy``)."""
 Target = str
 """``"module:name"``: where a part of a family is."""
 
@@ -87,22 +91,38 @@ class Verdict:
 class Method:
     """One way to solve a family's instances.
 
-    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``solvers`` are the
-    solvers it can use, default first. It ``repeats`` if instance, options and seed alone decide the solution, as long
-    as the time limit does not end it: then ``synth check`` can run it again (:mod:`synth.records.repetition`).
+    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``needs`` are the
+    kinds of model that it can hand to a solver, the best first: it runs with every solver that takes one of them
+    (:func:`synth.solvers.catalogue.solvers_for`). It ``repeats`` if instance, options and seed alone decide the
+    solution, as long as the time limit does not end it: then ``synth check`` can run it again
+    (:mod:`synth.records.repetition`).
     """
 
     name: str
     kind: Kind
     summary: str
     target: Target
-    solvers: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     repeats: bool = False
+    origin: str | None = None  # who else than this distribution it comes from: filled in where it is found
+    folder: Path | None = None  # of a method in a file (synth.method_file): where the modules of its target are
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` for what no method can be: others write methods too."""
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"method {self.name}: kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
+        if unknown := set(self.needs) - set(get_args(Need)):
+            raise ValueError(
+                f"method {self.name}: needs {unknown.pop()!r}: must be some of {', '.join(get_args(Need))}"
+            )
+        if not re.fullmatch(r"[A-Za-z0-9_.]+(:[A-Za-z0-9_]+)?", self.name):  # records' files are named for it
+            raise ValueError(f"method {self.name!r}: a name has letters, digits and _ only")
 
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
-        function: Callable[[Any, RunOptions], Outcome] = load(self.target)
+        function: Callable[[Any, RunOptions], Outcome]
+        function = load(self.target) if self.folder is None else plugins.load_in(self.folder, self.target)
         return function
 
 
@@ -167,7 +187,9 @@ class Family:
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
         if name not in self.methods:
-            raise InputError(f"unknown method {name!r} of family {self.name}; {one_of(name, self.methods)}")
+            why = plugins.complaint(plugins.METHODS, f"{self.name}.{name}")
+            words = f"unknown method {name!r} of family {self.name}; {one_of(name, self.methods)}"
+            raise InputError(f"{words}; {why}" if why else words)
         return self.methods[name]
 
 
@@ -204,29 +226,54 @@ def defaults_for(family: Family, instance: Instance) -> Sequence[str]:
     return tuple(name for name in family.default_methods if suited(instance, name))
 
 
-@cache
-def _family_entries() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
-
-
 def family_names() -> list[str]:
-    """Names of all installed families."""
-    return sorted(_family_entries())
+    """Names of all installed families, also of one that cannot be loaded."""
+    return list(plugins.entries(plugins.FAMILIES))
+
+
+def families() -> Iterator[Family]:
+    """All installed families that can be loaded, in order of their names."""
+    for entry in plugins.entries(plugins.FAMILIES).values():
+        if plugins.load(plugins.FAMILIES, entry, Family) is not None:
+            yield get_family(entry.name)
 
 
 def reproduced() -> dict[str, Page]:
     """All pages of all installed families by name."""
-    return {page.name: page for name in family_names() for page in get_family(name).pages}
+    return {page.name: page for family in families() for page in family.pages}
 
 
 @cache
 def get_family(name: str) -> Family:
-    """The installed family of that name. Raises :class:`InputError` naming the known ones."""
-    entry = _family_entries().get(name)
-    if entry is None:
+    """The installed family of that name, with the methods that other distributions add to it. Raises
+    :class:`InputError` naming the known ones, or saying why it cannot be loaded."""
+    entry = plugins.entries(plugins.FAMILIES).get(name)
+    family = None if entry is None else plugins.load(plugins.FAMILIES, entry, Family)
+    if entry is None or family is None:
+        words = plugins.complaint(plugins.FAMILIES, name)
         known = one_of(name, family_names(), "none is installed")
-        raise InputError([Fault("", f"unknown family {name!r}; {known}")])
-    family = entry.load()
-    if not isinstance(family, Family):
-        raise InputError(f"the entry point of family {name!r} is not a Family")
-    return family
+        raise InputError([Fault("", words or f"unknown family {name!r}; {known}")])
+    origin = None if plugins.is_ours(entry) else plugins.origin(entry)
+    own = [replace(method, origin=origin) for method in family.methods.values()]
+    added = _added_methods(family)
+    return replace(family, methods=by_name(*own, *added)) if added or origin else family
+
+
+def _added_methods(family: Family) -> list[Method]:
+    """The methods that other distributions add to a family. One that has the name of another is left out."""
+    added = []
+    for entry in plugins.entries(plugins.METHODS).values():
+        of, _, name = entry.name.partition(".")
+        method = plugins.load(plugins.METHODS, entry, Method) if of == family.name else None
+        if method is None:
+            continue
+        origin = plugins.origin(entry)
+        if method.name != name:
+            words = f"of {origin} names the method {method.name!r}: must be {of}.{method.name}"
+        elif name in family.methods:
+            words = f"of {origin} is left out: family {of} has a method {name} of its own"
+        else:
+            added.append(replace(method, origin=origin))
+            continue
+        plugins.complain(plugins.METHODS, entry.name, words)
+    return added

@@ -34,8 +34,3 @@ def gap(value: float | None, bound: float | None) -> float | None:
     if meets(value, bound):
         return 0.0
     return abs(value - bound) / abs(value) if value else math.inf
-
-
-def proven_best(value: float | None, bound: float | None) -> bool:
-    """Whether the value meets a proven bound."""
-    return gap(value, bound) == 0.0

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from synth import kernels
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 
 settings.register_profile("same every time", derandomize=True, deadline=None)  # a kernel may be compiled meanwhile
 settings.load_profile("same every time")
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test with a parameter `solver` needs that solver, and no other."""
     for item in items:
         call = getattr(item, "callspec", None)
-        solver = SOLVERS.get(call.params.get("solver")) if call else None
+        solver = known_solvers().get(call.params.get("solver")) if call else None
         if solver is not None and not solver.installed:
             item.add_marker(pytest.mark.skip(reason=f"{solver.name} is not installed"))
 

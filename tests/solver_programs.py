@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
-from synth.solvers.status import SolverResult
+from synth.solvers.status import SolverResult, SolverTermination
 
 Row = tuple[Sequence[float], str, float]  # coefficients, one of <= >= ==, right-hand side
 
@@ -46,6 +47,72 @@ class Program:
 
 # 2x + 3y >= 7: (0, 3) costs 12, (1, 2) 11, (2, 1) 10, (3, 1) 13, (4, 0) 12; without integrality y = 7/3 costs 28/3
 COVER = Program(((0, 10), (0, 10)), (((2, 3), ">=", 7),), (3, 4))
+
+
+FREE = (None, None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program and how every solver must end it. ``value`` is the optimum by hand; ``bounded``: see mathprog.solve."""
+
+    program: Program
+    ends: SolverTermination
+    value: float | None = None
+    bounded: bool = True
+
+
+# x + y <= 4, y <= 3, maximise x + 2y: (1, 3)
+PACK = Program(((0, 10), (0, 3)), (((1, 1), "<=", 4),), (-1, -2))
+FIX = Program(((0, 5), (0, 5)), (((1, 1), "==", 3),))
+FULL = Program(((0, 1), (0, 1)), (((1, 1), ">=", 3),), (1, 0))
+PARITY = Program(((0, 50),) * 3, (((6, 10, 14), "==", 101),), (1, 0, 0))
+SINK = Program((FREE, FREE), (((1, 1), ">=", 3),), (1, 0))
+GROW = Program(((0, None), (0, None)), (((1, -2), "<=", 3), ((-1, 1), "<=", 4)), (0, -1))
+TORN = Program((FREE,) * 3, (((1, 1, 0), ">=", 3), ((1, 1, 0), "<=", 2)), (0, 0, 1))  # no point, and no bound below
+CIRCLE = Program(((0, None),) * 3, (((1, -1, 0), ">=", 1), ((-1, 1, 0), ">=", 1)), (-1, 0, -1))  # so is this
+
+CASES = {
+    "optimal": Case(COVER, "optimal", 10),
+    "optimal, linear": Case(COVER.relaxed(), "optimal", 28 / 3),
+    "negative": Case(PACK, "optimal", -7),
+    "negative, linear": Case(PACK.relaxed(), "optimal", -7),
+    "offset": Case(replace(COVER, offset=5), "optimal", 15),
+    "offset, linear": Case(replace(COVER.relaxed(), offset=5), "optimal", 28 / 3 + 5),
+    "no objective": Case(FIX, "optimal"),
+    "no objective, linear": Case(FIX.relaxed(), "optimal"),
+    "constant objective": Case(replace(FIX, cost=(0, 0), offset=2), "optimal", 2),
+    "nothing to choose": Case(Program((), (), (), 2), "optimal", 2),
+    "infeasible": Case(FULL, "infeasible"),
+    "infeasible, linear": Case(FULL.relaxed(), "infeasible"),
+    "infeasible by parity": Case(PARITY, "infeasible"),
+    "infeasible, no objective": Case(replace(PARITY, cost=None), "infeasible"),
+    "unbounded": Case(SINK, "unbounded", bounded=False),
+    "unbounded, linear": Case(SINK.relaxed(), "unbounded", bounded=False),
+    "unbounded above": Case(GROW, "unbounded", bounded=False),
+    "unbounded above, linear": Case(GROW.relaxed(), "unbounded", bounded=False),
+    "infeasible or unbounded": Case(TORN, "infeasible", bounded=False),
+    "infeasible or unbounded, linear": Case(TORN.relaxed(), "infeasible", bounded=False),
+    "infeasible or unbounded, circle": Case(CIRCLE, "infeasible", bounded=False),
+    "infeasible or unbounded, circle, linear": Case(CIRCLE.relaxed(), "infeasible", bounded=False),
+    "known to be bounded": Case(TORN, "infeasible"),
+    "known to be bounded, linear": Case(TORN.relaxed(), "infeasible"),
+}
+
+
+def keeps_its_word(result: SolverResult) -> None:
+    """What holds of every result, whatever the program."""
+    for number in (result.objective, result.bound, result.solve_s, result.transfer_s):
+        assert number is None or math.isfinite(number)
+    assert result.solve_s >= 0
+    assert result.transfer_s >= 0
+    if not result.has_point:
+        assert result.objective is None
+    if result.termination in ("infeasible", "unbounded", "error"):
+        assert (result.has_point, result.bound) == (False, None)
+    if result.objective is not None and result.bound is not None:
+        assert result.bound <= result.objective + 1e-6 * max(1.0, abs(result.objective))
+    assert (result.message is None) <= (result.termination in ("optimal", "infeasible", "limit"))
 
 
 def solve(

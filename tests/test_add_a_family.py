@@ -7,51 +7,23 @@ network); then every step of the checklist in ``models/README.md`` is tried thro
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
-import forked_command
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-TOY = ROOT / "tests" / "toy_family"
+from third_party import ROOT, TOY, Place
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """The folder of somebody else's project, the toy family installed beside it."""
-    base = tmp_path_factory.mktemp("third-party")
-    site, work = base / "site-packages", base / "work"
-    shutil.copytree(TOY / "toy_broadcast", site / "toy_broadcast", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(TOY / "instances", work / "instances")
-    project = tomllib.loads((TOY / "pyproject.toml").read_text())["project"]
-    about = site / "toy_broadcast-0.1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    [(group, entries)] = project["entry-points"].items()
-    lines = [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
-    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return work
-
-
-def synth(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    paths = [str(place.parent / "site-packages"), os.environ.get("PYTHONPATH", "")]
-    where = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    return forked_command.run(["synth", *arguments], place, where, 120)
-
-
-def done(place: Path, *arguments: str) -> str:
-    result = synth(place, *arguments)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    made = Place(tmp_path_factory.mktemp("third-party"))
+    made.install_toy()
+    return made
 
 
 def test_the_family_is_found_without_touching_ours(place):
-    assert "toy_broadcast" in done(place, "families")
+    assert "toy_broadcast" in place.done("families")
     assert "toy_broadcast" not in subprocess.run(
         [sys.executable, "-c", "from synth.family import family_names; print(family_names())"],
         capture_output=True, text=True, check=True,
@@ -59,15 +31,15 @@ def test_the_family_is_found_without_touching_ours(place):
 
 
 def test_make(place):
-    assert "nodes, the informed one included" in done(place, "make", "toy_broadcast", "--help")
-    done(place, "make", "toy_broadcast", "nodes=8", "-o", "eight.json")
-    assert json.loads((place / "eight.json").read_text())["nodes"] == 8
+    assert "nodes, the informed one included" in place.done("make", "toy_broadcast", "--help")
+    place.done("make", "toy_broadcast", "nodes=8", "-o", "eight.json")
+    assert json.loads((place.work / "eight.json").read_text())["nodes"] == 8
 
 
 def test_a_wrong_file_names_every_fault(place):
     wrong = {"format": "synth-instance/1", "family": "toy_broadcast", "name": "wrong", "source": "", "nodes": 0, "x": 1}
-    (place / "wrong.json").write_text(json.dumps(wrong))
-    result = synth(place, "solve", "wrong.json")
+    (place.work / "wrong.json").write_text(json.dumps(wrong))
+    result = place.synth("solve", "wrong.json")
     assert result.returncode == 2
     assert "nodes = 0: must be >= 1" in result.stderr
     assert "x = 1: unknown key" in result.stderr or "x: unknown key" in result.stderr
@@ -75,7 +47,7 @@ def test_a_wrong_file_names_every_fault(place):
 
 def test_solve_check_and_show(place):
     """13 nodes: a chain takes 12 rounds, doubling 4, and 2^3 < 13 proves 4."""
-    output = done(place, "solve", "instances", "--json")
+    output = place.done("solve", "instances", "--json")
     found = {line["method"]: line for line in map(json.loads, output.splitlines())}
     assert {name: line["objective"]["value"] for name, line in found.items()} == {
         "bound": None,
@@ -83,39 +55,39 @@ def test_solve_check_and_show(place):
         "doubling": 4,
     }
     assert found["bound"]["bound"] == 4
-    done(place, "check", "results")
+    place.done("check", "results")
     record = "results/toy_broadcast/toy-13/doubling.json"
-    assert "round 4" in done(place, "show", record)
-    assert done(place, "show", record, "--csv").splitlines()[:2] == ["round,src,dst", "1,0,1"]
-    done(place, "show", record, "--plot", "a.png")
-    assert (place / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "round 4" in place.done("show", record)
+    assert place.done("show", record, "--csv").splitlines()[:2] == ["round,src,dst", "1,0,1"]
+    place.done("show", record, "--plot", "a.png")
+    assert (place.work / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_damaged_solution_is_caught(place):
-    done(place, "solve", "instances", "-m", "doubling", "--results", "damaged")
-    path = place / "damaged" / "toy_broadcast" / "toy-13" / "doubling.json"
+    place.done("solve", "instances", "-m", "doubling", "--results", "damaged")
+    path = place.work / "damaged" / "toy_broadcast" / "toy-13" / "doubling.json"
     data = json.loads(path.read_text())
     data["solution"]["sends"] = data["solution"]["sends"][1:]
     path.write_text(json.dumps(data))
-    result = synth(place, "check", "damaged")
+    result = place.synth("check", "damaged")
     assert result.returncode == 1
     assert "node 0 sends what it does not have" not in result.stdout
     assert "never informed" in result.stdout + result.stderr or "does not have" in result.stdout + result.stderr
 
 
 def test_reproduce(place):
-    done(place, "reproduce", "toy_broadcast", "--out", "pages")
-    words = (place / "pages" / "toy_broadcast.md").read_text().split()
+    place.done("reproduce", "toy_broadcast", "--out", "pages")
+    words = (place.work / "pages" / "toy_broadcast.md").read_text().split()
     assert "| folklore | rounds for 8 nodes | 3 | 3 | 0 |" in " ".join(words)
 
 
 def test_study(place):
-    (place / "study.toml").write_text(
+    (place.work / "study.toml").write_text(
         'name = "toy"\ninstances = ["instances"]\nbaselines = ["chain"]\n'
         '[[run]]\nmethods = ["bound", "chain", "doubling"]\n'
     )
-    done(place, "study", "study.toml")
-    table = (place / "results" / "studies" / "toy" / "table.csv").read_text()
+    place.done("study", "study.toml")
+    table = (place.work / "results" / "studies" / "toy" / "table.csv").read_text()
     assert "doubling" in table
 
 

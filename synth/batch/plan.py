@@ -16,6 +16,7 @@ from synth.execution.pool import GRACE_S
 from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import Instance, read_json
+from synth.method_file import find
 from synth.options import RunOptions
 from synth.text.files import write_atomically
 
@@ -40,6 +41,7 @@ class Entry:
     solver: str | None
     options: Mapping[str, Any]
     results: str
+    method_folder: str | None = None  # of a method in a file
 
     @classmethod
     def of(cls, run: Run, folder: Path) -> Entry:
@@ -48,7 +50,8 @@ class Entry:
         assert instance.file is not None
         what = instance.family, instance.name, str(instance.file), instance.sha256
         results = os.path.relpath(run.results, folder)
-        return cls(*what, run.method.name, options.solver, options.as_record(), results)
+        folder_of_method = None if run.method.folder is None else str(run.method.folder)
+        return cls(*what, run.method.name, options.solver, options.as_record(), results, folder_of_method)
 
     def run(self, folder: Path) -> Run:
         """The run again. The instance file is not read here: the run's own process does that, and says so when the file
@@ -56,7 +59,11 @@ class Entry:
         instance = Instance.model_construct(family=self.family, name=self.instance, source="batch")
         instance._file, instance._sha256 = Path(self.instance_file), self.sha256
         options = RunOptions(**{**self.options, "solver": self.solver})
-        return Run(instance, get_family(self.family).method(self.method), options, folder / self.results)
+        if self.method_folder is None:
+            method = get_family(self.family).method(self.method)
+        else:
+            method = find(self.method, [Path(self.method_folder)])
+        return Run(instance, method, options, folder / self.results)
 
     @property
     def limit_s(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -11,9 +12,12 @@ import typer
 
 from synth.cli import complete
 from synth.cli.output import console, table
-from synth.family import Kind
+from synth.errors import one_of
+from synth.family import Kind, Need
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from synth.family import Family
 
 FAMILY_COLUMNS = ("family", "problem", "programs", "references", "bounds", "instances")
@@ -28,30 +32,60 @@ def families(
     ),
 ) -> None:
     """List the installed families; of one its methods and what they take (`solve -O key=value`)."""
-    from synth.family import family_names, get_family
+    from synth import plugins
+    from synth.family import families as installed
+    from synth.family import get_family
+    from synth.solvers.catalogue import solvers_for
 
     if name is None:
         shipped = _shipped()
-        rows = [_family_row(get_family(one), shipped[one]) for one in family_names()]
-        console.print(table(*FAMILY_COLUMNS, rows=rows, right=FAMILY_COLUMNS[2:]))
+        others = {one: e for one, e in plugins.entries(plugins.FAMILIES).items() if not plugins.is_ours(e)}
+        origins = {one: plugins.origin(entry) for one, entry in others.items()}
+        rows = [(_family_row(family, shipped[family.name]), origins.get(family.name)) for family in installed()]
+        console.print(_with_origins(FAMILY_COLUMNS, rows, right=FAMILY_COLUMNS[2:]))
+        _speak_of_strangers()
         console.print("a family's methods and their parameters: synth families FAMILY", markup=False)
         return
     family = get_family(name)
     methods = [
         (
-            method.name,
-            method.kind,
-            "yes" if method.name in family.default_methods else "",
-            ", ".join(method.solvers),
-            method.summary,
+            (
+                method.name,
+                method.kind,
+                "yes" if method.name in family.default_methods else "",
+                ", ".join(solvers_for(method.needs)),
+                method.summary,
+            ),
+            method.origin,
         )
         for method in family.methods.values()
     ]
-    out = table("method", "kind", "default", "solvers", "what it does", rows=methods)
+    out = _with_origins(("method", "kind", "default", "solvers", "what it does"), methods)
     out.title = f"{name}: {family.title}"
     out.caption = f"minimises {family.objective.name}; {family.citation}"
     console.print(out)
     console.print(table("-O", "takes", "default", "meaning", "methods", rows=_parameters(family)))
+
+
+def _with_origins(
+    columns: Sequence[str], rows: Sequence[tuple[tuple[str, ...], str | None]], right: Sequence[str] = ()
+) -> Table:
+    """A table of rows beside which stands the distribution that they come from, None for this one: a column of it where
+    one comes from another."""
+    if any(origin for _, origin in rows):
+        return table(*columns, "from", rows=[(*row, origin or "synth") for row, origin in rows], right=right)
+    return table(*columns, rows=[row for row, _ in rows], right=right)
+
+
+def _speak_of_strangers() -> None:
+    """A complaint for each method of a family that is not installed."""
+    from synth import plugins
+
+    families = plugins.entries(plugins.FAMILIES)
+    for name, entry in plugins.entries(plugins.METHODS).items():
+        if name.partition(".")[0] not in families:
+            words = f"of {plugins.origin(entry)} adds to a family that is not installed; {one_of(name, families)}"
+            plugins.complain(plugins.METHODS, name, words)
 
 
 def _family_row(family: Family, shipped: int) -> tuple[str, ...]:
@@ -85,14 +119,21 @@ def _shown(default: object) -> str:
 
 
 def solvers() -> None:
-    """List the solvers, which are installed, and how to get the others."""
-    from synth.solvers.catalogue import SOLVERS
+    """List the solvers: which are installed, what they can, and how to get the others."""
+    from synth.solvers.catalogue import known_solvers
+    from synth.solvers.solver import WORDS
 
     rows = []
-    for info in SOLVERS.values():
-        there, missing = (info.version or "yes", "") if info.installed else ("no", info.install)
-        rows.append((info.name, info.title, there, info.licence, missing))
-    console.print(table("solver", "", "installed", "licence", "to install", rows=rows))
+    for solver in known_solvers().values():
+        there, missing = (solver.version or "yes", "") if solver.installed else ("no", solver.install)
+        abilities = {"warm start": solver.warm_start, "bound": solver.bound, "seed": solver.seed}
+        able = ", ".join(word for word, is_able in abilities.items() if is_able)
+        takes = ", ".join(need for need in get_args(Need) if need in solver.takes)
+        rows.append(((solver.name, solver.title, there, takes, able, solver.licence, missing), solver.origin))
+    columns = ("solver", "", "installed", "takes", "with", "licence", "to install")
+    console.print(_with_origins(columns, rows))
+    for need, words in WORDS.items():
+        console.print(f"{need}: {words}", markup=False)
 
 
 def instances(

@@ -26,13 +26,13 @@ def families(incomplete: str) -> list[str]:
 
 def solvers(incomplete: str) -> list[str]:
     """The solvers, installed or not."""
-    from synth.solvers.catalogue import SOLVERS
+    from synth.solvers.catalogue import known_solvers
 
-    return _starting(SOLVERS, incomplete)
+    return _starting(known_solvers(), incomplete)
 
 
 def methods(incomplete: str) -> list[str]:
     """The methods of all families."""
-    from synth.family import family_names, get_family
+    from synth.family import families
 
-    return _starting((method for name in family_names() for method in get_family(name).methods), incomplete)
+    return _starting((method for family in families() for method in family.methods), incomplete)

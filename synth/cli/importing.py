@@ -182,9 +182,9 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
 
 def _families() -> list[str]:
     """Families whose instances hold machines."""
-    from synth.family import family_names, get_family, load
+    from synth.family import families, load
 
-    return [name for name in family_names() if load(get_family(name).keys).machine_key]
+    return [family.name for family in families() if load(family.keys).machine_key]
 
 
 def _put(text: str, path: Path, what: str) -> None:

@@ -90,3 +90,13 @@ def run() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         raise
+    finally:
+        _speak_of_plugins()
+
+
+def _speak_of_plugins() -> None:
+    """A line for each entry point of another distribution that was left out, if any was looked at."""
+    plugins = sys.modules.get("synth.plugins")
+    if plugins is not None and "_SYNTH_COMPLETE" not in os.environ:
+        for words in plugins.complaints():
+            print(f"synth: {words}", file=sys.stderr)

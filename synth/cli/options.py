@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 
 METHODS = Option(
-    "-m", "--method", help="A method (repeatable). Default: the family's.", autocompletion=complete.methods
+    "-m",
+    "--method",
+    help="A method, or package.module:function in a file beside the instance (repeatable). Default: the family's.",
+    autocompletion=complete.methods,
 )
-SOLVER = Option(help="highs, cpsat, scip or gurobi; for methods that can use it.", autocompletion=complete.solvers)
+SOLVER = Option(help="A solver of `synth solvers`, for methods that can use it.", autocompletion=complete.solvers)
 LIMIT = (
     "Per run: 90, 60s, 5m, 2h or none. It covers all that the method does: building models, solving, its own searches. "
     "Imports, compiling kernels (only a first run does) and the check are apart; the record says how long they took."

@@ -13,8 +13,8 @@ UNFOLDED = 100_000  # characters; rows are shorter
 
 # A pipe or a file has no width, whatever COLUMNS says of the terminal behind it: a table there is as wide as its widest
 # row, nothing folded, so that grep finds whole rows and `less -S` shows them.
-console = Console(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False, emoji=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:

@@ -14,7 +14,7 @@ from synth import api
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import msccl_xml, mscclpp
 from synth.exchange.file_kinds import HEAD, is_plan
-from synth.family import defaults_for, family_names, get_family
+from synth.family import defaults_for, families, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
 from synth.making import make
@@ -60,8 +60,8 @@ def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance
         if given:
             raise InputError(f"{', '.join(given)}: the instance says all; keys go with a machine", machine)
         return read_instance(Path(machine))
-    family = next(name for name in family_names() if METHOD in get_family(name).methods)
-    return make(get_family(family), {"machine": machine, "collective": collective_of(path), **given})
+    family = next(family for family in families() if METHOD in family.methods)
+    return make(family, {"machine": machine, "collective": collective_of(path), **given})
 
 
 def collective_of(path: Path) -> str:

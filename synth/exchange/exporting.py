@@ -197,7 +197,7 @@ def write_model(
     family = get_family(record["family"])
     method = family.method(record["method"])
     source = str(record.path) if record.path else None
-    if method.kind != "program" and not method.solvers:
+    if method.kind != "program" and not method.needs:
         raise InputError(f"{method.name} is a {method.kind}, no program: it has no model", source)
     kept, known = record["options"], {parameter.name for parameter in method.parameters}
     given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}

@@ -52,6 +52,7 @@ def execute(task: Task) -> int:
     from synth.errors import InputError
     from synth.family import get_family
     from synth.instance import read
+    from synth.method_file import find
     from synth.records import record as records
 
     _limit_memory(task.memory_mb)
@@ -59,11 +60,13 @@ def execute(task: Task) -> int:
         instance = read(task.instance)
         if instance.sha256 != task.sha256:
             raise InputError("the instance file has changed since the run was planned", task.instance)
+        family = get_family(instance.family)
+        method = family.method(task.method) if task.folder is None else find(task.method, [task.folder])
     except InputError as error:
         print(str(error).replace("\n", "; "), file=sys.stderr)
         return 1
     path = Path(task.record)
-    record = api.execute(instance, get_family(instance.family).method(task.method), task.options)
+    record = api.execute(instance, method, task.options)
     extra: dict[str, Any] = {"peak_memory_mb": peak_memory_mb()}
     if printed := tail(2):
         extra["stderr"] = printed

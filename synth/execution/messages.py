@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synth.options import RunOptions
@@ -23,7 +24,7 @@ class Task:
     ``instance`` and ``record`` are paths. A run is killed ``grace_s`` seconds after its time limit, above ``memory_mb``
     (10^6 bytes, resident), or, without that, when the machine's memory is almost used up and it holds more than
     ``share`` of it. ``modules`` is what the run will import: its guard imports them before, once for all its runs; None
-    leaves all imports to the run.
+    leaves all imports to the run. ``folder`` is where the file of a method ``package.module:function`` is.
     """
 
     instance: str
@@ -35,6 +36,7 @@ class Task:
     grace_s: float
     share: float
     modules: tuple[str, ...] | None = None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from synth.execution.supervisor import Supervisor
 from synth.family import get_family
 from synth.records import record as records
 from synth.records.record import Record
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 
 GRACE_S = 60.0  # beyond the time limit for start-up, compilation and the check, before the process group is killed
 MEMORY_SHARE = 0.9  # of the machine's memory: what all runs together may hold when it is almost used up
@@ -80,14 +80,16 @@ def _task(run: Run, memory_mb: float | None, grace_s: float, share: float) -> Ta
     instance = run.instance
     assert instance.file is not None
     file, path = str(instance.file), str(run.path)
-    return Task(file, instance.sha256, run.method.name, run.options, path, memory_mb, grace_s, share, modules_of(run))
+    method, limits = run.method, (memory_mb, grace_s, share)
+    return Task(file, instance.sha256, method.name, run.options, path, *limits, modules_of(run), method.folder)
 
 
 def modules_of(run: Run) -> tuple[str, ...]:
-    """The modules that a run will import: its family's, its method's, and its solver's."""
+    """The modules that a run will import: its family's, its method's (a file is left to the run), and its solver's."""
     family = get_family(run.instance.family)
-    parts = (family.instance, run.method.target, family.check, family.check_bound, family.pack)
-    binding = [SOLVERS[run.options.solver].binding] if run.options.solver else []
+    own = () if run.method.folder else (run.method.target,)
+    parts = (family.instance, *own, family.check, family.check_bound, family.pack)
+    binding = [known_solvers()[run.options.solver].binding] if run.options.solver else []
     return (*dict.fromkeys(part.partition(":")[0] for part in parts), *binding)
 
 

@@ -16,10 +16,11 @@ from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
 from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
+from synth.method_file import method_of
 from synth.options import RunOptions, asked, read_limit
 from synth.records import record as records
 from synth.records.record import Record
-from synth.solvers.catalogue import require
+from synth.solvers.catalogue import require, solvers_for
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ class Run:
         return record if record is not None and record.is_done(retry_failed) else None
 
     def stored_record(self) -> Record | None:
-        """The record of an earlier run with the same instance, method, solver and options, however it ended. In
-        older folders other questions have the address of the method's ordinary run."""
+        """The record of an earlier run with the same instance, method, solver and options, however it ended; a file
+        that holds the method has to be as it was. In older folders other questions have the address of the method's
+        ordinary run."""
         options = json.loads(json.dumps(self.options.as_record()))
         for path in dict.fromkeys((self.path, self._path(""))):
             with suppress(InputError, OSError):  # no record, or no name that the system takes
                 record = records.read(path)
-                if record["instance_sha256"] == self.instance.sha256 and record["options"] == options:
+                same = record["instance_sha256"] == self.instance.sha256 and record["options"] == options
+                if same and (self.method.folder is None or record.data.get("method_origin") == self.method.origin):
                     return record
         return None
 
@@ -81,9 +84,10 @@ class Request:
         """The methods for this instance. Where none of the default ones can use a solver asked for, a program that can
         takes the place of the default programs."""
         if self.methods:
-            return [name for name in dict.fromkeys(self.methods) if not self.grid or name in family.methods]
+            known = family.methods
+            return [name for name in dict.fromkeys(self.methods) if not self.grid or name in known or ":" in name]
         names = list(defaults_for(family, instance))
-        able = [name for name, method in family.methods.items() if set(self.solvers) & set(method.solvers)]
+        able = [name for name, method in family.methods.items() if set(self.solvers) & set(solvers_for(method.needs))]
         if self.grid or not able or set(able) & set(names):
             return names
         return [name for name in names if family.methods[name].kind != "program"] + able[:1]
@@ -120,12 +124,18 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
         family = get_family(instance.family)
         names = request.names(family, instance)
         solvers: Sequence[str | None] = request.solvers or [None]
-        usable = {p.name for name in names if name in family.methods for p in family.methods[name].parameters}
-        for name, solver in product(names, solvers):
+        methods: list[Method] = []
+        for name in names:
             try:
-                method = family.method(name)
-                if solver is not None and solver not in method.solvers:
-                    if request.grid and method.solvers:
+                methods.append(method_of(family, name, instance))
+            except InputError as error:
+                made.faults.append(Fault("", str(error)))
+        usable = {parameter.name for method in methods for parameter in method.parameters}
+        for method, solver in product(methods, solvers):
+            name = method.name
+            try:
+                if solver is not None and solver not in solvers_for(method.needs):
+                    if request.grid and method.needs:
                         made.left_out.append(f"{family.name} {name} does not run with {solver}")
                         continue
                     solver = None if request.grid or len(names) > 1 else solver

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from synth import family as installed
 from synth.errors import InputError
-from synth.family import Family, family_names, get_family, load
+from synth.family import Family, get_family, load
 from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
 from synth.findings.finding import Finding
@@ -53,10 +54,9 @@ def stated(families: Sequence[str] | None = None) -> dict[str, tuple[Finding, ..
     """The findings of all installed families that state some, by family. Raises ``RuntimeError`` where two bear the
     same name."""
     found = {}
-    for name in family_names() if families is None else families:
-        target = get_family(name).findings
-        if target is not None:
-            found[name] = tuple(load(target))
+    for family in installed.families() if families is None else map(get_family, families):
+        if family.findings is not None:
+            found[family.name] = tuple(load(family.findings))
     twice = [name for name, n in Counter(one.name for group in found.values() for one in group).items() if n > 1]
     if twice:
         raise RuntimeError(f"several findings are named {', '.join(twice)}")

@@ -24,7 +24,7 @@ from synth.options import asked
 from synth.records import lock as folder_lock
 from synth.records import packed as collection
 from synth.records.contents import Contents
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
 from synth.text.quantities import named, percent, shown
 from synth.text.untrusted import not_finite
@@ -106,7 +106,7 @@ class Record:
     @property
     def _solver_words(self) -> str:
         name = str(self.data["solver"])
-        title = SOLVERS[name].title if name in SOLVERS else name
+        title = known_solvers()[name].title if name in known_solvers() else name
         version = self.data.get("solver_version") or "of unknown version"
         return f"{title.split()[-1]} {version}, seed {self.data['options'].get('seed')}"
 
@@ -179,13 +179,13 @@ class Record:
 
     @property
     def question(self) -> str:
-        """What the run asked for instead of the best solution: ``horizon=12``; empty where it did not, or where
-        the family or method is not known here."""
+        """What the run asked for instead of the best solution: ``horizon=12``; empty where it did not. Of a method that
+        is not known here, such as one in a file, it is what the record says."""
         values = self.data["options"].get("method")
         try:
             parameters = self._family.method(self.data["method"]).parameters
         except InputError:
-            return ""
+            return str(self.data.get("question", ""))
         return asked(parameters, values) if isinstance(values, Mapping) else ""
 
     @property
@@ -323,8 +323,10 @@ def grade_of(bound: float | None, certificate: object, solver: str | None) -> Gr
 
 
 def record_path(results: Path, family: str, instance: str, method: str, solver: str | None, question: str = "") -> Path:
-    """``results/<family>/<instance>/<method>[-<solver>][-<question>].json``; see :func:`synth.options.asked`."""
-    return results / family / instance / f"{'-'.join(filter(None, [method, solver, question]))}.json"
+    """``results/<family>/<instance>/<method>[-<solver>][-<question>].json``; see :func:`synth.options.asked`. For
+    ``package.module:function`` it is ``package-module@function``, which no method of a family is called."""
+    name = method.replace(".", "-").replace(":", "@")
+    return results / family / instance / f"{'-'.join(filter(None, [name, solver, question]))}.json"
 
 
 def write(record: Record, path: Path) -> Record:

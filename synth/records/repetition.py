@@ -71,8 +71,8 @@ def _method(record: Record) -> Method | str:
     try:
         method = get_family(record["family"]).method(record["method"])
     except InputError:
-        return "not installed here"
-    if method.kind != "reference" or method.solvers:
+        return "not installed here" if ":" not in record["method"] else "in a file, which no record starts"
+    if method.kind != "reference" or method.needs:
         return f"a {method.kind} is not run again"
     if record.packed is None:
         return "there is no solution to compare"

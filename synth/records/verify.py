@@ -21,6 +21,7 @@ from synth.optimality import exceeds, gap
 from synth.records.contents import KEYS
 from synth.records.record import Grade, Record
 from synth.records.repetition import repeat
+from synth.solvers.catalogue import known_solvers, solvers_for
 from synth.text.files import dumps
 from synth.text.untrusted import equal, is_finite
 
@@ -28,8 +29,9 @@ SAME = 1e-9  # relative difference up to which two floats are the same, where ma
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
-    ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels")
-)
+    ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels",
+     "method_origin", "solver_origin", "question")
+)  # fmt: skip
 RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
 
 
@@ -209,16 +211,24 @@ class _Comparison:
         again, name = repeat(self.record, self.instance), self.record["method"]
         if again.answer == "same":
             found.facts["method"] = again.words
-        elif again.answer == "other" and self.record.data.get("toolkit_version") == synth.__version__:
+        elif again.answer == "other" and self._is_of_this_version(name):
             self.faults.append(f"the record states the method {name!r}: {again.words}, not {self.record.value}")
         else:
             self.unverified.append(f"method {name}: {again.words}")
 
+    def _is_of_this_version(self, name: str) -> bool:
+        """Whether the method that ran is the one that is here, of the same release."""
+        same = self.record.data.get("method_origin") == self.family.method(name).origin
+        return same and self.record.data.get("toolkit_version") == synth.__version__
+
     def _solver(self, method: Method, solver: str | None) -> None:
-        if solver is None and method.solvers:
-            self.faults.append(f"the record states no solver, method {method.name} runs with {_list(method.solvers)}")
-        elif solver is not None and solver not in method.solvers:
-            right = _list(method.solvers) or "none"
+        able = solvers_for(method.needs)
+        if solver is None and able:
+            self.faults.append(f"the record states no solver, method {method.name} runs with {_list(able)}")
+        elif solver is not None and solver not in known_solvers() and "solver_origin" in self.record.data:
+            self.unverified.append(f"solver {solver}: not installed here")
+        elif solver is not None and solver not in able:
+            right = _list(able) or "none"
             self.faults.append(f"the record states the solver {solver!r}, method {method.name} runs with {right}")
         version = self.record.data.get("solver_version")
         if (version is None) != (solver is None) or not isinstance(version, str | None):

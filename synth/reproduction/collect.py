@@ -218,7 +218,7 @@ class Reproduction:
         for instance in instances:
             for name in methods:
                 given = methods[name] if isinstance(methods, Mapping) else {}
-                solvers = [solver] if solver and get_family(instance.family).method(name).solvers else []
+                solvers = [solver] if solver and get_family(instance.family).method(name).needs else []
                 asked = Request([name], solvers, [seed], [time_limit], parameters=given)
                 runs += expand([instance], asked, results).runs()
         yield from self._run(runs, apart)

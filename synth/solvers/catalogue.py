@@ -1,75 +1,72 @@
-"""The solvers the toolkit knows, found without importing any of them."""
+"""The solvers that are known here, ours and others', found without importing any of their packages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+from types import MappingProxyType
 
-from synth.errors import SolverMissingError, one_of
+from synth import plugins
+from synth.errors import SolverMissingError, UnsupportedError, one_of
+from synth.family import Need, load
+from synth.solvers.solver import WORDS, Solver
 
-
-@dataclass(frozen=True)
-class SolverInfo:
-    """One solver: the Pyomo interface that drives it (None for CP-SAT), its package and what it is for."""
-
-    name: str
-    title: str
-    module: str
-    package: str
-    interface: str | None
-    licence: str
-    install: str
-
-    @property
-    def installed(self) -> bool:
-        """Whether its package can be imported."""
-        return find_spec(self.module) is not None
-
-    @property
-    def binding(self) -> str:
-        """The module that a run with this solver imports."""
-        return "ortools.sat.python.cp_model" if self.name == "cpsat" else self.module
-
-    @property
-    def version(self) -> str | None:
-        """The installed version, or None."""
-        try:
-            return version(self.package)
-        except PackageNotFoundError:
-            return None
+OURS = ("highs", "cpsat", "scip", "gurobi")  # modules beside this one
 
 
-SOLVERS = {
-    info.name: info
-    for info in (
-        SolverInfo("highs", "HiGHS", "highspy", "highspy", "highs", "free (MIT)", "pip install 'highspy>=1.12,<1.14'"),
-        SolverInfo("cpsat", "OR-Tools CP-SAT", "ortools", "ortools", None, "free (Apache 2)", "pip install ortools"),
-        SolverInfo("scip", "SCIP", "pyscipopt", "pyscipopt", "scip_direct", "free (Apache 2)",
-                   "pip install 'collective-synth[scip]'"),
-        SolverInfo("gurobi", "Gurobi", "gurobipy", "gurobipy", "gurobi_direct",
-                   "commercial; the pip licence takes 2000 variables", "pip install 'collective-synth[gurobi]'"),
-    )
-}  # fmt: skip
+@cache
+def known_solvers() -> Mapping[str, Solver]:
+    """All solvers by name, installed or not: ours, then what other distributions add as ``synth.solvers``."""
+    found: dict[str, Solver] = {}
+    for name in OURS:
+        found[name] = load(f"synth.solvers.{name}:SOLVER")
+    for entry in plugins.entries(plugins.SOLVERS).values():
+        solver = plugins.load(plugins.SOLVERS, entry, Solver)
+        if solver is None:
+            continue
+        origin = plugins.origin(entry)
+        if solver.name != entry.name:
+            plugins.complain(plugins.SOLVERS, entry.name, f"of {origin} names the solver {solver.name!r}")
+        elif entry.name in found:
+            plugins.complain(plugins.SOLVERS, entry.name, f"of {origin} is left out: synth has a solver of that name")
+        else:
+            found[entry.name] = replace(solver, origin=origin)
+    return MappingProxyType(found)
 
 
-def require(name: str) -> SolverInfo:
-    """The installed solver of that name. Raises :class:`SolverMissingError` if unknown or not installed."""
-    info = SOLVERS.get(name)
-    if info is None:
-        raise SolverMissingError(f"unknown solver {name!r}; {one_of(name, SOLVERS)}")
-    if not info.installed:
-        raise SolverMissingError(f"solver {info.title} is not installed; {info.install}")
-    return info
+def solvers_for(needs: Iterable[Need]) -> tuple[str, ...]:
+    """The solvers that take one of these, those of the first need first: a method's default is the first of all."""
+    known = known_solvers().values()
+    return tuple(dict.fromkeys(solver.name for need in needs for solver in known if need in solver.takes))
 
 
-def preload(solvers: Sequence[str], chosen: str | None) -> None:
-    """Import what a method with these solvers needs to run the chosen one: no time limit counts that, so that solvers
-    are compared by solving alone. Programs that only HiGHS solves call it without Pyomo."""
-    if chosen == "cpsat":
-        import_module("ortools.sat.python.cp_model")
-    elif chosen is not None and sum(SOLVERS[name].interface is not None for name in solvers) > 1:
-        import_module("synth.solvers.guarded")
-        import_module("pyomo.environ")
+def takes(solver: str, need: Need) -> bool:
+    """Whether the solver of that name takes such models."""
+    return need in known_solvers()[solver].takes
+
+
+def require(name: str, need: Need | None = None) -> Solver:
+    """The installed solver of that name. Raises :class:`SolverMissingError` if unknown or not installed, and
+    :class:`UnsupportedError` if it does not take what is needed."""
+    solver = known_solvers().get(name)
+    if solver is None:
+        why = plugins.complaint(plugins.SOLVERS, name)
+        words = f"unknown solver {name!r}; {one_of(name, known_solvers())}"
+        raise SolverMissingError(f"{words}; {why}" if why else words)
+    if not solver.installed:
+        raise SolverMissingError(f"solver {solver.title} is not installed; {solver.install}")
+    if need is not None and need not in solver.takes:
+        others = ", ".join(known_solvers()[other].title for other in solvers_for([need]))
+        raise UnsupportedError(f"{solver.title} does not take {WORDS[need]} ({need}); {others} can")
+    return solver
+
+
+def preload(needs: Iterable[Need], chosen: str | None) -> None:
+    """Import what a method with these needs runs the chosen solver with: no time limit counts that, so that solvers are
+    compared by solving alone. Programs written for highspy do without Pyomo."""
+    solver = None if chosen is None else known_solvers()[chosen]
+    if solver is not None and next((need for need in needs if need in solver.takes), None) != "highspy":
+        for name in solver.imports:
+            import_module(name)

@@ -8,11 +8,27 @@ from typing import Any
 
 from synth.compiling import uncounted
 from synth.deadline import shielded
+from synth.family import load
 from synth.options import RunOptions
 from synth.solvers import writing
-from synth.solvers.catalogue import require
+from synth.solvers.catalogue import require, takes
 from synth.solvers.rows import Row
+from synth.solvers.solver import Solver
 from synth.solvers.status import SolverResult, SolverTermination
+
+SOLVER = Solver(
+    "cpsat",
+    "OR-Tools CP-SAT",
+    module="ortools",
+    package="ortools",
+    takes=frozenset({"cp"}),
+    target="synth.solvers.cpsat:solve",
+    licence="free (Apache 2)",
+    install="pip install ortools",
+    warm_start=True,
+    imports=("ortools.sat.python.cp_model",),
+    library="ortools.sat.python.cp_model",
+)
 
 # one worker goes in turns through the strategies that several would run side by side: it repeats by seed and proves
 # what one strategy alone gets stuck on
@@ -35,8 +51,12 @@ def solve(
     off), several race each other. ``alone`` are CP-SAT's parameters for a worker that is alone, ``IN_TURNS`` say.
 
     ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds
-    go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither.
+    go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither. A run by
+    another solver that takes such models goes to that one.
     """
+    if options.solver not in (None, "cpsat") and takes(options.solver, "cp"):
+        found: tuple[SolverResult, Any] = load(require(options.solver).target)(model, options, track=track)
+        return found
     require("cpsat")
     with uncounted():
         from ortools.sat.python import cp_model

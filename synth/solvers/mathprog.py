@@ -1,35 +1,20 @@
-"""Solve Pyomo models with HiGHS, Gurobi or SCIP; the one place that maps their statuses."""
+"""Solve Pyomo models with any solver that takes them; the one place that every mathematical program goes through."""
 
 from __future__ import annotations
 
-import gc
-import io
-import math
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from synth.compiling import uncounted
-from synth.errors import SizeLimitError
+from synth.family import load
 from synth.options import RunOptions
-from synth.solvers import writing
+from synth.solvers import highs, pyomo_interface, writing
 from synth.solvers.catalogue import require
-from synth.solvers.logs import note_log
-from synth.solvers.status import SolverResult, SolverTermination
+from synth.solvers.pyomo_interface import building, finite
+from synth.solvers.solver import Call, Solver
+from synth.solvers.status import SolverResult
 
-
-@contextmanager
-def building() -> Iterator[None]:
-    """Pause the cyclic garbage collector: while a model grows, it walks all its objects again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+__all__ = ["building", "solve", "solve_lp"]
 
 
 def solve(
@@ -49,31 +34,16 @@ def solve(
     the solver's log go into ``options.progress``. ``interior`` has HiGHS begin with an interior-point method, for
     models on whose first relaxation its simplex may stall; it changes no answer. A failure of the solver, or a model it
     would not take as it is (a number that is not finite, say), comes back as ``error``. Raises
-    :class:`SolverMissingError`, :class:`SizeLimitError`, and whatever Pyomo raises on a model that is not of the
+    :class:`SolverMissingError`, :class:`SizeLimitError`, and :class:`UnsupportedError` on a model that is not of the
     solver's kind.
     """
-    info = require(options.solver or "highs")
-    if info.interface is None:
-        raise ValueError(f"{info.title} does not take Pyomo models")
-    interface = "gurobi_direct_minlp" if quadratic and info.name == "gurobi" else info.interface
-    log = io.StringIO()
-    native = _native_options(info.name, options)
-    if track is not None and info.name == "gurobi":
-        native["OutputFlag"] = 1
-    if interior and info.name == "highs":
-        native["mip_lp_solver"] = "ipm"
-    words: dict[str, Any] = {"rel_gap": options.relative_gap, "solver_options": native}
+    solver = require(options.solver or "highs", "miqcp" if quadratic else "milp")
+    call = Call(track, quadratic, interior)
+    result = _asked(solver, model, options, call)
+    if result.termination == "infeasible_or_unbounded":
+        result = _infeasible(result) if bounded else _told_apart(solver, model, options, call, result)
     if track is not None:
-        words["tee"] = [log]
-    result, results = _call(interface, model, options, words)
-    if result.termination == "unbounded" and _undecided(results):
-        result = _infeasible(result) if bounded else _told_apart(interface, model, options, words, result)
-    if track is not None:
-        began = time.monotonic() - options.progress.started - result.solve_s
-        note_log(options.progress, info.name, log.getvalue(), max(0.0, began), track, result.objective, result.bound)
         options.progress.note(*(None if v is None else v * track for v in (result.objective, result.bound)))
-    if result.has_point:
-        results.solution_loader.load_vars()
     return result
 
 
@@ -83,65 +53,49 @@ def solve_lp(
     """Solve a linear program with HiGHS; also return the duals of each of the named indexed constraints, in order
     (Pyomo's sign: <= 0 on a ``<=`` row of a minimisation). No duals unless the LP is solved to optimality. ``interior``
     takes an interior point instead of a vertex (no crossover), for large LPs on which the simplex method may stall."""
-    require("highs")
+    solver = require("highs")
     words = {"solver_options": {"solver": "ipm", "run_crossover": "off"}} if interior else {}
-    result, results = _call("highs", model, options, words)
-    if result.termination == "unbounded" and _undecided(results):
-        result = _told_apart("highs", model, options, {}, result)
+    if (late := _no_time(model, options)) is not None:
+        return late, []
+    result, results = pyomo_interface.one_call(highs.interface, model, options, words)
+    options.clock.cut |= result.termination == "limit"
+    if result.termination == "infeasible_or_unbounded":
+        result = _told_apart(solver, model, options, Call(), result)
     if result.termination != "optimal":
         return result, []
     dual = results.solution_loader.get_duals()
     return result, [[dual[row] for row in block.values()] for block in rows]
 
 
-def _call(interface: str, model: Any, options: RunOptions, words: dict[str, Any]) -> tuple[SolverResult, Any]:
-    """One call of a solver; its result and Pyomo's, from which a point can be loaded."""
-    with uncounted():
-        from pyomo.common.errors import ApplicationError
-
-        from synth.solvers import algebra  # noqa: F401  (Pyomo registers the solver interfaces)
-        from synth.solvers.guarded import INTERFACES, ModelError
-
-    writing.offer("pyomo", model)
-    started = time.monotonic()
-    limit = options.remaining()
-    if options.out_of_time():
-        return SolverResult("limit", False, None, None, 0.0, message="no time left"), None
-    solver = INTERFACES[interface]()
-    with building():
-        try:
-            results = solver.solve(
-                model, load_solutions=False, raise_exception_on_nonoptimal_result=False, time_limit=limit,
-                threads=options.threads, **words,
-            )  # fmt: skip
-        except Exception as error:
-            if "size-limited license" in str(error):
-                raise SizeLimitError(
-                    "Gurobi: the model is larger than the pip licence allows (2000 variables, 2000 constraints, "
-                    "200 variables once anything is quadratic); use --solver highs"
-                ) from None
-            own = isinstance(error, ApplicationError | ModelError) or type(error).__name__ == "GurobiError"
-            if own or str(error).startswith("SCIP:") or "invalid non-finite" in str(error):
-                return SolverResult("error", False, None, None, time.monotonic() - started, message=str(error)), None
-            raise
-    result = _mapped(results, time.monotonic() - started)
+def _asked(solver: Solver, model: Any, options: RunOptions, call: Call) -> SolverResult:
+    """The solver's answer. What one that proves nothing says of bounds and of there being no point counts for
+    nothing."""
+    if (late := _no_time(model, options)) is not None:
+        return late
+    result: SolverResult = load(solver.target)(model, options, call)
+    if result.termination not in ("optimal", "limit"):
+        result = replace(result, has_point=False, objective=None, bound=None)
+    result = replace(result, objective=finite(result.objective), bound=finite(result.bound))
     options.clock.cut |= result.termination == "limit"
-    return result, results
+    if not solver.bound:
+        ended = "limit" if result.termination in ("optimal", "infeasible") else result.termination
+        result = replace(result, termination=ended, bound=None)
+    return result
 
 
-def _undecided(results: Any) -> bool:
-    from pyomo.contrib.solver.common.results import TerminationCondition
-
-    return bool(results.termination_condition == TerminationCondition.infeasibleOrUnbounded)
+def _no_time(model: Any, options: RunOptions) -> SolverResult | None:
+    """Offer the model to whoever writes it; the result where no time is left to solve it."""
+    writing.offer("pyomo", model)
+    if options.out_of_time():
+        return SolverResult("limit", False, None, None, 0.0, message="no time left")
+    return None
 
 
 def _infeasible(result: SolverResult) -> SolverResult:
     return replace(result, termination="infeasible", message=None)
 
 
-def _told_apart(
-    interface: str, model: Any, options: RunOptions, words: dict[str, Any], result: SolverResult
-) -> SolverResult:
+def _told_apart(solver: Solver, model: Any, options: RunOptions, call: Call, result: SolverResult) -> SolverResult:
     """``infeasible or unbounded`` decided: without its objective the model is either infeasible or has a point."""
     from pyomo.environ import Objective
 
@@ -149,58 +103,13 @@ def _told_apart(
     for objective in objectives:
         objective.deactivate()
     try:
-        plain, _ = _call(interface, model, options, words)
+        plain = _asked(solver, model, options, replace(call, factor=None))
     finally:
         for objective in objectives:
             objective.activate()
     plain = replace(plain, solve_s=plain.solve_s + result.solve_s, transfer_s=plain.transfer_s + result.transfer_s)
     if plain.termination == "optimal":
-        return replace(plain, termination="unbounded", has_point=False, message=result.message)
-    return replace(plain, has_point=False)
-
-
-def _native_options(name: str, options: RunOptions) -> dict[str, Any]:
-    if name == "highs":
-        return {"random_seed": options.seed % 2**31}
-    if name == "gurobi":
-        return {"Seed": options.seed % 2_000_000_000, "OutputFlag": 0}
-    return {"randomization/randomseedshift": options.seed % 2**31}
-
-
-def _mapped(results: Any, wall: float) -> SolverResult:
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
-
-    condition = results.termination_condition
-    has_point = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
-    termination: SolverTermination
-    if condition == TerminationCondition.convergenceCriteriaSatisfied:
-        termination = "optimal"
-    elif condition == TerminationCondition.provenInfeasible:
-        termination = "infeasible"
-    elif condition in (TerminationCondition.unbounded, TerminationCondition.infeasibleOrUnbounded):
-        termination = "unbounded"
-    elif condition in (
-        TerminationCondition.maxTimeLimit, TerminationCondition.iterationLimit, TerminationCondition.objectiveLimit,
-        TerminationCondition.interrupted,
-    ):  # fmt: skip
-        termination = "limit"
-    else:
-        termination = "error"
-    if termination in ("infeasible", "unbounded"):  # SCIP hands out a ray of 1e20, others any point
-        has_point = False
-    times = (getattr(results.timing_info, name, None) for name in ("highs_time", "gurobi_time", "scip_time"))
-    solve_s = next((float(own) for own in times if own is not None), wall)
-    return SolverResult(
-        termination,
-        has_point,
-        _finite(results.incumbent_objective) if has_point else None,
-        _finite(results.objective_bound) if termination in ("optimal", "limit") else None,
-        solve_s,
-        max(0.0, wall - solve_s),
-        None if termination in ("optimal", "infeasible", "limit") else f"solver ended with {condition.name}",
-    )
-
-
-def _finite(value: Any) -> float | None:
-    """A number of reasonable size, or None: solvers write 1e20 or inf where they know nothing."""
-    return float(value) if value is not None and math.isfinite(value) and abs(value) < 1e19 else None
+        plain = replace(plain, termination="unbounded", message=result.message)
+    if plain.termination == "infeasible_or_unbounded":  # there is nothing left to be unbounded
+        plain = _infeasible(plain)
+    return replace(plain, has_point=False, objective=None, bound=None)

@@ -29,7 +29,7 @@ import glob
 import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -42,6 +42,7 @@ from synth.execution.runs import Request, Run, expand, expand_paths, name_clashe
 from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
+from synth.method_file import method_of
 from synth.options import as_text, read_limit
 from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
@@ -154,11 +155,12 @@ class Study:
         instances = self._instances(folder)
         families = {instance.family: get_family(instance.family) for instance in instances}
         for grid in self.grids:
-            faults += _grid_faults(grid, families.values())
+            faults += _grid_faults(grid, families.values(), instances)
             for pattern in grid.only or ():
                 if not any(fnmatchcase(instance.name, pattern) for instance in instances):
                     faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
         known = {name for family in families.values() for name in family.methods}
+        known |= {name for grid in self.grids for name in grid.methods or () if ":" in name}
         faults += [
             Fault("baselines", f"no family of this study has this method; {one_of(name, sorted(known))}", name, True)
             for name in self.baselines
@@ -258,17 +260,23 @@ def _family_study(name: str) -> Study:
     return Study(name, get_family(name).title, tuple(expand_paths([folder])))
 
 
-def _grid_faults(grid: RunGrid, families: Iterable[Family]) -> Iterator[Fault]:
-    from synth.solvers.catalogue import SOLVERS
+def _grid_faults(grid: RunGrid, families: Iterable[Family], instances: Sequence[Instance]) -> Iterator[Fault]:
+    from synth.solvers.catalogue import known_solvers
 
     families = list(families)
     methods = {name: method for family in families for name, method in family.methods.items()}
+    for name, instance in itertools.product(grid.methods or (), instances):
+        if ":" in name:
+            try:
+                methods[name] = method_of(get_family(instance.family), name, instance)
+            except InputError as error:
+                yield Fault("run.methods", str(error))
     for name in grid.methods or ():
-        if name not in methods:
+        if name not in methods and ":" not in name:
             yield Fault("run.methods", f"no family of this study has it; {one_of(name, methods)}", name, True)
     for solver in grid.solvers or ():
-        if solver not in SOLVERS:
-            yield Fault("run.solvers", f"unknown solver; {one_of(solver, SOLVERS)}", solver, True)
+        if solver not in known_solvers():
+            yield Fault("run.solvers", f"unknown solver; {one_of(solver, known_solvers())}", solver, True)
     used = [methods[name] for name in grid.methods or methods if name in methods]
     parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
     for key, value in grid.options.items():

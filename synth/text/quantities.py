@@ -10,7 +10,7 @@ from quantiphy import Quantity
 
 NOTHING = "–"
 DIGITS = 2  # after the first significant one
-SECONDS, BYTES, RATE = "s", "bytes", "bytes/s"
+SECONDS, BYTES = "s", "bytes"
 LEAST_PERCENT = 5e-5  # relative: below it two digits of a percent are 0.00
 _LONG_S = 120.0  # from here on minutes
 SCALES = {

@@ -61,12 +61,12 @@ def note(instance: FaultyInstance, event: str) -> None:
 def solve_by(solver: str) -> None:
     """Solve a small program, of a kind that this solver takes."""
     from synth import api
-    from synth.solvers.catalogue import SOLVERS
+    from synth.solvers.catalogue import known_solvers
 
     ring = api.make("xtree", network="ring", nodes=4, chunks=1)
     method = "cpsat" if solver == "cpsat" else "ilp"
     assert api.solve(ring, method, solver=solver, options={"horizon": 2}).value == 2
-    assert SOLVERS[solver].module in sys.modules
+    assert known_solvers()[solver].module in sys.modules
 
 
 def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:

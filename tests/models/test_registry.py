@@ -24,7 +24,7 @@ def test_method_is_loadable_and_documented(family, method):
     assert inspect.getdoc(function)
     assert inspect.getdoc(inspect.getmodule(function))
     assert found.kind in ("program", "reference", "bound")
-    assert (found.kind == "program") <= bool(found.solvers)
+    assert (found.kind == "program") <= bool(found.needs)
     assert list(inspect.signature(function).parameters) == ["instance", "options"]
 
 

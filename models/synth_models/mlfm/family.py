@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, Method, Need, Objective, by_name, rooms
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.mlfm."
@@ -22,8 +22,8 @@ def _reference(name: str, summary: str, target: str, *parameters: Parameter) -> 
     return Method(name, "reference", summary, _HERE + "references." + target, (), parameters, True)
 
 
-def _program(name: str, summary: str, solvers: tuple[str, ...], *parameters: Parameter) -> Method:
-    return Method(name, "program", summary, f"{_HERE}programs.{name}:solve", solvers, parameters)
+def _program(name: str, summary: str, needs: tuple[Need, ...], *parameters: Parameter) -> Method:
+    return Method(name, "program", summary, f"{_HERE}programs.{name}:solve", needs, parameters)
 
 
 FAMILY = Family(
@@ -64,18 +64,18 @@ FAMILY = Family(
         _program(
             "cpsat",
             "phases, destinations and routes, fewest phases (CP-SAT, then edge colouring)",
-            ("cpsat",),
+            ("cp",),
             _DECOMPOSE,
             _HORIZON,
         ),
-        _program("ilp", "the same through Pyomo", ("highs", "gurobi", "scip"), _DECOMPOSE, _HORIZON),
+        _program("ilp", "the same through Pyomo", ("milp",), _DECOMPOSE, _HORIZON),
         Method(
             "columns",
             "program",
             "routes between columns, all layers alike; only spines or cables failed (CP-SAT, HiGHS; whole machines)",
             _HERE + "programs.columns.method:solve",
-            ("cpsat",),
+            ("cp",),
         ),
-        _program("min_congestion", "smallest worst link load for a fixed number of phases", ("cpsat",), _PHASES),
+        _program("min_congestion", "smallest worst link load for a fixed number of phases", ("cp",), _PHASES),
     ),
 )

@@ -20,7 +20,7 @@ import pandas as pd
 from synth.errors import InputError
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 from synth_models.fabric.instance import FabricInstance
 from synth_papers.peers.runs import made, positive
 
@@ -161,7 +161,7 @@ def _answer(record: Record) -> str:
         return "open"
     if record.certificate is not None:
         return "none (counted, certified)"
-    return f"none ({SOLVERS[record['solver']].title}'s word)"
+    return f"none ({known_solvers()[record['solver']].title}'s word)"
 
 
 def _impossible(record: Record) -> int | None:

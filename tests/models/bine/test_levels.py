@@ -12,6 +12,7 @@ import synth
 from synth.api import execute
 from synth.errors import InputError
 from synth.options import RunOptions
+from synth.solvers.catalogue import solvers_for
 from synth_models.bine import FAMILY
 from synth_models.bine.check.certificates import check_bound
 from synth_models.bine.instance import BineInstance
@@ -27,7 +28,9 @@ def make(**parameters) -> BineInstance:
 def run(name: str, instance: BineInstance, solver: str | None = None, **own):
     method = FAMILY.methods[name]
     own = {p.name: own.get(p.name, p.default) for p in method.parameters}
-    return execute(instance, method, RunOptions(60.0, solver=solver or next(iter(method.solvers), None), method=own))
+    return execute(
+        instance, method, RunOptions(60.0, solver=solver or next(iter(solvers_for(method.needs)), None), method=own)
+    )
 
 
 def job(groups: str, nodes: str, **fields) -> BineInstance:

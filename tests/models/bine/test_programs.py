@@ -11,6 +11,7 @@ import synth
 from synth.api import execute
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
+from synth.solvers.catalogue import solvers_for
 from synth.solvers.status import SolverResult
 from synth_models.bine import FAMILY
 from synth_models.bine.bounds import counting as bound
@@ -29,7 +30,9 @@ def make(**parameters):
 def run(name: str, instance, solver: str | None = None, **own):
     method = FAMILY.methods[name]
     own = {p.name: own.get(p.name, p.default) for p in method.parameters}
-    return execute(instance, method, RunOptions(60.0, solver=solver or next(iter(method.solvers), None), method=own))
+    return execute(
+        instance, method, RunOptions(60.0, solver=solver or next(iter(solvers_for(method.needs)), None), method=own)
+    )
 
 
 def brute_tree(groups: list[int], rounds: int, volumes: bool) -> int:

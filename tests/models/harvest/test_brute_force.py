@@ -12,7 +12,7 @@ from models.harvest.instances import SWITCHES, stated
 
 from synth.family import defaults_for, load
 from synth.options import RunOptions
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.programs.misocp import method as misocp
@@ -24,7 +24,7 @@ OFF = {"port_bandwidth": 1e11, "alpha": 0.0, "delta": 0.0, "latency": "off"}
 
 def proven_optimal(raw: dict[str, Any], best: float, solver: str = "highs", **switches: object) -> None:
     """The value is the optimum to within the gap, and neither value nor bound is on the wrong side of it."""
-    if not SOLVERS[solver].installed:
+    if not known_solvers()[solver].installed:
         pytest.skip(f"{solver} is not installed")
     instance = stated(**raw)
     outcome = misocp.solve(instance, RunOptions(time_limit_s=300, solver=solver, method=SWITCHES | switches))

@@ -11,6 +11,7 @@ import synth
 from synth.errors import UnsupportedError
 from synth.family import defaults_for, load
 from synth.options import RunOptions
+from synth.solvers.catalogue import solvers_for
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule, step_times
 from synth_models.harvest.parts.flows import layered as layered_flow
@@ -216,7 +217,7 @@ def test_a_bound_without_a_solver_has_a_certificate(name):
     instance = made(algorithm="recursive_doubling", gpus=4, ports=1, message_bytes=1e6)
     switches = SWITCHES if name == "misocp" else {}
     try:
-        outcome = method.load()(instance, RunOptions(solver=(*method.solvers, None)[0], method=switches))
+        outcome = method.load()(instance, RunOptions(solver=(*solvers_for(method.needs), None)[0], method=switches))
     except UnsupportedError:
         return
     assert outcome.bound is None or outcome.certificate is not None or name == "misocp"

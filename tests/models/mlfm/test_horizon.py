@@ -17,6 +17,7 @@ from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.instance import parse
 from synth.options import RunOptions
+from synth.solvers.catalogue import solvers_for
 from synth.solvers.status import SolverResult
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.bounds import machine as bound
@@ -39,7 +40,7 @@ ODD_ONE = job(
 
 
 def outcome(instance: MLFMInstance, method: str, seconds: float | None = 60.0, **own: Any) -> Outcome:
-    solver = next(iter(FAMILY.methods[method].solvers), None)
+    solver = next(iter(solvers_for(FAMILY.methods[method].needs)), None)
     return FAMILY.methods[method].load()(instance, RunOptions(seconds, solver=solver, method=own))
 
 

@@ -11,7 +11,7 @@ import synth
 from synth.api import check
 from synth.family import load
 from synth.options import RunOptions
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers, solvers_for
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.certificates import check_bound
@@ -26,7 +26,7 @@ BARE = {"warm_start": "off", "relaxation": "off"}
 
 
 def run_options(method: str, solver: str | None = None, **changed: object) -> RunOptions:
-    solvers = FAMILY.method(method).solvers
+    solvers = solvers_for(FAMILY.method(method).needs)
     parameters = {parameter.name: parameter.default for parameter in FAMILY.method(method).parameters}
     return RunOptions(900.0, solver=solver or solvers[0], method=parameters | changed)
 
@@ -38,7 +38,7 @@ def by_the_program_alone(instance, method: str, horizon: int, solver: str | None
 
 
 def needs(solver: str) -> None:
-    if not SOLVERS[solver].installed:
+    if not known_solvers()[solver].installed:
         pytest.skip(f"{solver} is not installed")
 
 

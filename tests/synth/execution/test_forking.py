@@ -10,7 +10,7 @@ from command import write_ring
 from faulty import files
 from faulty.files import record, synth, terminations, write
 
-from synth import family
+from synth import family, plugins
 from synth.execution import supervisor
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, plan
@@ -66,7 +66,7 @@ def test_an_import_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PYTHONPATH", files.ENVIRONMENT["PYTHONPATH"])
     monkeypatch.setenv("FAULTY_IMPORT", "hang")
     monkeypatch.setattr(supervisor, "IMPORT_S", 5.0)
-    caches = (family._family_entries, family.get_family)
+    caches = (plugins._by_name, family.get_family)
     for cache in caches:
         cache.cache_clear()
     try:

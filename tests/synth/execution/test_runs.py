@@ -14,6 +14,7 @@ from synth.execution.runs import Request, Run, expand, plan
 from synth.family import defaults_for, get_family
 from synth.instance import Instance, read
 from synth.reproduction.collect import Reproduction
+from synth.solvers.catalogue import solvers_for
 
 INSTANCES = Path(__file__).resolve().parents[3] / "instances"
 OPTREE, XTREE = INSTANCES / "optree" / "ring-10-w2.json", INSTANCES / "xtree" / "mesh-4x4-c1.json"
@@ -87,7 +88,7 @@ def test_a_grid_over_families_takes_from_each_what_it_has(mesh: Instance, ring: 
 
 def test_a_solver_that_is_not_installed(mesh: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is left out of a grid with the remedy, and is a fault otherwise."""
-    monkeypatch.setattr("synth.solvers.catalogue.find_spec", lambda name: None if name == "pyscipopt" else name)
+    monkeypatch.setattr("synth.solvers.solver.find_spec", lambda name: None if name == "pyscipopt" else name)
     made = expand([mesh], Request(["ilp"], ["highs", "scip"], grid=True), tmp_path)
     assert [run.options.solver for run in made.runs()] == ["highs"]
     assert "pip install" in made.left_out[0]
@@ -105,7 +106,8 @@ def test_defaults_and_the_program_a_solver_asks_for(mesh: Instance, tmp_path: Pa
         assert solver in [run.options.solver for run in made]
         others = [run.method.name for run in made if run.options.solver != solver]
         assert all(
-            methods[name].kind != "program" or solver in methods[name].solvers or name in names for name in others
+            methods[name].kind != "program" or solver in solvers_for(methods[name].needs) or name in names
+            for name in others
         )
 
 

@@ -12,15 +12,19 @@ from pathlib import Path
 import pytest
 
 from synth.progress import MOST_ROWS, Progress
+from synth.solvers import gurobi, highs, scip
 from synth.solvers.logs import note_log
 
 LOGS = Path(__file__).with_name("logs")
 OPTIMUM = 98.3000685911
 
 
+READERS = {"highs": highs.log_row, "scip": scip.log_row, "gurobi": gurobi.log_row}
+
+
 def rows_of(solver: str, name: str, **more: float) -> list[tuple[float, float | None, float | None]]:
     progress = Progress()
-    note_log(progress, solver, (LOGS / f"{solver}-{name}.log").read_text(), **{"offset": 0.0, **more})
+    note_log(progress, READERS[solver], (LOGS / f"{solver}-{name}.log").read_text(), **{"offset": 0.0, **more})
     return progress.rows
 
 
@@ -79,7 +83,7 @@ def test_large_counts_are_abbreviated() -> None:
     """As HiGHS writes from ten million on."""
     progress = Progress()
     line = " L  12345k  12m  1234   0.00%   40.5            61          33.61%      376     15      2     45m   812.3s"
-    note_log(progress, "highs", line, 1.0)
+    note_log(progress, highs.log_row, line, 1.0)
     assert progress.rows == [(813.3, 61.0, 40.5)]
 
 
@@ -96,9 +100,9 @@ def test_large_counts_are_abbreviated() -> None:
     ],
 )
 def test_other_lines_are_none(line: str) -> None:
-    for solver in ("highs", "scip", "gurobi", "other"):
+    for solver in READERS:
         progress = Progress()
-        note_log(progress, solver, line, 0.0)
+        note_log(progress, READERS[solver], line, 0.0)
         assert progress.rows == []
 
 

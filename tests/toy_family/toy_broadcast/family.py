@@ -26,6 +26,7 @@ FAMILY = Family(
         Method("bound", "bound", "informed nodes at most double", _HERE + "bounds:solve"),
         Method("chain", "reference", "one after the other", _HERE + "references:chain"),
         Method("doubling", "reference", "all informed nodes send", _HERE + "references:doubling"),
+        Method("ilp", "program", "how many send in each round", _HERE + "programs:solve", needs=("milp",)),
     ),
     default_methods=("bound", "chain", "doubling"),
 )

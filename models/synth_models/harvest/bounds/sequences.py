@@ -114,11 +114,6 @@ def single_steps(instance: HarvestInstance) -> Outcome:
     return _outcome(instance, _Ladder(instance), {}, None, "single steps: degree of the pattern and fewest hops")
 
 
-def interval_bound(instance: HarvestInstance, first: int, last: int, *, use_rates: bool = True) -> IntervalBound:
-    """The bound on steps ``first`` to ``last`` (both included) on one common topology; seconds include their alpha."""
-    return Relaxation(Patterns(instance), first, last).solve(lambda: False, RATES if use_rates else TREES)
-
-
 def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fraction:
     """Hops and bytes of a step alone (``seconds`` a volume on one port): the fewest hops to all partners of a GPU, and
     the load of whole links; where that is one hop, the ports as whole links share them, or a hop more."""

@@ -13,7 +13,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import require
 from synth.solvers.rows import add_rows, linear
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
@@ -26,7 +26,7 @@ DETOUR_SECONDS = 10.0  # for having few two-spine flows, which is a wish, not a 
 
 def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     """Method ``ilp``. Infeasible when the failures cut off a pair, or fewer phases than possible are asked for."""
-    title = SOLVERS[options.solver or "highs"].title
+    title = require(options.solver or "highs").title
     if options.method.get("decompose", True):
         return fewest_phases(instance, options, count_flows, decide_whole, title)
     return whole_phases(instance, options, decide_whole, title)

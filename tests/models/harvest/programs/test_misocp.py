@@ -14,7 +14,7 @@ import synth
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth.solvers.catalogue import SOLVERS
+from synth.solvers.catalogue import known_solvers
 from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.topologies import Topology
@@ -140,7 +140,7 @@ def test_switches_change_nothing(ports, changed):
 @pytest.mark.parametrize(("solver", "cone"), [("scip", "cone"), ("scip", "cuts"), ("gurobi", "cuts")])
 @pytest.mark.parametrize("ports", [1, 2])
 def test_solvers_agree(solver, cone, ports):
-    if not SOLVERS[solver].installed:
+    if not known_solvers()[solver].installed:
         pytest.skip(f"{solver} is not installed")
     instance = _made("bruck_allgather", 4, ports, "1e-3")
     found, _ = _solved(instance, _options(solver, cone=cone))

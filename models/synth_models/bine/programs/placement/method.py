@@ -17,6 +17,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
+from synth.solvers.catalogue import takes
 from synth_models.bine.bounds.counting import ISOPERIMETRIC
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.units import Units, units_of
@@ -65,7 +66,7 @@ def place(
     if value <= least or ranks > LARGEST or options.out_of_time():
         return start, value, least
     best = start
-    if (options.solver or "cpsat") == "cpsat":
+    if takes(options.solver or "cpsat", "cp"):
         origin = int(np.argmax(start == np.argmax(sizes)))  # moved to position 0, where the model wants the largest
         hint = start[np.arange(ranks) ^ origin]
         model, at = placement_model.build_cpsat(units, weights, held, hint)

@@ -58,9 +58,9 @@ class Decider:
     @property
     def solver(self) -> str:
         """The solver's name in words."""
-        from synth.solvers.catalogue import SOLVERS
+        from synth.solvers.catalogue import known_solvers
 
-        return SOLVERS[self.options.solver].title if self.options.solver else ""
+        return known_solvers()[self.options.solver].title if self.options.solver else ""
 
     @property
     def unit(self) -> int:

@@ -21,6 +21,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
+from synth.solvers.catalogue import takes
 from synth_models.fabric.check.counting import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
 from synth_models.fabric.check.steps import HOPS, LENGTHS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
@@ -51,7 +52,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not search.asks:
         hold_first(instance, options, "the search for a plan", 0)
     outcome = search.run()
-    if options.solver == "cpsat":
+    if takes(options.solver or "highs", "cp"):
         outcome.message = cpsat.with_caveat(outcome.message, options)
     return outcome
 

@@ -9,7 +9,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.progress import Progress
 from synth.solvers import cpsat, horizon, mathprog
-from synth.solvers.catalogue import require
+from synth.solvers.catalogue import require, takes
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
@@ -41,7 +41,7 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
             f"proven {bound:g}, published {published_wavelengths(nodes, shape)})"
         )
         outcome.solution = stage.circuits(instance.wavelengths)
-    if options.solver in (None, "cpsat"):
+    if takes(options.solver or "cpsat", "cp"):
         outcome.message = cpsat.with_caveat(outcome.message, options)
     return outcome
 
@@ -69,7 +69,7 @@ def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Sta
 def decide(program: StageProgram, options: RunOptions, hint: Stage | None = None) -> horizon.Decision:
     """Are so many wavelengths enough? The solution is a :class:`Stage`."""
     started = time.monotonic()
-    if options.solver in (None, "cpsat"):
+    if takes(options.solver or "cpsat", "cp"):
         model, use = build_cpsat(program, hint)
         built = time.monotonic()
         result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS)
