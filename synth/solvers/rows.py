@@ -8,8 +8,10 @@ modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
+
+from synth.solvers.names import give_letters
 
 Term = tuple[float, Any]
 """Coefficient and variable."""
@@ -44,8 +46,22 @@ def relation(terms: Iterable[Term], sense: Sense, right: float) -> Any:
             return relational.InequalityExpression((right, body), strict=False)
 
 
-def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
-    """Put the rows into the model as the constraint ``name``, indexed 0, 1, … in their order."""
+def variables(letters: str, indices: Iterable[Any], **words: Any) -> Any:
+    """A Pyomo variable an index (a tuple of numbers and words); ``words`` go to ``pyomo.Var``. The letters, one a part
+    of the index, are for the names in exported files (:mod:`synth.solvers.names`)."""
     from synth.solvers.algebra import pyo
 
-    setattr(model, name, pyo.Constraint(range(len(rows)), rule=lambda _, i: relation(*rows[i])))
+    return give_letters(pyo.Var(list(indices), **words), letters)
+
+
+def add_rows(model: Any, name: str, rows: Iterable[Row] | Mapping[Any, Row], letters: str = "row") -> None:
+    """Put the rows into the model as the constraint ``name``, by the indices of a mapping (whose parts have these
+    ``letters``, as in :func:`variables`; of one row alone the index may be None), or else by 0, 1, … in their order."""
+    from synth.solvers.algebra import pyo
+
+    of: Mapping[Any, Row] = rows if isinstance(rows, Mapping) else dict(enumerate(rows))
+    if None in of:
+        setattr(model, name, pyo.Constraint(expr=relation(*of[None])))
+        return
+    found = pyo.Constraint(list(of), rule=lambda _, *index: relation(*of[index if len(index) > 1 else index[0]]))
+    setattr(model, name, give_letters(found, letters))

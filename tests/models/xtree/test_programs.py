@@ -33,8 +33,7 @@ def run_options(method: str, solver: str | None = None, **changed: object) -> Ru
 
 def by_the_program_alone(instance, method: str, horizon: int, solver: str | None = None) -> str:
     """What the program says of a horizon, without the bounds and the relaxation that go before it."""
-    network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
-    return DECIDE[method](network, instance.chunks, horizon, run_options(method, solver)).answer
+    return DECIDE[method](instance, run_options(method, solver), horizon).answer
 
 
 def needs(solver: str) -> None:
