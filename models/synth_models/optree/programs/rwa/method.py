@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.progress import Progress
 from synth.solvers import cpsat, horizon, mathprog
 from synth.solvers.catalogue import require
+from synth.solvers.names import all_named
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
@@ -72,14 +74,15 @@ def decide(program: StageProgram, options: RunOptions, hint: Stage | None = None
     if options.solver in (None, "cpsat"):
         model, use = build_cpsat(program, hint)
         built = time.monotonic()
-        result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS)
-        chosen = [solver.boolean_value(variable) for variable in use] if result.has_point else None
+        names = partial(all_named, "use", "u v d l", program.keys)
+        result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS, names=lambda: (names(), []))
+        chosen = [key for key, on in use.items() if solver.boolean_value(on)] if result.has_point else None
     else:
         with mathprog.building():
             model = build(program)
         built = time.monotonic()
         result = mathprog.solve(model, options, bounded=True)
-        chosen = [variable.value > 0.5 for variable in model.use.values()] if result.has_point else None
+        chosen = [key for key, on in model.use.items() if on.value > 0.5] if result.has_point else None
     answer: horizon.Answer = "limit"
     if chosen is not None:
         answer = "feasible"
