@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
@@ -22,12 +22,20 @@ Answer = Literal["feasible", "infeasible", "limit"]
 MOST_TERMS = 20_000_000  # coefficients; beyond, building alone takes minutes and gigabytes
 
 
+class Equation(NamedTuple):
+    """Rows that were added together: name, letters, number of the first row, and indices."""
+
+    name: str
+    letters: str
+    first: int
+    indices: list[Any]
+
+
 @dataclass
 class Program:
     """Variables by number with least and greatest value, and rows over these numbers.
 
     ``names``: name, letters (:mod:`synth.solvers.names`) and variables by index of every family of variables.
-    ``equations``: name, letters, number of the first row and indices of rows that were added together.
     """
 
     least: list[int] = field(default_factory=list)
@@ -35,7 +43,7 @@ class Program:
     rows: list[Row] = field(default_factory=list)
     terms: int = 0
     names: list[tuple[str, str, Mapping[Any, int]]] = field(default_factory=list)
-    equations: list[tuple[str, str, int, list[Any]]] = field(default_factory=list)
+    equations: list[Equation] = field(default_factory=list)
 
     def variable(self, most: int = 1, least: int = 0) -> int:
         """A new variable's number."""
@@ -46,7 +54,7 @@ class Program:
     def add(self, name: str, letters: str, rows: Iterable[tuple[Any, Row]]) -> None:
         """Rows of one equation by index. Raises :class:`SizeLimitError` beyond memory."""
         indices: list[Any] = []
-        self.equations.append((name, letters, len(self.rows), indices))
+        self.equations.append(Equation(name, letters, len(self.rows), indices))
         for index, (terms, sense, right) in rows:
             kept = list(terms)
             self.terms += len(kept)
@@ -70,8 +78,8 @@ class Program:
 
     def row_name(self, row: int) -> str:
         """The name of a row."""
-        name, letters, first, indices = self.equations[bisect_right(self.equations, row, key=lambda one: one[2]) - 1]
-        return named(name, letters.split(), indices[row - first])
+        of = self.equations[bisect_right(self.equations, row, key=lambda equation: equation.first) - 1]
+        return named(of.name, of.letters.split(), of.indices[row - of.first])
 
     def all_names(self) -> tuple[list[str], list[str]]:
         """The names of all variables and rows."""

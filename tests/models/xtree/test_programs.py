@@ -165,8 +165,7 @@ def test_a_class_without_schedules_is_no_time_limit_and_no_proof(method, monkeyp
     """On a square of 4 nodes no schedule is invariant under all reflections: the one that keeps two opposite corners
     brings a corner's chunk to the other over both sides at once. So nothing is found in any horizon, which excludes
     no other schedule: 2 timesteps suffice."""
-    module = {"ilp": "ilp.method", "cpsat": "cpsat"}[method]
-    monkeypatch.setattr(f"synth_models.xtree.programs.{module}.free_generators", all_generators)
+    monkeypatch.setattr("synth_models.xtree.programs.fewest_timesteps.free_generators", all_generators)
     square = make(network="mesh", rows=2, cols=2)
     for horizon in (2, 3):
         found = synth.solve(square, method, options={"fold": "on", "horizon": str(horizon)})

@@ -46,22 +46,26 @@ def _piece(program: Program, piece: int) -> None:
         _contributions(program, members, bits, number, move)
     nodes = {v for p, v in (*program.into, *program.out) if p == piece} | set(members)
     for v in sorted(nodes):
-        coming = [
-            (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v
-        ]
-        copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
-        for n, later in [(n, move) for n, move in enumerate(adding) if move.way.source == v]:
-            others = [i for i in members if i != v]
-            for m, sooner, leaf in coming:
-                before = _arrived_before(program, sooner, leaf, later)
-                _takes_along(program, others, bits, (m, n), before)
-            _nothing_else(program, others, bits, n, [m for m, _, _ in coming])
-        whole = _never_twice(program, [i for i in members if i != v], bits, [m for m, _, _ in coming])
-        complete = sum(move.there for move, _ in copies) + whole
-        _complete_at_last(program, piece, v, complete)
-        _copies_come_last(program, program.when(piece, v), copies, coming)
-        _ready_when_added(program, program.when(piece, v), whole, coming)
-        _complete_copies(program, piece, v, complete)
+        _node(program, piece, v, adding, bits)
+
+
+def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) -> None:
+    """What comes to a node and leaves it; ``adding`` are the piece's transfers that add."""
+    coming = [(n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v]
+    copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
+    others = [i for i in program.problem.instance.members if i != v]
+    numbers = [m for m, _, _ in coming]
+    for n, later in [(n, move) for n, move in enumerate(adding) if move.way.source == v]:
+        for m, sooner, leaf in coming:
+            before = _arrived_before(program, sooner, leaf, later)
+            _takes_along(program, others, bits, (m, n), before)
+        _nothing_else(program, others, bits, n, numbers)
+    whole = _never_twice(program, others, bits, numbers)
+    complete = sum(move.there for move, _ in copies) + whole
+    _complete_at_last(program, piece, v, complete)
+    _copies_come_last(program, program.when(piece, v), copies, coming)
+    _ready_when_added(program, program.when(piece, v), whole, coming)
+    _complete_copies(program, piece, v, complete)
 
 
 def _contributions(program: Program, members: list[int], bits: Bits, number: int, move: Move) -> None:
