@@ -117,3 +117,25 @@ def test_exported_names_say_what_they_mean(
     known = equations() | {"constant_one"}  # of an objective's constant
     assert [one for one in families if not any((one + "_").startswith(name + "_") for name in known)] == []
     assert any(re.search(r"\d", name) for name in lp.col_names_)
+
+
+CP_SAT = [
+    ("xtree/ring-8-c1", "cpsat", BARE | {"relaxation": "off"}), ("xtree/mesh-2x3-c1-allreduce", "cpsat", BARE),
+    ("optree/ring-5-w2", "rwa", {}), ("optree/mesh-3x3-w1", "time_expanded", {}),
+    ("mlfm/d4-n2l2m4-detour", "cpsat", {}),
+    ("mlfm/d3-n2l3m2", "cpsat", {"decompose": "off"}), ("mlfm/d3-n2l4m3-spine", "columns", {}),
+    ("bine/groups-2-3-3-allreduce-large-g2-costs-0-1-3-butterfly", "placement", {}),
+    ("fabric/full-4-allgather-4KiB", "steps", {"steps": "1", "rounds": "2"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("instance", "method", "own"), CP_SAT)
+def test_variables_of_cp_sat_have_the_same_names(
+    instance: str, method: str, own: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.pbtxt"
+    write_model(asked(instance, method, "cpsat"), "cpsat", path, parameters=own)
+    variables = path.read_text(encoding="utf-8").split("\nconstraints {")[0]
+    names = re.findall(r'name: "([^"]*)"', variables)
+    assert len(names) == len(set(names)) == variables.count("variables {")
+    assert [name for name in names if not re.fullmatch(rf"{PART}(?:_{PART})*", name)] == []

@@ -6,7 +6,7 @@ itself: ``leaving["far", 3]`` with ``way u`` is ``leaving_far_u3``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Names = Callable[[], tuple[Sequence[str], Sequence[str]]]
@@ -48,3 +48,16 @@ def name_of(element: Any) -> str | None:
         return str(component.local_name)
     letters = getattr(component, "index_letters", None)
     return None if letters is None else named(component.local_name, letters, element.index())
+
+
+def name_variables(model: Any, name: str, letters: str, variables: Mapping[Any, Any]) -> None:
+    """Have the variables of a ``CpModel`` (by index) named by name and letters where it is written; costs nothing else.
+    The mapping may still grow."""
+    families: list[tuple[str, str, Mapping[Any, Any]]] = getattr(model, "families", [])
+    families.append((name, letters, variables))
+    model.families = families
+
+
+def families_of(model: Any) -> list[tuple[str, str, Mapping[Any, Any]]]:
+    """What :func:`name_variables` was told of a ``CpModel``."""
+    return list(getattr(model, "families", []))

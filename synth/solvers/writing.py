@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.errors import InputError
-from synth.solvers.names import Names, name_of
+from synth.solvers.names import Names, all_named, families_of, name_of
 
 Form = Literal["mps", "lp", "cpsat"]
 Kind = Literal["pyomo", "highs", "linprog", "cpsat"]
@@ -165,6 +165,9 @@ def _write_cpsat(model: Any, path: Path, form: Form, names: Names | None) -> Non
         for whole, parts in zip((proto.variables, proto.constraints), names(), strict=True):
             for part, name in zip(whole, parts, strict=False):
                 part.name = name
+    for family, letters, variables in families_of(model):
+        for variable, name in zip(variables.values(), all_named(family, letters, variables), strict=True):
+            proto.variables[variable.index].name = name
     path.write_text(str(proto), encoding="utf-8")
 
 

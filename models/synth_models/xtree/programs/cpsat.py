@@ -16,7 +16,7 @@ from synth.network.symmetry import Permutation, point_symmetries
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers.horizon import Decision
-from synth.solvers.names import all_named
+from synth.solvers.names import name_variables
 from synth.solvers.rows import Row
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.programs.fewest_timesteps import decision, expansion_of, fewest_timesteps, relaxation_first
@@ -46,7 +46,7 @@ def decide(instance: XTreeInstance, options: RunOptions, horizon: int) -> Decisi
     rotations = point_symmetries(expansion.network)[1:] if options.method["break_rotations"] and not folded else ()
     model, send = build(expansion, bool(options.method["break_chunks"]) and not folded, rotations)
     built = time.monotonic()
-    result, solver = cpsat_solver.solve(model, options, names=partial(names, expansion))
+    result, solver = cpsat_solver.solve(model, options)
     sent = [index for index, literal in send.items() if solver.boolean_value(literal)] if result.has_point else []
     return decision(instance, result, expansion, sent, folded, (built - started, time.monotonic() - built))
 
@@ -60,6 +60,8 @@ def build(
     model = cp_model.CpModel()
     send = {index: model.new_bool_var("") for index in expansion.send}
     held = {index: model.new_bool_var("") for index in expansion.held}
+    name_variables(model, "send", "k a t", send)
+    name_variables(model, "held", "k v t", held)
     _add(model, equations.link_capacity(expansion, send).values())
     _add(model, equations.conservation(expansion, send, held).values())
     _imply(model, equations.causality(expansion, send, held).values())
@@ -67,11 +69,6 @@ def build(
         _imply(model, equations.order_of_chunks(expansion, held).values())
     cpsat_solver.add_rows(model, equations.order_of_images(expansion, held, images).values())
     return model, send
-
-
-def names(expansion: TimeExpansion) -> tuple[list[str], list[str]]:
-    """Of the variables."""
-    return all_named("send", "k a t", expansion.send) + all_named("held", "k v t", expansion.held), []
 
 
 def _add(model: Any, rows: Iterable[Row]) -> None:

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from synth.solvers import cpsat
+from synth.solvers.names import name_variables
 from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 from synth_models.bine.parts.units import Units
 
@@ -125,6 +126,7 @@ def build_cpsat(units: Units, weights: list[int], held: Any, hint: Any) -> tuple
     sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = cp_model.CpModel()
     at = {(v, g): model.new_bool_var("") for v in range(ranks) for g in range(len(sizes))}
+    name_variables(model, "at", "v g", at)
     for terms, _, _ in one_unit(at, sizes).values():
         model.add_exactly_one(variable for _, variable in terms)
     for (v, g), variable in at.items():
@@ -132,8 +134,9 @@ def build_cpsat(units: Units, weights: list[int], held: Any, hint: Any) -> tuple
     cpsat.add_rows(model, unit_size(at, sizes).values())
     model.add(at[origin(sizes)] == 1)
     saved = []
-    for saves, parts in levels(units):
+    for name, (saves, parts) in zip(("same", "together"), levels(units), strict=False):
         same = {(e, part): model.new_bool_var("") for part in range(len(parts)) for e in range(len(edges(ranks)))}
+        name_variables(model, name, "e g", same)
         for ((_, less), *more), _, _ in both_ends(at, same, parts, ranks).values():
             model.add_bool_or([less.negated(), *(variable for _, variable in more)])
         cpsat.add_rows(model, isoperimetric(same, parts, sizes, weights, held).values())

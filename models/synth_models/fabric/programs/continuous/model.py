@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synth.solvers.names import name_variables
 from synth_models.fabric.programs.continuous.problem import Problem, Row, resources
 from synth_models.fabric.programs.continuous.ways import Timing, Way
 
@@ -75,6 +76,11 @@ class Program:
         self.out: dict[tuple[int, int], list[Move]] = {}
         self.ready: dict[tuple[int, int], Any] = {}
         self.makespan = self.model.new_int_var(min(least, horizon), horizon, "")
+        self.there: dict[tuple[int, int, str], Any] = {}
+        self.starts: dict[tuple[int, int, str, int], Any] = {}
+        self.carries: dict[tuple[int, int, int], Any] = {}
+        self.before: dict[tuple[int, int, int], Any] = {}
+        self.whole: dict[tuple[int, int], Any] = {}
         self.possible = least <= horizon
         for piece in range(len(problem.size)):
             self._moves_of(piece, None if allowed is None else allowed.get(piece))
@@ -91,6 +97,12 @@ class Program:
         if twins:
             self.alike_in_order()
         self.model.minimize(self.makespan)
+        for name, letters, variables in (
+            ("makespan", "", {(): self.makespan}), ("there", "p w kind", self.there),
+            ("starts", "p w kind hop", self.starts), ("ready", "p v", self.ready), ("carries", "p m i", self.carries),
+            ("before", "p m n", self.before), ("whole", "p v", self.whole),
+        ):  # fmt: skip
+            name_variables(self.model, name, letters, variables)
 
     # variables
 
@@ -115,6 +127,9 @@ class Program:
         model = self.model
         there = model.new_bool_var("")
         starts = tuple(model.new_int_var(first, latest, "") for _ in range(way.legs))
+        index = piece, number, "adds" if adds else "copies"
+        self.there[index] = there
+        self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
         move = Move(piece, number, way, found, there, starts, adds)
         self.hops_in_order(move)
         self.moves.append(move)

@@ -57,10 +57,10 @@ def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) 
     numbers = [m for m, _, _ in coming]
     for n, later in [(n, move) for n, move in enumerate(adding) if move.way.source == v]:
         for m, sooner, leaf in coming:
-            before = _arrived_before(program, sooner, leaf, later)
+            before = program.before[piece, m, n] = _arrived_before(program, sooner, leaf, later)
             _takes_along(program, others, bits, (m, n), before)
         _nothing_else(program, others, bits, n, numbers)
-    whole = _never_twice(program, others, bits, numbers)
+    whole = program.whole[piece, v] = _never_twice(program, others, bits, numbers)
     complete = sum(move.there for move, _ in copies) + whole
     _complete_at_last(program, piece, v, complete)
     _copies_come_last(program, program.when(piece, v), copies, coming)
@@ -75,6 +75,7 @@ def _contributions(program: Program, members: list[int], bits: Bits, number: int
         own = move.way.source == i
         bits[number, i] = move.there if own else model.new_bool_var("")
         if not own:
+            program.carries[move.piece, number, i] = bits[number, i]
             model.add_implication(bits[number, i], move.there)
         if any(v == i for v, _ in move.way.leaves):  # its owner has it
             model.add(bits[number, i] == 0)

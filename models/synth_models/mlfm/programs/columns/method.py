@@ -15,6 +15,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
+from synth.solvers.names import name_variables
 from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, Failed, IntArray, MLFMInstance
@@ -111,6 +112,7 @@ def flows_per_route(problem: ColumnProblem, groups: int, options: RunOptions) ->
     model = cp_model.CpModel()
     most = problem.needed[problem.source * problem.block.columns + problem.target]
     counts = [model.new_int_var(0, int(needed), "") for needed in most]
+    name_variables(model, "counts", "r", dict(enumerate(counts)))
     cpsat.add_rows(model, demand(problem, counts).values())
     cpsat.add_rows(model, column_links(problem, counts, groups).values())
     model.minimize(cp_model.LinearExpr.sum([count for _, count in detours(problem, counts)]))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.progress import Progress
 from synth.solvers import cpsat, horizon, mathprog
 from synth.solvers.catalogue import require
-from synth.solvers.names import all_named
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
@@ -74,8 +72,7 @@ def decide(program: StageProgram, options: RunOptions, hint: Stage | None = None
     if options.solver in (None, "cpsat"):
         model, use = build_cpsat(program, hint)
         built = time.monotonic()
-        names = partial(all_named, "use", "u v d l", program.keys)
-        result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS, names=lambda: (names(), []))
+        result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS)
         chosen = [key for key, on in use.items() if solver.boolean_value(on)] if result.has_point else None
     else:
         with mathprog.building():

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from synth.solvers.names import name_variables
 from synth.solvers.rows import Row, ones
 from synth_models.optree.parts.one_stage import Stage
 
@@ -132,6 +133,7 @@ def build_cpsat(program: StageProgram, hint: Stage | None = None) -> tuple[Any, 
 
     model = cp_model.CpModel()
     use = {key: model.new_bool_var("") for key in program.keys}
+    name_variables(model, "use", "u v d l", use)
     for terms, _, _ in routed(program, use).values():
         model.add_exactly_one(variable for _, variable in terms)
     for terms, _, _ in link_capacity(program, use).values():
