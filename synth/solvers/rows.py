@@ -1,9 +1,9 @@
 """Linear rows of Pyomo models: the one way to write them.
 
 Expressions are made directly from coefficients and variables; a Python sum of products would be walked term by term,
-which takes longer than solving on models of some ten thousand rows. A model is a list of :data:`Row` a constraint
-family, written beside its equation number, and :func:`add_rows` puts it into the model. The rows themselves know no
-modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
+which takes longer than solving on models of some ten thousand rows. An equation is a mapping from its index to its
+:data:`Row`, written beside its number, and :func:`add_rows` puts it into the model. The rows themselves know no modelling
+language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
 """
 
 from __future__ import annotations

@@ -113,29 +113,32 @@ class Program:
             self._move(piece, number, adds)
 
     def _move(self, piece: int, number: int, adds: bool) -> None:
-        problem = self.problem
-        way, found = problem.ways.all[number], problem.timing(number, piece)
-        away = problem.distance[problem.kind[piece]]
-        origin, goal = problem.origin[piece], problem.goal[piece]
-        first = away[origin][way.source] if origin >= 0 else 0
-        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
-        latest = self.horizon - min(found.arrival) - left
-        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
-        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
-        if useless or splits or latest < first:
+        way, timing = self.problem.ways.all[number], self.problem.timing(number, piece)
+        first, latest = self._window(piece, way, timing, adds)
+        if latest < first:
             return
-        model = self.model
-        there = model.new_bool_var("")
-        starts = tuple(model.new_int_var(first, latest, "") for _ in range(way.legs))
+        there = self.model.new_bool_var("")
+        starts = tuple(self.model.new_int_var(first, latest, "") for _ in range(way.legs))
         index = piece, number, "adds" if adds else "copies"
         self.there[index] = there
         self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
-        move = Move(piece, number, way, found, there, starts, adds)
+        move = Move(piece, number, way, timing, there, starts, adds)
         self.hops_in_order(move)
         self.moves.append(move)
         self.out.setdefault((piece, way.source), []).append(move)
         for leaf, (v, _) in enumerate(way.leaves):
             self.into.setdefault((piece, v), []).append((move, leaf))
+
+    def _window(self, piece: int, way: Way, timing: Timing, adds: bool) -> tuple[int, int]:
+        """First and latest start of a piece over a way; none in between where that is of no use."""
+        problem = self.problem
+        away = problem.distance[problem.kind[piece]]
+        origin, goal = problem.origin[piece], problem.goal[piece]
+        first = away[origin][way.source] if origin >= 0 else 0
+        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
+        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
+        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
+        return first, first - 1 if useless or splits else self.horizon - min(timing.arrival) - left
 
     def when(self, piece: int, node: int) -> Any:
         """The variable a_pv."""
