@@ -2,8 +2,8 @@
 
 Expressions are made directly from coefficients and variables; a Python sum of products would be walked term by term,
 which takes longer than solving on models of some ten thousand rows. An equation is a mapping from its index to its
-:data:`Row`, written beside its number, and :func:`add_rows` puts it into the model. The rows themselves know no modelling
-language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
+:data:`Row`, written beside its number, and :func:`add_rows` puts it into the model. The rows themselves know no
+modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
 """
 
 from __future__ import annotations
