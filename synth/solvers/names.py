@@ -38,6 +38,19 @@ def give_names(component: Any, name: Callable[[int], str]) -> Any:
     return component
 
 
+def give_indices(component: Any, letters: str, indices: Sequence[Any]) -> Any:
+    """The Pyomo component, whose elements 0, 1, … have these indices from now on."""
+    component.indices = indices
+    split = letters.split()
+    return give_names(component, lambda i: named(component.local_name, split, indices[i]))
+
+
+def indices_of(component: Any) -> Sequence[Any]:
+    """The indices of rows that were added with some, in order."""
+    found: Sequence[Any] = component.indices
+    return found
+
+
 def name_of(element: Any) -> str | None:
     """The name of a Pyomo variable or constraint; None where nobody gave it letters."""
     component = element.parent_component()

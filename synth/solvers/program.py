@@ -51,19 +51,28 @@ class Program:
         self.most.append(most)
         return len(self.most) - 1
 
+    def variables(self, number: int) -> range:
+        """The numbers of so many new ones that are 0 or 1."""
+        first = len(self.most)
+        self.least += [0] * number
+        self.most += [1] * number
+        return range(first, first + number)
+
     def add(self, name: str, letters: str, rows: Iterable[tuple[Any, Row]]) -> None:
         """Rows of one equation by index. Raises :class:`SizeLimitError` beyond memory."""
         indices: list[Any] = []
         self.equations.append(Equation(name, letters, len(self.rows), indices))
+        add_row, note, count = self.rows.append, indices.append, 0
         for index, (terms, sense, right) in rows:
-            kept = list(terms)
-            self.terms += len(kept)
+            kept = terms if isinstance(terms, list) else list(terms)
+            count += len(kept)
             if not kept:
                 if (sense == "<=" or right <= 0) and (sense == ">=" or right >= 0):
                     continue  # true
                 kept = [(1, self.variable(0))]  # false: nothing can pay the right side
-            self.rows.append((kept, sense, right))
-            indices.append(index)
+            add_row((kept, sense, right))
+            note(index)
+        self.terms += count
         if self.terms > MOST_TERMS:
             raise SizeLimitError(f"the model has more than {MOST_TERMS} coefficients: ask for fewer chunks or steps")
 

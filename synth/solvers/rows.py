@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from synth.solvers.names import give_letters
+from synth.solvers.names import give_indices, give_letters
 
 Term = tuple[float, Any]
 """Coefficient and variable."""
@@ -51,17 +51,20 @@ def variables(letters: str, indices: Iterable[Any], **words: Any) -> Any:
     of the index, are for the names in exported files (:mod:`synth.solvers.names`)."""
     from synth.solvers.algebra import pyo
 
-    return give_letters(pyo.Var(list(indices), **words), letters)
+    return give_letters(pyo.Var(pyo.SetOf(list(indices)), **words), letters)  # a Set would copy them one by one
 
 
 def add_rows(model: Any, name: str, rows: Iterable[Row] | Mapping[Any, Row], letters: str = "row") -> None:
-    """Put the rows into the model as the constraint ``name``, by the indices of a mapping (whose parts have these
-    ``letters``, as in :func:`variables`; of one row alone the index may be None), or else by 0, 1, … in their order."""
+    """Put the rows into the model as the constraint ``name``, whose elements 0, 1, … are the rows in their order.
+
+    Their indices, for exported names and :func:`synth.solvers.names.indices_of`, are those of the mapping, whose parts
+    have these ``letters`` as in :func:`variables`; of one row alone the index may be None."""
     from synth.solvers.algebra import pyo
 
     of: Mapping[Any, Row] = rows if isinstance(rows, Mapping) else dict(enumerate(rows))
     if None in of:
         setattr(model, name, pyo.Constraint(expr=relation(*of[None])))
         return
-    found = pyo.Constraint(list(of), rule=lambda _, *index: relation(*of[index if len(index) > 1 else index[0]]))
-    setattr(model, name, give_letters(found, letters))
+    row = iter(of.values())
+    found = pyo.Constraint(range(len(of)), rule=lambda *_: relation(*next(row)))  # by tuples Pyomo takes longer
+    setattr(model, name, give_indices(found, letters, list(of)))

@@ -80,11 +80,12 @@ def build_whole(problem: LeafProblem, phases: int) -> Any:
         whole = dict(domain=pyo.NonNegativeIntegers)
         places = product(times, range(problem.leaves))
         model.stay = variables("p x", places, **whole, bounds=lambda _, p, q: (0, most[q]))
-        add_rows(model, "every_pair", equations.every_pair(problem, model.use, phases), "x y")
-        add_rows(model, "own_leaf", equations.own_leaf(problem, model.stay, phases), "x")
-        add_rows(model, "no_congestion", equations.no_congestion(problem, model.use, phases), "p e")
-        add_rows(model, "senders", equations.senders(problem, model.use, model.stay, phases), "p x")
-        add_rows(model, "receivers", equations.receivers(problem, model.use, model.stay, phases), "p x")
+        use, stay = dict(model.use.items()), dict(model.stay.items())
+        add_rows(model, "every_pair", equations.every_pair(problem, use, phases), "x y")
+        add_rows(model, "own_leaf", equations.own_leaf(problem, stay, phases), "x")
+        add_rows(model, "no_congestion", equations.no_congestion(problem, use, phases), "p e")
+        add_rows(model, "senders", equations.senders(problem, use, stay, phases), "p x")
+        add_rows(model, "receivers", equations.receivers(problem, use, stay, phases), "p x")
         model.nothing = pyo.Objective(expr=0)
     return model
 

@@ -32,6 +32,7 @@ from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
+from synth.solvers.names import indices_of
 from synth.solvers.rows import Row, add_rows, variables
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.certificates import MULTIPLIER, refuted_horizon
@@ -72,7 +73,8 @@ def build(expansion: TimeExpansion) -> pyo.ConcreteModel:
     model.send = variables("k a t", expansion.send, bounds=(0, 1))
     model.held = variables("k v t", expansion.held, bounds=(0, 1))
     model.stretch = pyo.Var(bounds=(0, None))
-    send, held = dict(model.send.items()), dict(model.held.items())
+    send = dict(zip(expansion.send, model.send.values(), strict=True))
+    held = dict(zip(expansion.held, model.held.values(), strict=True))
     add_rows(model, "stretched_capacity", stretched_capacity(expansion, send, model.stretch), "a t")
     add_rows(model, "conservation", conservation(expansion, send, held), "k v t")
     add_rows(model, "causality", causality(expansion, send, held), "k a t")
@@ -112,7 +114,8 @@ def refute(network: Network, chunks: int, horizon: int, options: RunOptions, lar
     certificate = None
     if result.termination == "optimal" and result.objective is not None and result.objective > 1 + 1e-6:
         prices = [
-            {row: -value for row, value in zip(of, dual, strict=True)} for of, dual in zip(rows, duals, strict=True)
+            {index: -value for index, value in zip(indices_of(of), dual, strict=True)}
+            for of, dual in zip(rows, duals, strict=True)
         ]
         certificate = verified(network, chunks, lambda scale: _certificate(expansion, prices, scale))
     return Refutation(horizon, result.objective, certificate, built - started, solved - built)

@@ -68,20 +68,20 @@ def links_of(nodes: int, u: int, v: int, direction: int) -> list[int]:
     return [(u - 1 - k) % nodes for k in range((u - v) % nodes)]
 
 
-def routed(program: StageProgram, use: Variables) -> dict[tuple[int, int], Row]:
+def routed(use: Variables) -> dict[tuple[int, int], Row]:
     """(1), Lemma 1's all-to-all: every circuit has one direction and wavelength."""
     of_circuit: dict[tuple[int, int], list[Any]] = {}
-    for u, v, d, wave in program.keys:
-        of_circuit.setdefault((u, v), []).append(use[u, v, d, wave])
+    for (u, v, _, _), variable in use.items():
+        of_circuit.setdefault((u, v), []).append(variable)
     return {circuit: (ones(chosen), "==", 1) for circuit, chosen in of_circuit.items()}
 
 
 def link_capacity(program: StageProgram, use: Variables) -> dict[tuple[int, int, int], Row]:
     """(2): a wavelength of a link carries one circuit in a direction."""
     on_link: dict[tuple[int, int, int], list[Any]] = {}
-    for u, v, d, wave in program.keys:
+    for (u, v, d, wave), variable in use.items():
         for link in links_of(program.nodes, u, v, d):
-            on_link.setdefault((d, link, wave), []).append(use[u, v, d, wave])
+            on_link.setdefault((d, link, wave), []).append(variable)
     return {where: (ones(chosen), "<=", 1) for where, chosen in on_link.items()}
 
 
@@ -119,8 +119,9 @@ def build(program: StageProgram) -> Any:
 
     model = pyo.ConcreteModel()
     model.use = variables("u v d l", program.keys, domain=pyo.Binary)
-    add_rows(model, "routed", routed(program, model.use), "u v")
-    add_rows(model, "link_capacity", link_capacity(program, model.use), "d e l")
+    use = dict(zip(program.keys, model.use.values(), strict=True))
+    add_rows(model, "routed", routed(use), "u v")
+    add_rows(model, "link_capacity", link_capacity(program, use), "d e l")
     for key in wavelengths_in_order(program):
         model.use[key].setlb(1)
     model.objective = pyo.Objective(expr=0)
@@ -134,7 +135,7 @@ def build_cpsat(program: StageProgram, hint: Stage | None = None) -> tuple[Any, 
     model = cp_model.CpModel()
     use = {key: model.new_bool_var("") for key in program.keys}
     name_variables(model, "use", "u v d l", use)
-    for terms, _, _ in routed(program, use).values():
+    for terms, _, _ in routed(use).values():
         model.add_exactly_one(variable for _, variable in terms)
     for terms, _, _ in link_capacity(program, use).values():
         model.add_at_most_one(variable for _, variable in terms)

@@ -92,7 +92,7 @@ class JointModel:
         order_of_roots(self)
 
     def _new(self, name: str, letters: str, *shape: int) -> npt.NDArray[np.int64]:
-        numbers = np.array([self.program.variable() for _ in range(int(np.prod(shape)))]).reshape(shape)
+        numbers = np.array(self.program.variables(int(np.prod(shape)))).reshape(shape)
         self.program.names.append((name, letters, _Indexed(numbers)))
         return numbers
 
@@ -134,67 +134,67 @@ def one_root(model: JointModel) -> None:
 
 def link_capacity(model: JointModel) -> None:
     """(2): partial and complete sums share the links."""
-    rows: dict[tuple[int, int], Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for a, capacity in enumerate(model.capacity):
         for t in range(model.horizon):
             users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
-            rows[a, t + 1] = ones(users), "<=", capacity
-    model.program.add("link_capacity", "a t", rows.items())
+            rows.append(((a, t + 1), (ones(users), "<=", capacity)))
+    model.program.add("link_capacity", "a t", rows)
 
 
 def one_partial_sum(model: JointModel, k: int, v: int) -> None:
     """(3): every node but the root sends its partial sum once."""
     outgoing = [a for a, u in enumerate(model.tail) if u == v]
     settled = [model.root[k, v], *model.settled[k, v]]
-    rows: dict[Any, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         sends = ones([settled[t], *model.up[k, outgoing, t]])
-        rows[k, v, t + 1] = [*sends, (-1, settled[t + 1])], "==", 0
-    rows[k, v, "end"] = ones(settled[-1:]), "==", 1
-    model.program.add("one_partial_sum", "k v t", rows.items())
+        rows.append(((k, v, t + 1), ([*sends, (-1, settled[t + 1])], "==", 0)))
+    rows.append(((k, v, "end"), (ones(settled[-1:]), "==", 1)))
+    model.program.add("one_partial_sum", "k v t", rows)
 
 
 def sum_is_complete(model: JointModel, k: int, a: int) -> None:
     """(4): what arrives at v in step t was not missing from the sum that v sent in step t or before."""
     v = model.head[a]
-    rows: dict[Any, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         arrives_late = ones([model.up[k, a, t], model.settled[k, v, t]])
-        rows[k, a, t + 1] = [*arrives_late, (-1, model.root[k, v])], "<=", 1
-    model.program.add("sum_is_complete", "k a t", rows.items())
+        rows.append(((k, a, t + 1), ([*arrives_late, (-1, model.root[k, v])], "<=", 1)))
+    model.program.add("sum_is_complete", "k a t", rows)
 
 
 def root_is_complete(model: JointModel, k: int, v: int) -> None:
     """(5): the root has the sum once everybody else has sent."""
     once: Row = [*ones(model.start[k, v]), (-1, model.root[k, v])], "==", 0
     model.program.add("root_is_complete", "k v", [((k, v), once)])
-    rows: dict[Any, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for w in range(model.network.nodes):
         if w != v:
             for t in range(model.horizon):
-                rows[k, v, w, t + 1] = _implies(model.start[k, v, t], model.settled[k, w, t])
-    model.program.add("root_is_complete", "k v w t", rows.items())
+                rows.append(((k, v, w, t + 1), _implies(model.start[k, v, t], model.settled[k, w, t])))
+    model.program.add("root_is_complete", "k v w t", rows)
 
 
 def conservation(model: JointModel, k: int, v: int) -> None:
     """(6): every node gets the complete sum exactly once, the root by completing it."""
     incoming = [a for a, w in enumerate(model.head) if w == v]
-    rows: dict[Any, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         arrivals = [model.start[k, v, t], *model.down[k, incoming, t], *model.mate[k, incoming, t]]
         before = [model.held[k, v, t - 1]] if t else []
-        rows[k, v, t + 1] = [*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0
-    rows[k, v, "end"] = ones(model.held[k, v, -1:]), "==", 1
-    model.program.add("conservation", "k v t", rows.items())
+        rows.append(((k, v, t + 1), ([*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0)))
+    rows.append(((k, v, "end"), (ones(model.held[k, v, -1:]), "==", 1)))
+    model.program.add("conservation", "k v t", rows)
 
 
 def causality(model: JointModel, k: int, a: int) -> None:
     """(7): a complete sum leaves a node only in a later timestep than it got there."""
     u = model.tail[a]
-    rows: dict[Any, Row] = {(k, a, 1): (ones(model.down[k, a, :1]), "==", 0)}
+    rows: list[tuple[Any, Row]] = [((k, a, 1), (ones(model.down[k, a, :1]), "==", 0))]
     for t in range(1, model.horizon):
-        rows[k, a, t + 1] = _implies(model.down[k, a, t], model.held[k, u, t - 1])
-    model.program.add("causality", "k a t", rows.items())
+        rows.append(((k, a, t + 1), _implies(model.down[k, a, t], model.held[k, u, t - 1])))
+    model.program.add("causality", "k a t", rows)
 
 
 def mates(model: JointModel, k: int, a: int) -> None:
@@ -202,25 +202,25 @@ def mates(model: JointModel, k: int, a: int) -> None:
     u, v = model.tail[a], model.head[a]
     back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
     others = [w for w in range(model.network.nodes) if w not in (u, v)]
-    rows: dict[Any, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         mate = model.mate[k, a, t]
-        rows[k, a, t + 1, "root"] = _implies(mate, model.root[k, u])
-        rows[k, a, t + 1, "start"] = _implies(mate, model.start[k, u, t])
-        rows[k, a, t + 1, "up"] = _implies(mate, *model.up[k, back, t])
+        rows.append(((k, a, t + 1, "root"), _implies(mate, model.root[k, u])))
+        rows.append(((k, a, t + 1, "start"), _implies(mate, model.start[k, u, t])))
+        rows.append(((k, a, t + 1, "up"), _implies(mate, *model.up[k, back, t])))
         for w in others:
-            rows[k, a, t + 1, w] = _implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate)
-    model.program.add("mates", "k a t w", rows.items())
+            rows.append(((k, a, t + 1, w), _implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate)))
+    model.program.add("mates", "k a t w", rows)
 
 
 def order_of_roots(model: JointModel) -> None:
     """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
-    rows: dict[int, Row] = {}
+    rows: list[tuple[Any, Row]] = []
     for k in range(model.chunks - 1):
         mine = list(enumerate(model.root[k]))
         theirs = [(-v, variable) for v, variable in enumerate(model.root[k + 1])]
-        rows[k] = mine + theirs, "<=", 0
-    model.program.add("order_of_roots", "k", rows.items())
+        rows.append(((k), (mine + theirs, "<=", 0)))
+    model.program.add("order_of_roots", "k", rows)
 
 
 def _implies(variable: int, *others: int) -> Row:
