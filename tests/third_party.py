@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +18,11 @@ TOY = ROOT / "tests" / "toy_family"
 
 
 class Place:
-    """The folder ``work`` of somebody's project, and ``site`` with what is installed for it."""
+    """The folder ``work`` of somebody's project, and ``site`` with what is installed for it. The command is ``forked``
+    where all is installed before its first run: a process that others are forked from has looked for entry points."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, forked: bool = False) -> None:
+        self.forked = forked
         self.site, self.work = base / "site-packages", base / "work"
         self.site.mkdir(parents=True)
         self.work.mkdir(parents=True)
@@ -55,7 +58,10 @@ class Place:
         """The command, run in the work folder."""
         paths = [str(self.site), os.environ.get("PYTHONPATH", "")]
         where = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        return forked_command.run(["synth", *arguments], cwd or self.work, where, 120)
+        if self.forked:
+            return forked_command.run(["synth", *arguments], cwd or self.work, where, 120)
+        command = [sys.executable, "-P", "-c", "from synth.cli.main import run; run()", *arguments]
+        return subprocess.run(command, cwd=cwd or self.work, capture_output=True, text=True, timeout=120, env=where)
 
     def done(self, *arguments: str, code: int = 0) -> str:
         """What the command prints on standard output; it ends with this code."""

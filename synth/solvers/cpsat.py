@@ -12,6 +12,7 @@ from synth.family import load
 from synth.options import RunOptions
 from synth.solvers import writing
 from synth.solvers.catalogue import require, takes
+from synth.solvers.names import Names
 from synth.solvers.rows import Row
 from synth.solvers.solver import Solver
 from synth.solvers.status import SolverResult, SolverTermination
@@ -43,12 +44,14 @@ def with_caveat(message: str | None, options: RunOptions) -> str | None:
 
 
 def solve(
-    model: Any, options: RunOptions, *, track: float | None = None, alone: Mapping[str, Any] | None = None
-) -> tuple[SolverResult, Any]:
+    model: Any, options: RunOptions, *, track: float | None = None, alone: Mapping[str, Any] | None = None,
+    names: Names | None = None,
+) -> tuple[SolverResult, Any]:  # fmt: skip
     """Solve a ``CpModel``; return the result and the ``CpSolver`` to read values from (only if ``has_point``).
 
     There are as many workers as ``options.threads``: one alone repeats by seed (but for when the time limit cuts it
     off), several race each other. ``alone`` are CP-SAT's parameters for a worker that is alone, ``IN_TURNS`` say.
+    ``names`` makes the names of variables and constraints where the model is written instead.
 
     ``track`` states that the model's objective times this number is the instance's, so that incumbents and bounds
     go into ``options.progress``. CP-SAT's UNKNOWN reports objective 0 and bound 0; here it has neither. A run by
@@ -62,7 +65,7 @@ def solve(
         from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    writing.offer("cpsat", model)
+    writing.offer("cpsat", model, names)
     started = time.monotonic()
     limit = options.remaining()
     if options.out_of_time():

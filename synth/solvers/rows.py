@@ -1,15 +1,17 @@
 """Linear rows of Pyomo models: the one way to write them.
 
 Expressions are made directly from coefficients and variables; a Python sum of products would be walked term by term,
-which takes longer than solving on models of some ten thousand rows. A model is a list of :data:`Row` a constraint
-family, written beside its equation number, and :func:`add_rows` puts it into the model. The rows themselves know no
+which takes longer than solving on models of some ten thousand rows. An equation is a mapping from its index to its
+:data:`Row`, written beside its number, and :func:`add_rows` puts it into the model. The rows themselves know no
 modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyomo is imported where it is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
+
+from synth.solvers.names import give_indices, give_letters
 
 Term = tuple[float, Any]
 """Coefficient and variable."""
@@ -44,8 +46,25 @@ def relation(terms: Iterable[Term], sense: Sense, right: float) -> Any:
             return relational.InequalityExpression((right, body), strict=False)
 
 
-def add_rows(model: Any, name: str, rows: Sequence[Row]) -> None:
-    """Put the rows into the model as the constraint ``name``, indexed 0, 1, … in their order."""
+def variables(letters: str, indices: Iterable[Any], **words: Any) -> Any:
+    """A Pyomo variable an index (a tuple of numbers and words); ``words`` go to ``pyomo.Var``. The letters, one a part
+    of the index, are for the names in exported files (:mod:`synth.solvers.names`)."""
     from synth.solvers.algebra import pyo
 
-    setattr(model, name, pyo.Constraint(range(len(rows)), rule=lambda _, i: relation(*rows[i])))
+    return give_letters(pyo.Var(pyo.SetOf(list(indices)), **words), letters)  # a Set would copy them one by one
+
+
+def add_rows(model: Any, name: str, rows: Iterable[Row] | Mapping[Any, Row], letters: str = "row") -> None:
+    """Put the rows into the model as the constraint ``name``, whose elements 0, 1, … are the rows in their order.
+
+    Their indices, for exported names and :func:`synth.solvers.names.indices_of`, are those of the mapping, whose parts
+    have these ``letters`` as in :func:`variables`; of one row alone the index may be None."""
+    from synth.solvers.algebra import pyo
+
+    of: Mapping[Any, Row] = rows if isinstance(rows, Mapping) else dict(enumerate(rows))
+    if None in of:
+        setattr(model, name, pyo.Constraint(expr=relation(*of[None])))
+        return
+    row = iter(of.values())
+    found = pyo.Constraint(range(len(of)), rule=lambda *_: relation(*next(row)))  # by tuples Pyomo takes longer
+    setattr(model, name, give_indices(found, letters, list(of)))

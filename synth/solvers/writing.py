@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.errors import InputError
+from synth.solvers.names import Names, all_named, families_of, name_of
 
 Form = Literal["mps", "lp", "cpsat"]
 Kind = Literal["pyomo", "highs", "linprog", "cpsat"]
@@ -60,50 +61,65 @@ def instead_of_solving(path: Path, form: Form, number: int = 1) -> Iterator[None
     )
 
 
-def offer(kind: Kind, model: Any) -> None:
+def offer(kind: Kind, model: Any, names: Names | None = None) -> None:
     """A model on its way to a solver: a Pyomo model, a ``highspy.Highs`` that holds one, the words of a call of
-    ``scipy.optimize.linprog``, or a ``CpModel``. Does nothing unless somebody wants it written."""
+    ``scipy.optimize.linprog``, or a ``CpModel``. Does nothing unless somebody wants it written; then ``names`` makes
+    the names of its variables and rows (a Pyomo model knows its own)."""
     wish = _WISH.get()
     if wish is None:
         return
     wish.offered += 1
     if wish.offered == wish.number:
-        _WRITERS[kind](model, wish.path, wish.form)
+        _WRITERS[kind](model, wish.path, wish.form, names)
         raise Written
 
 
-def _write_pyomo(model: Any, path: Path, form: Form) -> None:
+def _write_pyomo(model: Any, path: Path, form: Form, names: Names | None) -> None:
     from pyomo.repn.plugins.lp_writer import LPWriter
 
     from synth.solvers import algebra  # noqa: F401  (Pyomo registers the writers)
 
     if form == "cpsat":
         raise InputError("this model is a mathematical program, not one of CP-SAT: --format mps or lp")
-    with path.open("w", encoding="utf-8") as file:  # an error of the path in the words of the system
-        if form == "lp":
-            LPWriter().write(model, file, labeler=_lp_name)
-            return
-    logger = logging.getLogger("pyomo")
-    level = logger.level
-    logger.setLevel(logging.ERROR)  # it warns of a constant objective, for which it writes a placeholder
-    try:
-        model.write(str(path), format="mps", io_options={"symbolic_solver_labels": True})
-    finally:
-        logger.setLevel(level)
+    with path.open("w", encoding="utf-8"):  # an error of the path in the words of the system
+        pass
+    if form == "lp":
+        with path.open("w", encoding="utf-8") as file:
+            LPWriter().write(model, file, labeler=_name)
+    else:
+        logger = logging.getLogger("pyomo")
+        level = logger.level
+        logger.setLevel(logging.ERROR)  # it warns of a constant objective, for which it writes a placeholder
+        try:
+            model.write(str(path), format="mps", io_options={"labeler": _name})
+        finally:
+            logger.setLevel(level)
+    text = path.read_text(encoding="utf-8").replace("ONE_VAR_CONSTANT", "constant_one_")
+    path.write_text(_OF_PYOMO.sub(r"\1", text.replace(" constant_one_", " constant_one")), encoding="utf-8")
 
 
-def _lp_name(component: Any) -> str:
-    """A component's name in an LP file, where readers take names that begin like a number for one (``informed`` for
+# Pyomo's writers say of a row what its sense is: c_u_NAME_ for at most, c_l_NAME_ for at least, c_e_NAME_ for equal
+_OF_PYOMO = re.compile(r"(?<!\S)c_[elu]_(\S+?)_(?=:?(?!\S))")
+
+
+def _name(component: Any) -> str:
+    """A component's name in a file, where readers of LP take names that begin like a number for one (``informed`` for
     ``inf``, ``e1`` for an exponent)."""
     from pyomo.core.base.label import cpxlp_label_from_name
 
-    name = str(cpxlp_label_from_name(component.name))
+    name = str(cpxlp_label_from_name(name_of(component) or component.name))
     return f"_{name}" if re.match(r"(?i)inf|nan|free|e\d", name) else name
 
 
-def _write_highs(highs: Any, path: Path, form: Form) -> None:
+def _write_highs(highs: Any, path: Path, form: Form, names: Names | None) -> None:
     if form == "cpsat":
         raise InputError("this model is a linear program, not one of CP-SAT: --format mps or lp")
+    if names is not None:
+        columns, rows = names()
+        for i, name in enumerate(columns):
+            highs.passColName(i, name)
+        for i, name in enumerate(rows):
+            highs.passRowName(i, name)
     with path.open("w"):
         pass
     if path.suffix == f".{form}":
@@ -114,7 +130,7 @@ def _write_highs(highs: Any, path: Path, form: Form) -> None:
     beside.replace(path)
 
 
-def _write_linprog(words: Mapping[str, Any], path: Path, form: Form) -> None:
+def _write_linprog(words: Mapping[str, Any], path: Path, form: Form, names: Names | None) -> None:
     import highspy
     import numpy as np
     from scipy.sparse import csc_array, vstack
@@ -135,18 +151,26 @@ def _write_linprog(words: Mapping[str, Any], path: Path, form: Form) -> None:
     highs: Any = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.passModel(lp)
-    _write_highs(highs, path, form)
+    _write_highs(highs, path, form, names)
 
 
-def _write_cpsat(model: Any, path: Path, form: Form) -> None:
+def _write_cpsat(model: Any, path: Path, form: Form, names: Names | None) -> None:
     if form != "cpsat":
         raise InputError(
             f"a CP-SAT model (intervals, circuits, implications) has no {form.upper()} form: --format cpsat writes it "
             "as its protocol buffer in text, --solver highs the program as MILP solvers have it, where there is one"
         )
-    path.write_text(str(model.Proto()), encoding="utf-8")
+    proto = model.Proto()
+    if names is not None:
+        for whole, parts in zip((proto.variables, proto.constraints), names(), strict=True):
+            for part, name in zip(whole, parts, strict=False):
+                part.name = name
+    for family, letters, variables in families_of(model):
+        for variable, name in zip(variables.values(), all_named(family, letters, variables), strict=True):
+            proto.variables[variable.index].name = name
+    path.write_text(str(proto), encoding="utf-8")
 
 
-_WRITERS: dict[Kind, Callable[[Any, Path, Form], None]] = {
+_WRITERS: dict[Kind, Callable[[Any, Path, Form, Names | None], None]] = {
     "pyomo": _write_pyomo, "highs": _write_highs, "linprog": _write_linprog, "cpsat": _write_cpsat,
 }  # fmt: skip

@@ -12,9 +12,10 @@ from models.fabric.small_machines import machine
 from models.fabric.steps_oracle import answer
 from models.fabric.test_steps import dgx1, options
 
+from synth.solvers import program
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.steps import program, sums
+from synth_models.fabric.programs.steps import sums
 from synth_models.fabric.programs.steps.deciding import Decider
 from synth_models.fabric.programs.steps.lanes import lanes_of
 from synth_models.fabric.programs.steps.method import solve

@@ -33,8 +33,7 @@ def run_options(method: str, solver: str | None = None, **changed: object) -> Ru
 
 def by_the_program_alone(instance, method: str, horizon: int, solver: str | None = None) -> str:
     """What the program says of a horizon, without the bounds and the relaxation that go before it."""
-    network = instance.topology if instance.collective == "allgather" else instance.topology.reversed()
-    return DECIDE[method](network, instance.chunks, horizon, run_options(method, solver)).answer
+    return DECIDE[method](instance, run_options(method, solver), horizon).answer
 
 
 def needs(solver: str) -> None:
@@ -166,8 +165,7 @@ def test_a_class_without_schedules_is_no_time_limit_and_no_proof(method, monkeyp
     """On a square of 4 nodes no schedule is invariant under all reflections: the one that keeps two opposite corners
     brings a corner's chunk to the other over both sides at once. So nothing is found in any horizon, which excludes
     no other schedule: 2 timesteps suffice."""
-    module = {"ilp": "ilp.method", "cpsat": "cpsat"}[method]
-    monkeypatch.setattr(f"synth_models.xtree.programs.{module}.free_generators", all_generators)
+    monkeypatch.setattr("synth_models.xtree.programs.fewest_timesteps.free_generators", all_generators)
     square = make(network="mesh", rows=2, cols=2)
     for horizon in (2, 3):
         found = synth.solve(square, method, options={"fold": "on", "horizon": str(horizon)})

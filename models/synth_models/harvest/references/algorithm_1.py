@@ -107,7 +107,7 @@ def interval_times(cost: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def front(cost: FloatArray, most: int | None = None) -> Front:
-    """Harvest's Algorithm 1 for k = 0 … ``most`` (default: a change before every step); O(most * steps^2) after
+    """(7), Harvest's Algorithm 1 for k = 0 … ``most`` (default: a change before every step); O(most * steps^2) after
     :func:`interval_times`."""
     steps = len(cost)
     most = steps - 1 if most is None else min(most, steps - 1)

@@ -67,7 +67,8 @@ def best_rings(
 def best_rings_paying(
     stages: int, half: int, message: float, alpha: float, delta: float, change: FloatArray
 ) -> tuple[float, IntArray]:
-    """As :func:`best_rings`, with ``change[i]`` seconds for a change before step i, shape (steps,) or longer."""
+    """(8), ``interval``, over all cuts into intervals: as :func:`best_rings`, with ``change[i]`` seconds for a change
+    before step i, shape (steps,) or longer."""
     first, last = (0, 2 * stages) if half == 0 else ((0, stages) if half == 1 else (stages, 2 * stages))
     steps = last - first
     exponent = np.empty(steps, dtype=np.int64)

@@ -7,6 +7,7 @@ model of all phases (``programs/whole.py``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
+from synth.solvers.names import name_variables
 from synth.solvers.rows import Row
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
@@ -38,17 +40,19 @@ def build_flows(problem: LeafProblem, phases: int) -> tuple[Any, dict[int, Any]]
     model = cp_model.CpModel()
     most = np.minimum(problem.demand[problem.pair], phases).tolist()
     flow = {r: model.new_int_var(0, most[r], "") for r in range(problem.routes)}
-    cpsat.add_rows(model, equations.demand(problem, flow))
-    cpsat.add_rows(model, equations.link_capacity(problem, flow, phases))
+    name_variables(model, "flow", "r", flow)
+    cpsat.add_rows(model, equations.demand(problem, flow).values())
+    cpsat.add_rows(model, equations.link_capacity(problem, flow, phases).values())
     if not problem.one_spine:
         room_for_packing(model, problem, flow, phases)
     return model, flow
 
 
 def room_for_packing(model: Any, problem: LeafProblem, flow: dict[int, Any], phases: int) -> None:
-    """(3) and its objective; strengthens nothing, the model may be solved without."""
-    over = {number: model.new_int_var(0, phases, "") for number in range(len(routes_by_link(problem)))}
-    cpsat.add_rows(model, equations.last_tenth(problem, flow, over, phases))
+    """Equation (3) and its objective; strengthens nothing, the model may be solved without."""
+    over = {e: model.new_int_var(0, phases, "") for e in routes_by_link(problem)}
+    name_variables(model, "over", "e", over)
+    cpsat.add_rows(model, equations.last_tenth(problem, flow, over, phases).values())
     model.minimize(sum(factor * variable for factor, variable in equations.wish(problem, flow, over)))
 
 
@@ -76,16 +80,18 @@ def build_whole(problem: LeafProblem, phases: int) -> tuple[Any, dict[Any, Any],
     use = {(p, r): model.new_bool_var("") for p in range(phases) for r in range(problem.routes)}
     most = problem.size.tolist()
     stay = {(p, q): model.new_int_var(0, most[q], "") for p in range(phases) for q in range(problem.leaves)}
-    cpsat.add_rows(model, equations.every_pair(problem, use, phases))
-    cpsat.add_rows(model, equations.own_leaf(problem, stay, phases))
-    at_most_one(model, equations.no_congestion(problem, use, phases))
-    cpsat.add_rows(model, equations.senders(problem, use, stay, phases))
-    cpsat.add_rows(model, equations.receivers(problem, use, stay, phases))
+    name_variables(model, "use", "p r", use)
+    name_variables(model, "stay", "p x", stay)
+    cpsat.add_rows(model, equations.every_pair(problem, use, phases).values())
+    cpsat.add_rows(model, equations.own_leaf(problem, stay, phases).values())
+    at_most_one(model, equations.no_congestion(problem, use, phases).values())
+    cpsat.add_rows(model, equations.senders(problem, use, stay, phases).values())
+    cpsat.add_rows(model, equations.receivers(problem, use, stay, phases).values())
     return model, use, stay
 
 
-def at_most_one(model: Any, rows: list[Row]) -> None:
-    """(6) as CP-SAT likes it: of these variables one at most."""
+def at_most_one(model: Any, rows: Iterable[Row]) -> None:
+    """Equation (6) as CP-SAT likes it: of these variables one at most."""
     for terms, _, _ in rows:
         model.add_at_most_one(variable for _, variable in terms)
 

@@ -53,65 +53,70 @@ from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
 Variables = Any
 
 
-def demand(problem: LeafProblem, flow: Variables) -> list[Row]:
+def demand(problem: LeafProblem, flow: Variables) -> dict[tuple[int, int], Row]:
     """(1): the routes of every pair of leaves carry all its transfers."""
-    return [(ones(flow[r] for r in routes), "==", needed) for routes, needed in _pairs(problem)]
+    return {pair: (ones(flow[r] for r in routes), "==", needed) for pair, routes, needed in _pairs(problem)}
 
 
-def link_capacity(problem: LeafProblem, flow: Variables, phases: int) -> list[Row]:
+def link_capacity(problem: LeafProblem, flow: Variables, phases: int) -> dict[int, Row]:
     """(2): a link carries at most one flow a phase."""
-    return [(ones(flow[r] for r in routes), "<=", phases) for routes in routes_by_link(problem).values()]
+    return {e: (ones(flow[r] for r in routes), "<=", phases) for e, routes in routes_by_link(problem).items()}
 
 
-def last_tenth(problem: LeafProblem, flow: Variables, over: Variables, phases: int) -> list[Row]:
+def last_tenth(problem: LeafProblem, flow: Variables, over: Variables, phases: int) -> dict[int, Row]:
     """(3): ``over`` counts a link's flows in the last tenth of what it can carry."""
-    full = phases - -(-phases // 10)
-    through = enumerate(routes_by_link(problem).values())
-    return [([*ones(flow[r] for r in routes), (-1, over[number])], "<=", full) for number, routes in through]
+    full, through = phases - -(-phases // 10), routes_by_link(problem)
+    return {e: ([*ones(flow[r] for r in routes), (-1, over[e])], "<=", full) for e, routes in through.items()}
 
 
 def wish(problem: LeafProblem, flow: Variables, over: Variables) -> list[tuple[float, Any]]:
     """The objective beside (3): few two-spine flows and, second, few flows in the last tenth of any link."""
     two_spines = np.flatnonzero(problem.middle >= 0).tolist()
-    return [*ones((flow[r] for r in two_spines), 4), *ones(over[number] for number in over)]
+    return [*ones((flow[r] for r in two_spines), 4), *ones(over[e] for e in over)]
 
 
-def every_pair(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
+def every_pair(problem: LeafProblem, use: Variables, phases: int) -> dict[tuple[int, int], Row]:
     """(4): over all phases the flows between two leaves are the pairs of their servers."""
-    return [(ones(use[p, r] for p in range(phases) for r in routes), "==", need) for routes, need in _pairs(problem)]
+    times = range(phases)
+    return {
+        pair: (ones(use[p, r] for p in times for r in routes), "==", needed) for pair, routes, needed in _pairs(problem)
+    }
 
 
-def own_leaf(problem: LeafProblem, stay: Variables, phases: int) -> list[Row]:
+def own_leaf(problem: LeafProblem, stay: Variables, phases: int) -> dict[int, Row]:
     """(5): and so are those inside every leaf."""
-    return [(ones(stay[p, q] for p in range(phases)), "==", int(n)) for q, n in enumerate(problem.inside)]
+    return {q: (ones(stay[p, q] for p in range(phases)), "==", int(n)) for q, n in enumerate(problem.inside)}
 
 
-def no_congestion(problem: LeafProblem, use: Variables, phases: int) -> list[Row]:
+def no_congestion(problem: LeafProblem, use: Variables, phases: int) -> dict[tuple[int, int], Row]:
     """(6): a link carries at most one flow in a phase."""
-    through = routes_by_link(problem).values()
-    return [(ones(use[p, r] for r in routes), "<=", 1) for p in range(phases) for routes in through]
+    through = routes_by_link(problem).items()
+    return {(p, e): (ones(use[p, r] for r in routes), "<=", 1) for p in range(phases) for e, routes in through}
 
 
-def senders(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> list[Row]:
+def senders(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> dict[tuple[int, int], Row]:
     """(7): a leaf starts at most one flow per server in a phase."""
     return _one_per_server(problem, problem.pair // problem.leaves, use, stay, phases)
 
 
-def receivers(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> list[Row]:
+def receivers(problem: LeafProblem, use: Variables, stay: Variables, phases: int) -> dict[tuple[int, int], Row]:
     """(8): a leaf ends at most one flow per server in a phase."""
     return _one_per_server(problem, problem.pair % problem.leaves, use, stay, phases)
 
 
-def _one_per_server(problem: LeafProblem, end: Any, use: Variables, stay: Variables, phases: int) -> list[Row]:
+def _one_per_server(
+    problem: LeafProblem, end: Any, use: Variables, stay: Variables, phases: int
+) -> dict[tuple[int, int], Row]:
     routes = [np.flatnonzero(end == q).tolist() for q in range(problem.leaves)]
-    return [
-        (ones([*(use[p, r] for r in routes[q]), stay[p, q]]), "<=", int(size))
+    return {
+        (p, q): (ones([*(use[p, r] for r in routes[q]), stay[p, q]]), "<=", int(size))
         for p in range(phases)
         for q, size in enumerate(problem.size)
-    ]
+    }
 
 
-def _pairs(problem: LeafProblem) -> Iterator[tuple[range, int]]:
-    """The routes and the demand of every pair of leaves that has routes."""
+def _pairs(problem: LeafProblem) -> Iterator[tuple[tuple[int, int], range, int]]:
+    """Every pair of leaves that has routes, these, and the demand."""
     for pair in np.flatnonzero(np.diff(problem.start)).tolist():
-        yield range(int(problem.start[pair]), int(problem.start[pair + 1])), int(problem.demand[pair])
+        routes = range(int(problem.start[pair]), int(problem.start[pair + 1]))
+        yield divmod(pair, problem.leaves), routes, int(problem.demand[pair])

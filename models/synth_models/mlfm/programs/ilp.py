@@ -5,6 +5,7 @@ Symbols, their sources and deviations stand there; the two ways to solve (``deco
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,13 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
+<<<<<<< HEAD
 from synth.solvers.catalogue import require
 from synth.solvers.rows import add_rows, linear
+=======
+from synth.solvers.catalogue import SOLVERS
+from synth.solvers.rows import add_rows, linear, variables
+>>>>>>> equations
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
 from synth_models.mlfm.programs import equations
@@ -37,9 +43,10 @@ def build_flows(problem: LeafProblem, phases: int) -> Any:
     with mathprog.building():
         model = pyo.ConcreteModel()
         most = problem.demand[problem.pair].tolist()
-        model.flow = pyo.Var(range(problem.routes), domain=pyo.NonNegativeIntegers, bounds=lambda _, r: (0, most[r]))
-        add_rows(model, "demand", equations.demand(problem, model.flow))
-        add_rows(model, "link_capacity", equations.link_capacity(problem, model.flow, phases))
+        whole = dict(domain=pyo.NonNegativeIntegers)
+        model.flow = variables("r", range(problem.routes), **whole, bounds=lambda _, r: (0, most[r]))
+        add_rows(model, "demand", equations.demand(problem, model.flow), "x y")
+        add_rows(model, "link_capacity", equations.link_capacity(problem, model.flow, phases), "e")
         model.wish = pyo.Objective(expr=0)
         if not problem.one_spine:
             room_for_packing(model, problem, phases)
@@ -47,9 +54,9 @@ def build_flows(problem: LeafProblem, phases: int) -> Any:
 
 
 def room_for_packing(model: Any, problem: LeafProblem, phases: int) -> None:
-    """(3) and its objective; strengthens nothing, the model may be solved without."""
-    model.over = pyo.Var(range(len(routes_by_link(problem))), bounds=(0, phases))
-    add_rows(model, "last_tenth", equations.last_tenth(problem, model.flow, model.over, phases))
+    """Equation (3) and its objective; strengthens nothing, the model may be solved without."""
+    model.over = variables("e", routes_by_link(problem), bounds=(0, phases))
+    add_rows(model, "last_tenth", equations.last_tenth(problem, model.flow, model.over, phases), "e")
     model.wish.set_value(linear(equations.wish(problem, model.flow, model.over)))
 
 
@@ -74,15 +81,16 @@ def build_whole(problem: LeafProblem, phases: int) -> Any:
     with mathprog.building():
         model = pyo.ConcreteModel()
         times, most = range(phases), problem.size.tolist()
-        model.use = pyo.Var(times, range(problem.routes), domain=pyo.Binary)
-        model.stay = pyo.Var(
-            times, range(problem.leaves), domain=pyo.NonNegativeIntegers, bounds=lambda _, p, q: (0, most[q])
-        )
-        add_rows(model, "every_pair", equations.every_pair(problem, model.use, phases))
-        add_rows(model, "own_leaf", equations.own_leaf(problem, model.stay, phases))
-        add_rows(model, "no_congestion", equations.no_congestion(problem, model.use, phases))
-        add_rows(model, "senders", equations.senders(problem, model.use, model.stay, phases))
-        add_rows(model, "receivers", equations.receivers(problem, model.use, model.stay, phases))
+        model.use = variables("p r", product(times, range(problem.routes)), domain=pyo.Binary)
+        whole = dict(domain=pyo.NonNegativeIntegers)
+        places = product(times, range(problem.leaves))
+        model.stay = variables("p x", places, **whole, bounds=lambda _, p, q: (0, most[q]))
+        use, stay = dict(model.use.items()), dict(model.stay.items())
+        add_rows(model, "every_pair", equations.every_pair(problem, use, phases), "x y")
+        add_rows(model, "own_leaf", equations.own_leaf(problem, stay, phases), "x")
+        add_rows(model, "no_congestion", equations.no_congestion(problem, use, phases), "p e")
+        add_rows(model, "senders", equations.senders(problem, use, stay, phases), "p x")
+        add_rows(model, "receivers", equations.receivers(problem, use, stay, phases), "p x")
         model.nothing = pyo.Objective(expr=0)
     return model
 

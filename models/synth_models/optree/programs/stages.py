@@ -11,6 +11,7 @@ paper                  code                meaning                              
 ``k``                  len(radices)        number of stages                      --
 ``m``                  radix               groups of stage 1 / subgroups         --
 ``N/m^j``              size                nodes of a (full) subgroup            nodes
+``z[s,m]``             ``use[s, m]``       size, radix (0: the ring stage)      0/1
 =====================  ==================  ===================================  ==========
 
 Both ways of solving minimise over all chains ``1 = s_k | s_(k-1) | .. | s_1 < N``::
@@ -31,6 +32,7 @@ Radices whose circuits would exceed the instance's longest circuit are left out 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome, Termination
 from synth.kernels import jit
 from synth.options import RunOptions
+from synth.solvers.rows import Row, ones
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
 from synth_models.optree.parts.radices import best_radices
@@ -46,6 +49,8 @@ from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wav
 from synth_models.optree.solution import StepCount
 
 PROGRAM_NODES = 20_000
+Variables = Mapping[tuple[int, int], Any]
+"""By size and radix."""
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -95,38 +100,32 @@ def _arcs(nodes: int, wavelengths: int, max_hops: int) -> Any:
 def build(instance: OpTreeInstance) -> Any:
     """The integer program as a Pyomo model: shortest path over group sizes. Calls no solver."""
     from synth.solvers.algebra import pyo
-    from synth.solvers.rows import linear
+    from synth.solvers.rows import add_rows, linear, variables
 
-    arcs = _arcs(instance.nodes, instance.wavelengths, instance.max_hops)
+    arcs = _arcs(instance.nodes, instance.wavelengths, instance.max_hops).tolist()
     model = pyo.ConcreteModel()
-    model.use = pyo.Var(range(len(arcs)), domain=pyo.Binary)
-    model.arcs = arcs.tolist()
-    conserved(model)
-    closed(model)
-    use = model.use.values()
-    model.steps = pyo.Objective(expr=linear(zip((steps for _, _, steps in model.arcs), use, strict=True)))
+    model.use = variables("s m", [(size, radix) for size, radix, _ in arcs], domain=pyo.Binary)
+    use = dict(model.use.items())
+    add_rows(model, "conserved", conserved(use), "s")
+    add_rows(model, "closed", closed(use), "")
+    model.steps = pyo.Objective(expr=linear((steps, use[size, radix]) for size, radix, steps in arcs))
     return model
 
 
-def conserved(model: Any) -> None:
+def conserved(use: Variables) -> dict[int, Row]:
     """(1): one plan leaves size 1; every other size it reaches it leaves."""
-    from synth.solvers.rows import add_rows, ones
-
     into: dict[int, list[Any]] = {}
     out: dict[int, list[Any]] = {}
-    for (size, radix, _), variable in zip(model.arcs, model.use.values(), strict=True):
+    for (size, radix), variable in use.items():
         out.setdefault(size, []).append(variable)
         into.setdefault(size * radix, []).append(variable)  # 0: the whole ring
-    balance = {s: ones(out.get(s, ())) + ones(into.get(s, ()), -1) for s in sorted((set(into) | set(out)) - {0})}
-    add_rows(model, "conserved", [(terms, "==", 1 if size == 1 else 0) for size, terms in balance.items()])
+    sizes = sorted((set(into) | set(out)) - {0})
+    return {s: (ones(out.get(s, ())) + ones(into.get(s, ()), -1), "==", int(s == 1)) for s in sizes}
 
 
-def closed(model: Any) -> None:
+def closed(use: Variables) -> dict[None, Row]:
     """(2): exactly one ring stage."""
-    from synth.solvers.rows import add_rows, ones
-
-    closing = [v for (_, radix, _), v in zip(model.arcs, model.use.values(), strict=True) if radix == 0]
-    add_rows(model, "closed", [(ones(closing), "==", 1)])
+    return {None: (ones(variable for (_, radix), variable in use.items() if radix == 0), "==", 1)}
 
 
 def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -148,7 +147,7 @@ def _solve_program(instance: OpTreeInstance, options: RunOptions) -> Outcome:
     if not result.has_point:
         kind = "error" if result.termination == "error" else "time_limit"
         return Outcome(kind, message=result.message or "no plan found in time", build_s=build_s, solve_s=result.solve_s)
-    taken = {size: radix for a, (size, radix, _) in enumerate(model.arcs) if model.use[a].value > 0.5}
+    taken = {size: radix for (size, radix), used in model.use.items() if used.value > 0.5}
     size, radices = 1, []
     while taken[size]:
         radices.append(taken[size])

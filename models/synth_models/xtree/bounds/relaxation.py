@@ -2,7 +2,9 @@
 
 The program of ``programs/ilp/model.py`` with its capacities scaled by ``z``: minimise z subject to
 
-    (1) C * sum_r x[r,a,t] <= z * c[a],   (2) conservation,   (3) causality,   0 <= x, h <= 1.
+    (6) stretched capacity  C * sum_r x[r,a,t] <= z * c[a],
+
+(2) conservation and (3) causality of that program, and 0 <= x, h <= 1.
 
 If the minimum exceeds 1, no schedule of T timesteps exists: a schedule would be a point with z = 1, its average over
 the chunks of a node and over the symmetries would still be one, and that average is what the folded variables hold.
@@ -10,7 +12,7 @@ The LP is small (it does not grow with C, and shrinks by the size of the group),
 cut bounds are silent and the integer program runs for minutes.
 
 **Certificate.** Duals of any accuracy prove infeasibility by weak duality over the box: with integer multipliers
-``p >= 0`` for (1) at z = 1 and (3), ``q`` free for (2), every feasible point satisfies ``(p,q) A x <= (p,q) b``; if the
+``p >= 0`` for (6) at z = 1 and (3), ``q`` free for (2), every feasible point satisfies ``(p,q) A x <= (p,q) b``; if the
 least value of the left side over 0 <= x <= 1 exceeds the right side, there is none. The multipliers are stored as
 integers, so that the check verifies the inequality exactly; a horizon counts as refuted only after it did.
 """
@@ -18,7 +20,7 @@ integers, so that the check verifies the inequality exactly; a horizon counts as
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +32,22 @@ from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
-from synth.solvers.rows import Row, add_rows
+from synth.solvers.names import indices_of
+from synth.solvers.rows import Row, add_rows, variables
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.certificates import MULTIPLIER, refuted_horizon
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.programs.ilp import model as ilp_model
+from synth_models.xtree.programs.ilp.model import Variables, causality, conservation, link_capacity
 from synth_models.xtree.programs.time_expansion import TimeExpansion, all_generators
 
 SCALES = (10**7, 10**10)  # multipliers are stored as whole multiples of one over this; the second if the first fails
 LARGEST = 400_000  # folded variables; beyond it the LP is not tried
 SIMPLEX = 20_000  # folded variables from which an interior point is taken: 8 x 8 in 16 timesteps in 25 s, not 300 s
 QUICK = 60_000  # folded variables up to which the LP is a cheap first attack before an integer program
+
+
+Prices = Mapping[Any, float]
+"""Multipliers by the index of their row."""
 
 
 @dataclass(frozen=True)
@@ -63,23 +70,24 @@ class Refutation:
 def build(expansion: TimeExpansion) -> pyo.ConcreteModel:
     """The folded relaxation with elastic capacities; ``model.stretch`` is z, which is minimised."""
     model = pyo.ConcreteModel()
-    model.send = pyo.Var(range(len(expansion.send)), bounds=(0, 1))
-    model.held = pyo.Var(range(len(expansion.held)), bounds=(0, 1))
+    model.send = variables("k a t", expansion.send, bounds=(0, 1))
+    model.held = variables("k v t", expansion.held, bounds=(0, 1))
     model.stretch = pyo.Var(bounds=(0, None))
-    stretched_capacity(model, expansion)
-    ilp_model.conservation(model, expansion)
-    ilp_model.causality(model, expansion)
+    send = dict(zip(expansion.send, model.send.values(), strict=True))
+    held = dict(zip(expansion.held, model.held.values(), strict=True))
+    add_rows(model, "stretched_capacity", stretched_capacity(expansion, send, model.stretch), "a t")
+    add_rows(model, "conservation", conservation(expansion, send, held), "k v t")
+    add_rows(model, "causality", causality(expansion, send, held), "k a t")
     model.objective = pyo.Objective(expr=model.stretch)
     return model
 
 
-def stretched_capacity(model: Any, expansion: TimeExpansion) -> None:
-    """(1): an arc carries at most z times as much per timestep as it has links."""
-    send, rows = list(model.send.values()), list[Row]()
-    for arcs, _, variables, coefficients in expansion.capacity_rows():
-        load = [(c, send[i]) for c, i in zip(coefficients, variables, strict=True)]
-        rows.append(([*load, (-expansion.capacity[arcs[0]], model.stretch)], "<=", 0))
-    add_rows(model, "link_capacity", rows)
+def stretched_capacity(expansion: TimeExpansion, send: Variables, stretch: Any) -> dict[tuple[int, int], Row]:
+    """(6): an arc carries at most z times as much per timestep as it has links."""
+    rows: dict[tuple[int, int], Row] = {}
+    for (a, t), (load, _, capacity) in link_capacity(expansion, send).items():
+        rows[a, t] = [*load, (-capacity, stretch)], "<=", 0
+    return rows
 
 
 def expand(network: Network, chunks: int, horizon: int) -> TimeExpansion:
@@ -100,12 +108,16 @@ def refute(network: Network, chunks: int, horizon: int, options: RunOptions, lar
             return Refutation(horizon, None, None, time.monotonic() - started, 0.0)
         model = build(expansion)
     built = time.monotonic()
-    rows = (model.link_capacity, model.conservation, model.causality)
-    result, dual = mathprog.solve_lp(model, options, rows, interior=len(expansion.send) > SIMPLEX)
+    rows = (model.stretched_capacity, model.conservation, model.causality)
+    result, duals = mathprog.solve_lp(model, options, rows, interior=len(expansion.send) > SIMPLEX)
     solved = time.monotonic()
     certificate = None
     if result.termination == "optimal" and result.objective is not None and result.objective > 1 + 1e-6:
-        certificate = verified(network, chunks, lambda scale: _certificate(expansion, dual, horizon, scale))
+        prices = [
+            {index: -value for index, value in zip(indices_of(of), dual, strict=True)}
+            for of, dual in zip(rows, duals, strict=True)
+        ]
+        certificate = verified(network, chunks, lambda scale: _certificate(expansion, prices, scale))
     return Refutation(horizon, result.objective, certificate, built - started, solved - built)
 
 
@@ -123,23 +135,24 @@ def verified(network: Network, chunks: int, at_scale: Callable[[int], dict[str, 
     return None
 
 
-def _certificate(expansion: TimeExpansion, dual: Any, horizon: int, scale: int) -> dict[str, Any]:
-    """The multipliers unfolded to all roots, arcs and nodes and rounded to integers.
+def _certificate(expansion: TimeExpansion, prices: Sequence[Prices], scale: int) -> dict[str, Any]:
+    """The multipliers (``prices`` of the rows of (6), (2) and (3)) unfolded to all roots, arcs and nodes and rounded to
+    integers.
 
     Arrays: ``capacity`` (arcs, T), ``conservation`` (nodes, nodes, T), ``causality`` (nodes, arcs, T), step t at index
     t - 1. A folded row's multiplier is shared equally by the rows it stands for.
     """
-    nodes, arcs = expansion.network.nodes, len(expansion.tail)
-    on_capacity, on_conservation, on_causality = (-np.asarray(d) for d in dual)
+    nodes, arcs, horizon = expansion.network.nodes, len(expansion.tail), expansion.horizon
+    on_capacity, on_conservation, on_causality = prices
     capacity = np.zeros((arcs, horizon))
-    for (group, step, _, _), price in zip(expansion.capacity_rows(), on_capacity, strict=True):
-        capacity[group, step - 1] = max(price, 0.0) / len(group)
+    for (a, t), price in on_capacity.items():
+        group = expansion.equivalent_arcs[a]
+        capacity[group, t - 1] = max(price, 0.0) / len(group)
     at_nodes = np.zeros((expansion.node_label.size, horizon))
-    for ((k, v, t), *_), price in zip(expansion.arrival_rows(), on_conservation, strict=True):
+    for (k, v, t), price in on_conservation.items():
         at_nodes[k * nodes + v, t - 1] = price
     on_arcs = np.zeros((expansion.arc_label.size, horizon))
-    for (sent, _), price in zip(expansion.departure_rows(), on_causality, strict=True):
-        k, a, t = expansion.send[sent]
+    for (k, a, t), price in on_causality.items():
         on_arcs[k * arcs + a, t - 1] = max(price, 0.0)
     conservation = _shared(at_nodes, expansion.node_label)
     causality = _shared(on_arcs, expansion.arc_label)

@@ -16,8 +16,9 @@ LP, which then does not grow with C.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from synth.network.symmetry import Permutation, point_symmetries, unit_translati
 from synth.schedule import Schedule
 
 Label = npt.NDArray[np.int32]
+Sends = tuple[int, int, int, int]
+"""How often a chunk and arc count (with their images), the chunk, the arc, and the first timestep of its variables."""
 
 
 def all_generators(network: Network) -> list[Permutation]:
@@ -47,10 +50,10 @@ def free_generators(network: Network) -> list[Permutation]:
 
 @dataclass
 class TimeExpansion:
-    """Index sets and rows of the time-expanded program; see the module docstring.
+    """Index sets of the time-expanded program; see the module docstring.
 
-    ``weight`` is how many chunks one variable stands for in a link's capacity. Rows refer to variables by position
-    in ``send`` and ``held``.
+    ``send`` holds the indices (k, a, t) and ``held`` the (k, v, t) of variables, one of all that symmetries map onto
+    each other. ``weight`` is how many chunks one variable stands for in a link's capacity.
     """
 
     network: Network
@@ -72,20 +75,18 @@ class TimeExpansion:
         distance = self.network.distances
         chunks, arcs, nodes = len(self.roots), len(self.tail), self.network.nodes
         self.arc_label, self.node_label = self._labels(chunks, arcs, nodes)
-        self._send_at: dict[tuple[int, int], int] = {}  # (k, a) -> position of its variable for t = 0 (imaginary)
-        self._held_at: dict[tuple[int, int], int] = {}
-        self.first_send: dict[tuple[int, int], int] = {}
+        self.first_send: dict[tuple[int, int], int] = {}  # by chunk and arc: the first timestep
+        self.first_held: dict[tuple[int, int], int] = {}  # by chunk and node
         for k, root in enumerate(self.roots.tolist()):
             from_root = distance[root].tolist()
             for a in np.flatnonzero(self.arc_label[k] == np.arange(arcs) + k * arcs).tolist():
                 first = from_root[self.tail[a]] + 1
                 if self.head[a] != root and first <= self.horizon:
                     self.first_send[k, a] = first
-                    self._send_at[k, a] = len(self.send) - first
                     self.send += [(k, a, t) for t in range(first, self.horizon + 1)]
             for v in np.flatnonzero(self.node_label[k] == np.arange(nodes) + k * nodes).tolist():
                 if v != root:
-                    self._held_at[k, v] = len(self.held) - from_root[v]
+                    self.first_held[k, v] = from_root[v]
                     self.held += [(k, v, t) for t in range(from_root[v], self.horizon)]
 
     def _labels(self, chunks: int, arcs: int, nodes: int) -> tuple[Label, Label]:
@@ -106,99 +107,46 @@ class TimeExpansion:
             node_maps.append(np.asarray(g))
         return _orbits(chunk_maps, arc_maps, chunks, arcs), _orbits(chunk_maps, node_maps, chunks, nodes)
 
-    def held_variable(self, k: int, v: int, t: int) -> int:
-        """Position of ``held[k, v, t]``'s representative, which must exist."""
-        k, v = divmod(int(self.node_label[k, v]), self.network.nodes)
-        return self._held_at[k, v] + t
+    @property
+    def timesteps(self) -> range:
+        """1, 2, …, T."""
+        return range(1, self.horizon + 1)
 
-    def capacity_rows(self) -> list[tuple[list[int], int, list[int], list[int]]]:
-        """``(arcs, step, variables, coefficients)``: the load of each of these equivalent arcs, whose capacity is that
-        of the first. Rows that cannot bind are left out."""
-        arcs = len(self.tail)
+    @cached_property
+    def equivalent_arcs(self) -> dict[int, list[int]]:
+        """The arcs that symmetries map onto each other, by the first of them."""
         # arcs are images of each other iff the same pair is the smallest label in their columns
-        smallest = self.arc_label.min(axis=0)
+        smallest = self.arc_label.min(axis=0).tolist() if self.fold else range(len(self.tail))
         alike: dict[int, list[int]] = {}
-        for a, label in enumerate(smallest.tolist() if self.fold else range(arcs)):
+        for a, label in enumerate(smallest):
             alike.setdefault(label, []).append(a)
-        rows = []
-        for group in alike.values():
-            a = group[0]
-            pairs = [
-                (self._send_at[pair], self.first_send[pair], count * self.weight)
-                for label, count in Counter(self.arc_label[:, a].tolist()).items()
-                if (pair := divmod(label, arcs)) in self.first_send
-            ]
-            for t in range(1, self.horizon + 1):
-                using = [(at + t, count) for at, first, count in pairs if first <= t]
-                if sum(count for _, count in using) > self.capacity[a]:
-                    rows.append((group, t, [i for i, _ in using], [n for _, n in using]))
-        return rows
+        return {group[0]: group for group in alike.values()}
 
-    def arrival_rows(self) -> list[tuple[tuple[int, int, int], list[int], list[int], int | None, int | None]]:
-        """``((k, v, t), sends, coefficients, held before, held after)``: what arrives in step t plus what was there is
-        what is there. ``held before`` None is 0, ``held after`` None is 1 (the end)."""
-        rows = []
-        distance = self.network.distances
-        for (k, v), at in self._held_at.items():
-            start = int(distance[self.roots[k], v])
-            sources = Counter(divmod(int(self.arc_label[k, a]), len(self.tail)) for a in self.into[v])
-            for t in range(start, self.horizon + 1):
-                arriving = [
-                    (self._send_at[pair] + t, n)
-                    for pair, n in sources.items()
-                    if pair in self.first_send and self.first_send[pair] <= t
-                ]
-                before = at + t - 1 if t > start else None
-                after = at + t if t < self.horizon else None
-                rows.append(((k, v, t), [i for i, _ in arriving], [n for _, n in arriving], before, after))
-        return rows
+    def crossing(self, a: int) -> list[Sends]:
+        """All chunks that may cross arc ``a``."""
+        return self._counted(self.arc_label[:, a].tolist(), self.weight)
 
-    def departure_rows(self) -> list[tuple[int, int]]:
-        """``(send, held)``: a chunk leaves a node in step t only if the node held it at the end of step t - 1."""
-        rows = []
-        roots = self.roots.tolist()
-        for (k, a), first in self.first_send.items():
-            u = self.tail[a]
-            if u != roots[k]:
-                at = self._send_at[k, a]
-                rows += [(at + t, self.held_variable(k, u, t - 1)) for t in range(first, self.horizon + 1)]
-        return rows
+    def entering(self, k: int, v: int) -> list[Sends]:
+        """All arcs over which chunk ``k`` may come to node ``v``."""
+        return self._counted([int(self.arc_label[k, a]) for a in self.into[v]], 1)
 
-    def chunk_order_rows(self) -> list[tuple[int, int]]:
-        """``(later, earlier)``: ``held[later] <= held[earlier]``. The chunks of one node are interchangeable, so they
-        may be taken to arrive at the node farthest from it in the order of their numbers."""
-        rows = []
-        distance = self.network.distances
-        for k in range(len(self.roots) - 1):
-            root = self.roots[k]
-            if self.roots[k + 1] == root:
-                far = int(distance[root].argmax())
-                for t in range(int(distance[root, far]), self.horizon):
-                    rows.append((self.held_variable(k + 1, far, t), self.held_variable(k, far, t)))
-        return rows
+    def _counted(self, labels: list[int], weight: int) -> list[Sends]:
+        arcs = len(self.tail)
+        return [
+            (count * weight, *pair, self.first_send[pair])
+            for label, count in Counter(labels).items()
+            if (pair := divmod(label, arcs)) in self.first_send
+        ]
 
-    def rotation_order_rows(self, group: Sequence[Permutation]) -> list[tuple[list[int], list[int]]]:
-        """``(mine, theirs)``: ``sum held[mine] <= sum held[theirs]``. Among the images of a schedule under ``group``
-        some has node r's chunks arrive at node w, in total, no earlier than g(r)'s chunks at g(w) for all g: the one
-        that maximises that total. Renumbering the chunks of a node leaves totals alone, so this goes with
-        :meth:`chunk_order_rows`. (r, w) is the first pair at the largest distance."""
-        distance = self.network.distances
-        r, w = divmod(int(distance.argmax()), self.network.nodes)
-        mine = self._time_held(r, w)
-        images = {(int(g[r]), int(g[w])) for g in group} - {(r, w)}
-        # empty on both sides: all arrive in the last timestep, every image ties
-        return [(mine, self._time_held(*image)) for image in sorted(images)] if mine else []
+    def stands_for(self, k: int, v: int) -> tuple[int, int]:
+        """The chunk and node whose ``held`` variables are those of ``k`` at ``v``."""
+        chunk, node = divmod(int(self.node_label[k, v]), self.network.nodes)
+        return chunk, node
 
-    def _time_held(self, root: int, node: int) -> list[int]:
-        start = int(self.network.distances[root, node])
-        chunks = np.flatnonzero(self.roots == root).tolist()
-        return [self.held_variable(k, node, t) for k in chunks for t in range(start, self.horizon)]
-
-    def schedule(self, chosen: Sequence[int] | npt.NDArray[np.intp]) -> Schedule:
+    def schedule(self, chosen: Iterable[tuple[int, int, int]]) -> Schedule:
         """The schedule of the chosen ``send`` variables, unfolded, arcs turned into links."""
-        on = {self.send[i] for i in np.asarray(chosen).tolist()}
         times: dict[int, list[int]] = {}
-        for k, a, t in on:
+        for k, a, t in set(chosen):
             times.setdefault(k * len(self.tail) + a, []).append(t)
         _, _, _, arc_of_link = self.network.arcs
         links_of = [np.flatnonzero(arc_of_link == a) for a in range(len(self.tail))]

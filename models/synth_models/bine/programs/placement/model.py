@@ -27,13 +27,14 @@ c0, c1, c2            ``units``          inside, near, far        cost of a byte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from synth.solvers import cpsat
-from synth.solvers.rows import Row, Term, add_rows, linear, ones
+from synth.solvers.names import name_variables
+from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 from synth_models.bine.parts.units import Units
 
 # variables by index: a Pyomo variable or a dictionary of CP-SAT's
@@ -46,28 +47,30 @@ def edges(ranks: int) -> list[tuple[int, int, int]]:
     return [(u, u | (1 << b), b) for b in range(ranks.bit_length() - 1) for u in range(ranks) if not u >> b & 1]
 
 
-def one_unit(at: Variables, sizes: list[int]) -> list[Row]:
+def one_unit(at: Variables, sizes: list[int]) -> dict[int, Row]:
     """(1): every position is taken by a rank of one unit."""
-    return [(ones(at[v, g] for g in range(len(sizes))), "==", 1) for v in range(sum(sizes))]
+    return {v: (ones(at[v, g] for g in range(len(sizes))), "==", 1) for v in range(sum(sizes))}
 
 
-def unit_size(at: Variables, sizes: list[int]) -> list[Row]:
+def unit_size(at: Variables, sizes: list[int]) -> dict[int, Row]:
     """(2): every unit takes as many positions as it has ranks."""
-    return [(ones(at[v, g] for v in range(sum(sizes))), "==", size) for g, size in enumerate(sizes)]
+    return {g: (ones(at[v, g] for v in range(sum(sizes))), "==", size) for g, size in enumerate(sizes)}
 
 
-def both_ends(at: Variables, same: Variables, parts: Parts, ranks: int) -> Iterator[tuple[Any, list[Any]]]:
-    """(3): variables, and the units' at one of the edge's ends of which one must be 1."""
+def both_ends(at: Variables, same: Variables, parts: Parts, ranks: int) -> dict[tuple[int, int, int], Row]:
+    """(3): an edge lies in a part only if each of its ends is taken by a unit of the part."""
+    rows: dict[tuple[int, int, int], Row] = {}
     for e, (u, v, _) in enumerate(edges(ranks)):
         for end in (u, v):
             for part, inside in enumerate(parts):
-                yield same[e, part], [at[end, g] for g in inside]
+                rows[e, end, part] = [(1, same[e, part]), *ones((at[end, g] for g in inside), -1)], "<=", 0
+    return rows
 
 
-def isoperimetric(same: Variables, parts: Parts, sizes: list[int], weights: list[int], held: Any) -> list[Row]:
+def isoperimetric(same: Variables, parts: Parts, sizes: list[int], weights: list[int], held: Any) -> dict[int, Row]:
     """(4): no part keeps more weight inside than any set of its size can."""
     most = [int(held[sum(sizes[g] for g in inside)]) for inside in parts]
-    return [(kept(same, sum(sizes), weights, part), "<=", most[part]) for part in range(len(parts))]
+    return {part: (kept(same, sum(sizes), weights, part), "<=", most[part]) for part in range(len(parts))}
 
 
 def kept(same: Variables, ranks: int, weights: list[int], part: int) -> list[Term]:
@@ -100,16 +103,15 @@ def build(units: Units, weights: list[int], held: Any) -> Any:
 
     sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = pyo.ConcreteModel()
-    model.at = pyo.Var(range(ranks), range(len(sizes)), domain=pyo.Binary)
-    add_rows(model, "one_unit", one_unit(model.at, sizes))
-    add_rows(model, "unit_size", unit_size(model.at, sizes))
+    model.at = variables("v g", product(range(ranks), range(len(sizes))), domain=pyo.Binary)
+    add_rows(model, "one_unit", one_unit(model.at, sizes), "v")
+    add_rows(model, "unit_size", unit_size(model.at, sizes), "g")
     saved: list[Term] = []
     for name, (saves, parts) in zip(("same", "together"), levels(units), strict=False):
-        same = pyo.Var(range(len(edges(ranks))), range(len(parts)), bounds=(0, 1))
+        same = variables("e g", product(range(len(edges(ranks))), range(len(parts))), bounds=(0, 1))
         model.add_component(name, same)
-        pairs = both_ends(model.at, same, parts, ranks)
-        add_rows(model, f"both_ends_{name}", [([(1, less), *ones(more, -1)], "<=", 0) for less, more in pairs])
-        add_rows(model, f"isoperimetric_{name}", isoperimetric(same, parts, sizes, weights, held))
+        add_rows(model, f"both_ends_{name}", both_ends(model.at, same, parts, ranks), "e v g")
+        add_rows(model, f"isoperimetric_{name}", isoperimetric(same, parts, sizes, weights, held), "g")
         inside = [kept(same, ranks, weights, part) for part in range(len(parts))]
         saved += [(-saves * weight, variable) for terms in inside for weight, variable in terms]
     model.at[origin(sizes)].fix(1)
@@ -124,18 +126,20 @@ def build_cpsat(units: Units, weights: list[int], held: Any, hint: Any) -> tuple
     sizes, ranks = units.sizes.tolist(), len(units.of_rank)
     model = cp_model.CpModel()
     at = {(v, g): model.new_bool_var("") for v in range(ranks) for g in range(len(sizes))}
-    for terms, _, _ in one_unit(at, sizes):
+    name_variables(model, "at", "v g", at)
+    for terms, _, _ in one_unit(at, sizes).values():
         model.add_exactly_one(variable for _, variable in terms)
     for (v, g), variable in at.items():
         model.add_hint(variable, int(hint[v] == g))
-    cpsat.add_rows(model, unit_size(at, sizes))
+    cpsat.add_rows(model, unit_size(at, sizes).values())
     model.add(at[origin(sizes)] == 1)
     saved = []
-    for saves, parts in levels(units):
+    for name, (saves, parts) in zip(("same", "together"), levels(units), strict=False):
         same = {(e, part): model.new_bool_var("") for part in range(len(parts)) for e in range(len(edges(ranks)))}
-        for less, more in both_ends(at, same, parts, ranks):
-            model.add_bool_or([less.negated(), *more])
-        cpsat.add_rows(model, isoperimetric(same, parts, sizes, weights, held))
+        name_variables(model, name, "e g", same)
+        for ((_, less), *more), _, _ in both_ends(at, same, parts, ranks).values():
+            model.add_bool_or([less.negated(), *(variable for _, variable in more)])
+        cpsat.add_rows(model, isoperimetric(same, parts, sizes, weights, held).values())
         saved += [saves * w * x for part in range(len(parts)) for w, x in kept(same, ranks, weights, part)]
     model.minimize(farthest(units, weights) - sum(saved))
     return model, at

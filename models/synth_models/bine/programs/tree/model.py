@@ -30,10 +30,12 @@ Broadcast needs no depths: one level stands for all (``levels = 1``, arrivals at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from synth.solvers.algebra import pyo
-from synth.solvers.rows import Row, Term, add_rows, linear, ones
+from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 
 Cell = tuple[int, int, int]
 """Group, depth, round."""
@@ -45,27 +47,17 @@ def build(sizes: list[int], root: int, rounds: int, depth_limit: int | None) -> 
     model = pyo.ConcreteModel()
     groups, depths, times = range(len(sizes)), range(levels), range(1, rounds + 1)
     model.sizes, model.levels, model.rounds = sizes, levels, rounds
-    kind: Any = pyo.NonNegativeIntegers
-
-    def up_to_size(_: Any, g: int, *__: int) -> tuple[int, int]:
-        return 0, sizes[g]
-
-    model.informed = pyo.Var(groups, depths, range(rounds + 1), domain=kind, bounds=up_to_size)
-    model.inside = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
-    model.leaving = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
-    model.entering = pyo.Var(groups, depths, times, domain=kind, bounds=up_to_size)
-    cells = [(g, depth, t) for g in groups for depth in depths for t in times]
-    beginning(model, root)
-    add_rows(model, "growth", [growth(model, cell) for cell in cells])
-    add_rows(model, "one_port", [one_port(model, cell) for cell in cells])
-    step = 1 if levels > 1 else 0  # one level stands for all: arrivals are at the level they left from
-    if step:
-        ends_of_the_levels(model)
-    crossings = [(depth, t) for depth in range(levels - step) for t in times]
-    add_rows(model, "crossing", [crossing(model, depth, depth + step, t) for depth, t in crossings])
-    returns = [(g, depth, t) for g in groups for depth, t in crossings]
-    add_rows(model, "no_return", [no_return(model, cell, cell[1] + step) for cell in returns])
-    add_rows(model, "all_reached", [all_reached(model, g) for g in groups])
+    kind: Any = {"domain": pyo.NonNegativeIntegers, "bounds": lambda _, g, *__: (0, sizes[g])}
+    model.informed = variables("g l t", product(groups, depths, range(rounds + 1)), **kind)
+    model.inside = variables("g l t", product(groups, depths, times), **kind)
+    model.leaving = variables("g l t", product(groups, depths, times), **kind)
+    model.entering = variables("g l t", product(groups, depths, times), **kind)
+    cells = list(product(groups, depths, times))
+    add_rows(model, "growth", growth(model, cells, root), "g l t")
+    add_rows(model, "one_port", one_port(model, cells), "g l t")
+    add_rows(model, "crossing", crossing(model), "l t")
+    add_rows(model, "no_return", no_return(model), "g l t")
+    add_rows(model, "all_reached", all_reached(model), "g")
     cost = ones(model.entering.values()) if depth_limit is None else depths_of_all(model)
     model.objective = pyo.Objective(expr=linear(cost))
     return model
@@ -77,49 +69,59 @@ def depths_of_all(model: Any) -> list[Term]:
     return [(depth, model.informed[g, depth, model.rounds]) for g in groups for depth in depths]
 
 
-def beginning(model: Any, root: int) -> None:
-    """(1) in round 0: only the root is informed."""
-    for g in range(len(model.sizes)):
-        for depth in range(model.levels):
-            model.informed[g, depth, 0].fix(1 if (g, depth) == (root, 0) else 0)
+def growth(model: Any, cells: Sequence[Cell], root: int) -> dict[Cell, Row]:
+    """(1): informed ranks are those of the round before and the newly reached; in round 0 only the root is."""
+    rows: dict[Cell, Row] = {}
+    for g, depth, t in cells:
+        new = (model.informed[g, depth, t - 1], model.inside[g, depth, t], model.entering[g, depth, t])
+        rows[g, depth, t] = [(1, model.informed[g, depth, t]), *ones(new, -1)], "==", 0
+    for g, depth in product(range(len(model.sizes)), range(model.levels)):
+        model.informed[g, depth, 0].fix(int((g, depth) == (root, 0)))
+    return rows
 
 
-def growth(model: Any, cell: Cell) -> Row:
-    """(1): informed ranks are those of the round before and the newly reached."""
-    g, depth, t = cell
-    new = (model.informed[g, depth, t - 1], model.inside[cell], model.entering[cell])
-    return [(1, model.informed[cell]), *ones(new, -1)], "==", 0
-
-
-def one_port(model: Any, cell: Cell) -> Row:
+def one_port(model: Any, cells: Sequence[Cell]) -> dict[Cell, Row]:
     """(2): every informed rank sends at most one message a round."""
-    g, depth, t = cell
-    return [(1, model.inside[cell]), (1, model.leaving[cell]), (-1, model.informed[g, depth, t - 1])], "<=", 0
+    rows: dict[Cell, Row] = {}
+    for g, depth, t in cells:
+        sent = (model.inside[g, depth, t], model.leaving[g, depth, t])
+        rows[g, depth, t] = [*ones(sent), (-1, model.informed[g, depth, t - 1])], "<=", 0
+    return rows
 
 
-def crossing(model: Any, depth: int, below: int, t: int) -> Row:
-    """(3): departures from a level are arrivals at the next one."""
-    groups = range(len(model.sizes))
-    arrivals = ones((model.entering[g, below, t] for g in groups), -1)
-    return [*ones(model.leaving[g, depth, t] for g in groups), *arrivals], "==", 0
-
-
-def ends_of_the_levels(model: Any) -> None:
-    """(3) at the ends: nothing crosses into the first level or out of the last."""
-    for g in range(len(model.sizes)):
-        for t in range(1, model.rounds + 1):
+def crossing(model: Any) -> dict[tuple[int, int], Row]:
+    """(3): departures from a level are arrivals at the next one; nothing enters the first or leaves the last."""
+    groups, rounds, rows = range(len(model.sizes)), range(1, model.rounds + 1), dict[tuple[int, int], Row]()
+    for depth, below, t in crossings(model):
+        arrivals = ones((model.entering[g, below, t] for g in groups), -1)
+        rows[depth, t] = [*ones(model.leaving[g, depth, t] for g in groups), *arrivals], "==", 0
+    if model.levels > 1:
+        for g, t in product(groups, rounds):
             model.entering[g, 0, t].fix(0)
             model.leaving[g, model.levels - 1, t].fix(0)
+    return rows
 
 
-def no_return(model: Any, cell: Cell, below: int) -> Row:
+def no_return(model: Any) -> dict[Cell, Row]:
     """(4): what enters a group has left another one."""
-    g, depth, t = cell
-    others = (model.leaving[h, depth, t] for h in range(len(model.sizes)) if h != g)
-    return [(1, model.entering[g, below, t]), *ones(others, -1)], "<=", 0
+    groups, rows = range(len(model.sizes)), dict[Cell, Row]()
+    for g in groups:
+        for depth, below, t in crossings(model):
+            others = (model.leaving[h, depth, t] for h in groups if h != g)
+            rows[g, depth, t] = [(1, model.entering[g, below, t]), *ones(others, -1)], "<=", 0
+    return rows
 
 
-def all_reached(model: Any, g: int) -> Row:
+def all_reached(model: Any) -> dict[int, Row]:
     """(5): after the last round every rank is informed."""
-    informed = (model.informed[g, depth, model.rounds] for depth in range(model.levels))
-    return ones(informed), "==", model.sizes[g]
+    depths = range(model.levels)
+    return {
+        g: (ones(model.informed[g, depth, model.rounds] for depth in depths), "==", size)
+        for g, size in enumerate(model.sizes)
+    }
+
+
+def crossings(model: Any) -> list[Cell]:
+    """Depths to leave from, depths to arrive at, and rounds. One level stands for all: arrivals are where they left."""
+    step = int(model.levels > 1)
+    return [(depth, depth + step, t) for depth in range(model.levels - step) for t in range(1, model.rounds + 1)]

@@ -29,15 +29,18 @@ units of a group and among groups, so every integer point is a tree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from synth.solvers.algebra import pyo
-from synth.solvers.rows import Row, Term, add_rows, linear, ones
+from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 from synth_models.bine.parts.units import Units
 
 NEAR, FAR = 0, 1
 KINDS = (NEAR, FAR)
 Depth = tuple[int, int]
+Cell = tuple[int, int, int, int]
+"""Unit, both parts of the depth, round."""
 
 
 def build(units: Units, root: int, rounds: int, deepest: int | None) -> Any:
@@ -49,22 +52,21 @@ def build(units: Units, root: int, rounds: int, deepest: int | None) -> Any:
     model.units, model.rounds, model.costs_depth = units, rounds, deepest is not None
     model.depths = [(near, far) for near in limit for far in limit]
     everyone, times = range(len(sizes)), range(1, rounds + 1)
-    kind: Any = pyo.NonNegativeIntegers
-    whole = dict(domain=kind)
-    model.informed = pyo.Var(everyone, model.depths, range(rounds + 1), **whole, bounds=lambda m, u, *_: (0, sizes[u]))
-    model.inside = pyo.Var(everyone, model.depths, times, **whole, bounds=lambda m, u, *_: (0, sizes[u]))
-    model.leaving = pyo.Var(KINDS, everyone, model.depths, times, **whole, bounds=lambda m, k, u, *_: (0, sizes[u]))
-    model.entering = pyo.Var(KINDS, everyone, model.depths, times, **whole, bounds=lambda m, k, u, *_: (0, sizes[u]))
-    cells = [(u, depth, t) for u in everyone for depth in model.depths for t in times]
-    beginning(model, root)
-    ends_of_the_depths(model)
-    add_rows(model, "growth", [growth(model, *cell) for cell in cells])
-    add_rows(model, "one_port", [one_port(model, *cell) for cell in cells])
-    steps = [(k, depth, t) for k in KINDS for depth in model.depths for t in times if below(model, k, depth)]
+    kind: Any = {"domain": pyo.NonNegativeIntegers}
+    places = [(u, *depth) for u in everyone for depth in model.depths]
+    cells = [(*place, t) for place in places for t in times]
+    crossed = [(k, *cell) for k in KINDS for cell in cells]
+    begun = [(*place, t) for place in places for t in range(rounds + 1)]
+    model.informed = variables("u near far t", begun, **kind, bounds=lambda _, u, *__: (0, sizes[u]))
+    model.inside = variables("u near far t", cells, **kind, bounds=lambda _, u, *__: (0, sizes[u]))
+    model.leaving = variables("kind u near far t", crossed, **kind, bounds=lambda _, __, u, *___: (0, sizes[u]))
+    model.entering = variables("kind u near far t", crossed, **kind, bounds=lambda _, __, u, *___: (0, sizes[u]))
     groups = [(units.group == g).nonzero()[0].tolist() for g in range(int(units.group.max()) + 1)]
-    add_rows(model, "crossing", [row for step in steps for row in crossing(model, groups, *step)])
-    add_rows(model, "no_return", [row for step in steps for row in no_return(model, groups, *step)])
-    add_rows(model, "all_reached", [all_reached(model, u) for u in everyone])
+    add_rows(model, "growth", growth(model, cells, root), "u near far t")
+    add_rows(model, "one_port", one_port(model, cells), "u near far t")
+    add_rows(model, "crossing", crossing(model, groups), "kind near far t g")
+    add_rows(model, "no_return", no_return(model, groups), "kind near far t party")
+    add_rows(model, "all_reached", all_reached(model), "u")
     cost = cost_of_depths(model) if model.costs_depth else cost_of_messages(model)
     model.objective = pyo.Objective(expr=linear(cost))
     return model
@@ -96,60 +98,74 @@ def cost_of_depths(model: Any) -> list[Term]:
     ]
 
 
-def beginning(model: Any, root: int) -> None:
-    """(1) in round 0: only the root is informed."""
+def growth(model: Any, cells: Sequence[Cell], root: int) -> dict[Cell, Row]:
+    """(1): informed ranks are those of the round before and the newly reached; in round 0 only the root is."""
+    rows: dict[Cell, Row] = {}
+    for u, near, far, t in cells:
+        entering = (model.entering[k, u, near, far, t] for k in KINDS)
+        new = (model.informed[u, near, far, t - 1], model.inside[u, near, far, t], *entering)
+        rows[u, near, far, t] = [(1, model.informed[u, near, far, t]), *ones(new, -1)], "==", 0
     for u in range(len(model.units.group)):
         for depth in model.depths:
-            model.informed[u, depth, 0].fix(1 if (u, depth) == (root, (0, 0)) else 0)
+            model.informed[u, depth, 0].fix(int((u, depth) == (root, (0, 0))))
+    return rows
 
 
-def ends_of_the_depths(model: Any) -> None:
-    """(3) at the ends: nothing arrives where nothing can have left, nor leaves where it would be too deep."""
-    if not model.costs_depth:
-        return
-    for kind, u, near, far, t in model.entering:
-        if (near, far)[kind] == 0:
-            model.entering[kind, u, near, far, t].fix(0)
-        if below(model, kind, (near, far)) is None:
-            model.leaving[kind, u, near, far, t].fix(0)
-
-
-def growth(model: Any, u: int, depth: Depth, t: int) -> Row:
-    """(1): informed ranks are those of the round before and the newly reached."""
-    new = (model.informed[u, depth, t - 1], model.inside[u, depth, t], *(model.entering[k, u, depth, t] for k in KINDS))
-    return [(1, model.informed[u, depth, t]), *ones(new, -1)], "==", 0
-
-
-def one_port(model: Any, u: int, depth: Depth, t: int) -> Row:
+def one_port(model: Any, cells: Sequence[Cell]) -> dict[Cell, Row]:
     """(2): every informed rank sends at most one message a round."""
-    sent = (model.inside[u, depth, t], *(model.leaving[k, u, depth, t] for k in KINDS))
-    return [*ones(sent), (-1, model.informed[u, depth, t - 1])], "<=", 0
-
-
-def crossing(model: Any, groups: list[list[int]], kind: int, depth: Depth, t: int) -> list[Row]:
-    """(3): departures are arrivals, near within each group."""
-    to = below(model, kind, depth)
-    rows: list[Row] = []
-    for part in groups if kind == NEAR else [[u for group in groups for u in group]]:
-        arrivals = ones((model.entering[kind, u, to, t] for u in part), -1)
-        rows.append(([*ones(model.leaving[kind, u, depth, t] for u in part), *arrivals], "==", 0))
+    rows: dict[Cell, Row] = {}
+    for u, near, far, t in cells:
+        sent = (model.inside[u, near, far, t], *(model.leaving[k, u, near, far, t] for k in KINDS))
+        rows[u, near, far, t] = [*ones(sent), (-1, model.informed[u, near, far, t - 1])], "<=", 0
     return rows
 
 
-def no_return(model: Any, groups: list[list[int]], kind: int, depth: Depth, t: int) -> list[Row]:
+def crossing(model: Any, groups: list[list[int]]) -> dict[tuple[int, ...], Row]:
+    """(3): departures are arrivals, near within each group; nothing arrives where nothing can have left, nor leaves
+    where it would be too deep."""
+    rows: dict[tuple[int, ...], Row] = {}
+    for kind, depth, to, t in crossings(model):
+        for g, part in enumerate(groups if kind == NEAR else [[u for group in groups for u in group]]):
+            arrivals = ones((model.entering[kind, u, to, t] for u in part), -1)
+            departures = ones(model.leaving[kind, u, depth, t] for u in part)
+            rows[kind, *depth, t, g] = [*departures, *arrivals], "==", 0
+    if model.costs_depth:
+        for kind, u, near, far, t in model.entering:
+            if (near, far)[kind] == 0:
+                model.entering[kind, u, near, far, t].fix(0)
+            if below(model, kind, (near, far)) is None:
+                model.leaving[kind, u, near, far, t].fix(0)
+    return rows
+
+
+def no_return(model: Any, groups: list[list[int]]) -> dict[tuple[int, ...], Row]:
     """(4): what enters a unit has left another one of its group, or what enters a group another group."""
-    to = below(model, kind, depth)
     everyone = [u for group in groups for u in group]
-    parties = [([u], [w for w in group if w != u]) for group in groups for u in group]
-    if kind == FAR:
-        parties = [(group, [w for w in everyone if w not in group]) for group in groups]
-    rows: list[Row] = []
-    for into, out in parties:
-        left = ones((model.leaving[kind, w, depth, t] for w in out), -1)
-        rows.append(([*ones(model.entering[kind, u, to, t] for u in into), *left], "<=", 0))
+    near = [([u], [w for w in group if w != u]) for group in groups for u in group]
+    far = [(group, [w for w in everyone if w not in group]) for group in groups]
+    rows: dict[tuple[int, ...], Row] = {}
+    for kind, depth, to, t in crossings(model):
+        for party, (into, out) in enumerate(near if kind == NEAR else far):
+            left = ones((model.leaving[kind, w, depth, t] for w in out), -1)
+            entered = ones(model.entering[kind, u, to, t] for u in into)
+            rows[kind, *depth, t, party] = [*entered, *left], "<=", 0
     return rows
 
 
-def all_reached(model: Any, u: int) -> Row:
+def all_reached(model: Any) -> dict[int, Row]:
     """(5): after the last round every rank is informed."""
-    return ones(model.informed[u, depth, model.rounds] for depth in model.depths), "==", int(model.units.sizes[u])
+    sizes, last = model.units.sizes.tolist(), model.rounds
+    return {
+        u: (ones(model.informed[u, depth, last] for depth in model.depths), "==", size) for u, size in enumerate(sizes)
+    }
+
+
+def crossings(model: Any) -> list[tuple[int, Depth, Depth, int]]:
+    """Near or far, depths to leave from, depths to arrive at, and rounds."""
+    return [
+        (kind, depth, to, t)
+        for kind in KINDS
+        for depth in model.depths
+        for t in range(1, model.rounds + 1)
+        if (to := below(model, kind, depth)) is not None
+    ]

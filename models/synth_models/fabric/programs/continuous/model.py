@@ -10,10 +10,18 @@ Optional intervals as in Laborie and others (IBM ILOG CP Optimizer for schedulin
 | a_pv | ``ready[p, v]`` | when p is wholly at v (sums: when v has all it adds) | unit |
 | T | ``makespan`` | last arrival | unit |
 
-Spreading: every node that wants a piece receives it exactly once, others at most once (1); it leaves no node before it
-is there (2). Summing up: every member but the goal sends exactly once (3), after what it adds has come (4): an in-tree,
-which is no restriction, as a second sending would count the sender's contribution twice. Links and groups take turns
-(5). Allreduce is in :mod:`.sums`. A piece received twice, or sent over the same way twice, never helps.
+    (1) received once       sum_{w into v} x_pw = 1 where v wants p; elsewhere <= 1, 1 where p leaves v, and 0 where not
+    (2) sent once           sum_{w out of v} x_pw = 1 for members but the goal; elsewhere <= 1, 1 where sums come
+    (3) last arrival        T >= a_pv where v wants p
+    (4) ready on arrival    a_pv >= s_pw + lag_pw if x_pw, w into v
+    (5) leaves when ready   s_pw >= a_pv if x_pw, w out of v
+    (6) links take turns    of two transfers over a link or group one ends before the other begins
+    (7) hops in order       s_pw at a hop >= s_pw at the hop before + its duration and latency
+    (8) alike in order      a_pv <= a_qv for pieces p, q of a block that are of one size          (symmetry breaking)
+
+Spreading takes (1), a sum for one goal (2): an in-tree, which is no restriction, as a second sending would count the
+sender's contribution twice. Allreduce is in :mod:`.sums`. A piece received twice, or sent over the same way twice,
+never helps.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synth.solvers.names import name_variables
 from synth_models.fabric.programs.continuous.problem import Problem, Row, resources
 from synth_models.fabric.programs.continuous.ways import Timing, Way
 
@@ -67,6 +76,11 @@ class Program:
         self.out: dict[tuple[int, int], list[Move]] = {}
         self.ready: dict[tuple[int, int], Any] = {}
         self.makespan = self.model.new_int_var(min(least, horizon), horizon, "")
+        self.there: dict[tuple[int, int, str], Any] = {}
+        self.starts: dict[tuple[int, int, str, int], Any] = {}
+        self.carries: dict[tuple[int, int, int], Any] = {}
+        self.before: dict[tuple[int, int, int], Any] = {}
+        self.whole: dict[tuple[int, int], Any] = {}
         self.possible = least <= horizon
         for piece in range(len(problem.size)):
             self._moves_of(piece, None if allowed is None else allowed.get(piece))
@@ -83,6 +97,12 @@ class Program:
         if twins:
             self.alike_in_order()
         self.model.minimize(self.makespan)
+        for name, letters, variables in (
+            ("makespan", "", {(): self.makespan}), ("there", "p w kind", self.there),
+            ("starts", "p w kind hop", self.starts), ("ready", "p v", self.ready), ("carries", "p m i", self.carries),
+            ("before", "p m n", self.before), ("whole", "p v", self.whole),
+        ):  # fmt: skip
+            name_variables(self.model, name, letters, variables)
 
     # variables
 
@@ -93,28 +113,32 @@ class Program:
             self._move(piece, number, adds)
 
     def _move(self, piece: int, number: int, adds: bool) -> None:
-        problem = self.problem
-        way, found = problem.ways.all[number], problem.timing(number, piece)
-        away = problem.distance[problem.kind[piece]]
-        origin, goal = problem.origin[piece], problem.goal[piece]
-        first = away[origin][way.source] if origin >= 0 else 0
-        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
-        latest = self.horizon - min(found.arrival) - left
-        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
-        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
-        if useless or splits or latest < first:
+        way, timing = self.problem.ways.all[number], self.problem.timing(number, piece)
+        first, latest = self._window(piece, way, timing, adds)
+        if latest < first:
             return
-        model = self.model
-        there = model.new_bool_var("")
-        starts = tuple(model.new_int_var(first, latest, "") for _ in range(way.legs))
-        move = Move(piece, number, way, found, there, starts, adds)
-        for k in range(1, way.legs):
-            took = found.duration[k - 1] + problem.latency_units[way.links[k - 1]]
-            model.add(starts[k] >= starts[k - 1] + took)
+        there = self.model.new_bool_var("")
+        starts = tuple(self.model.new_int_var(first, latest, "") for _ in range(way.legs))
+        index = piece, number, "adds" if adds else "copies"
+        self.there[index] = there
+        self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
+        move = Move(piece, number, way, timing, there, starts, adds)
+        self.hops_in_order(move)
         self.moves.append(move)
         self.out.setdefault((piece, way.source), []).append(move)
         for leaf, (v, _) in enumerate(way.leaves):
             self.into.setdefault((piece, v), []).append((move, leaf))
+
+    def _window(self, piece: int, way: Way, timing: Timing, adds: bool) -> tuple[int, int]:
+        """First and latest start of a piece over a way; none in between where that is of no use."""
+        problem = self.problem
+        away = problem.distance[problem.kind[piece]]
+        origin, goal = problem.origin[piece], problem.goal[piece]
+        first = away[origin][way.source] if origin >= 0 else 0
+        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
+        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
+        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
+        return first, first - 1 if useless or splits else self.horizon - min(timing.arrival) - left
 
     def when(self, piece: int, node: int) -> Any:
         """The variable a_pv."""
@@ -124,8 +148,78 @@ class Program:
 
     # constraints
 
+    def spread(self, piece: int, origin: int, goal: int) -> None:
+        """What one origin sends, at every node where it may come by."""
+        wanted = self.wanting(goal)
+        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | set(wanted)
+        for v in sorted(nodes - {origin}):
+            if not self.received_once(piece, v, v in wanted):
+                self.possible = False
+                return
+            if v in wanted:
+                self.last_arrival(piece, v)
+            self.ready_on_arrival(piece, v)
+            self.leaves_when_ready(piece, v)
+
+    def sum_up(self, piece: int, goal: int) -> None:
+        """What one goal adds up, at every node where it may come by."""
+        members = set(self.problem.instance.members)
+        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | members
+        for v in sorted(nodes):
+            if v == goal:
+                self.last_arrival(piece, v)
+            elif not self.sent_once(piece, v, v in members):
+                self.possible = False
+                return
+            self.ready_on_arrival(piece, v)
+            self.leaves_when_ready(piece, v)
+
+    def received_once(self, piece: int, v: int, wanted: bool) -> bool:
+        """(1): a node that wants a piece receives it once, another at most once, and only to send it on. Whether it
+        can."""
+        model, coming, going = self.model, self.into.get((piece, v), []), self.out.get((piece, v), [])
+        count = sum(move.there for move, _ in coming)
+        if wanted:
+            if coming:
+                model.add(count == 1)
+            return bool(coming)
+        model.add(count <= 1)
+        for move in going:
+            model.add(move.there <= count)
+        if coming:
+            model.add(count <= sum(move.there for move in going))
+        return True
+
+    def sent_once(self, piece: int, v: int, member: bool) -> bool:
+        """(2): a member sends its sum once, another node at most once, what has come to it. Whether it can."""
+        model, coming, going = self.model, self.into.get((piece, v), []), self.out.get((piece, v), [])
+        count = sum(move.there for move in going)
+        if member:
+            if going:
+                model.add(count == 1)
+            return bool(going)
+        model.add(count <= 1)
+        model.add(count <= sum(move.there for move, _ in coming))
+        for move, _ in coming:
+            model.add(move.there <= count)
+        return True
+
+    def last_arrival(self, piece: int, v: int) -> None:
+        """(3): the end is no sooner than a wanted arrival."""
+        self.model.add(self.makespan >= self.when(piece, v))
+
+    def ready_on_arrival(self, piece: int, v: int) -> None:
+        """(4): a piece is ready at a node when it has wholly arrived, a sum when all that is added has."""
+        for move, leaf in self.into.get((piece, v), []):
+            self.model.add(self.when(piece, v) >= move.arrival(leaf)).only_enforce_if(move.there)
+
+    def leaves_when_ready(self, piece: int, v: int) -> None:
+        """(5): it leaves no sooner."""
+        for move in self.out.get((piece, v), []):
+            self.model.add(move.starts[0] >= self.when(piece, v)).only_enforce_if(move.there)
+
     def links_take_turns(self) -> None:
-        """(5)"""
+        """(6): a link, and a group, carries one transfer at a time."""
         busy: dict[int, list[Any]] = {}
         for move in self.moves:
             for r, leg, begin, end in resources(self.problem, move.way, move.timing):
@@ -137,57 +231,15 @@ class Program:
             if len(intervals) > 1:
                 self.model.add_no_overlap(intervals)
 
-    def spread(self, piece: int, origin: int, goal: int) -> None:
-        """(1) and (2), and what counts for the makespan."""
-        model, wanted = self.model, self.wanting(goal)
-        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | set(wanted)
-        for v in sorted(nodes - {origin}):
-            coming, going = self.into.get((piece, v), []), self.out.get((piece, v), [])
-            count = sum(move.there for move, _ in coming)
-            if v in wanted:
-                if not coming:
-                    self.possible = False
-                    return
-                model.add(count == 1)
-                model.add(self.makespan >= self.when(piece, v))
-            else:
-                model.add(count <= 1)
-                for move in going:
-                    model.add(move.there <= count)
-                if coming:
-                    model.add(count <= sum(move.there for move in going))
-            for move, leaf in coming:
-                model.add(self.when(piece, v) >= move.arrival(leaf)).only_enforce_if(move.there)
-            for move in going:
-                model.add(move.starts[0] >= self.when(piece, v)).only_enforce_if(move.there)
-
-    def sum_up(self, piece: int, goal: int) -> None:
-        """(3) and (4)."""
-        model, members = self.model, set(self.problem.instance.members)
-        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | members
-        for v in sorted(nodes):
-            coming, going = self.into.get((piece, v), []), self.out.get((piece, v), [])
-            count = sum(move.there for move in going)
-            if v == goal:
-                model.add(self.makespan >= self.when(piece, v))
-            elif v in members:
-                if not going:
-                    self.possible = False
-                    return
-                model.add(count == 1)
-            else:
-                model.add(count <= 1)
-                model.add(count <= sum(move.there for move, _ in coming))
-                for move, _ in coming:
-                    model.add(move.there <= count)
-            for move, leaf in coming:
-                model.add(self.when(piece, v) >= move.arrival(leaf)).only_enforce_if(move.there)
-            for move in going:
-                model.add(move.starts[0] >= self.when(piece, v)).only_enforce_if(move.there)
+    def hops_in_order(self, move: Move) -> None:
+        """(7): where hops may wait, each begins when the one before has delivered."""
+        for k in range(1, move.way.legs):
+            took = move.timing.duration[k - 1] + self.problem.latency_units[move.way.links[k - 1]]
+            self.model.add(move.starts[k] >= move.starts[k - 1] + took)
 
     def alike_in_order(self) -> None:
-        """Pieces of one block and one size can be exchanged: they come to one node in the order of their numbers (sums
-        for one goal: they leave one member so)."""
+        """(8), symmetry breaking: pieces of one block and one size can be exchanged, so they come to one node in the
+        order of their numbers (sums for one goal: they leave one member so)."""
         problem = self.problem
         last: dict[tuple[int, int], int] = {}
         for piece in range(len(problem.size)):

@@ -5,11 +5,20 @@
 | c_mi | ``bits[m, i]`` | transfer m, which adds, carries the contribution of member i |
 | y_mn | ``before`` | transfer m has arrived where n starts, before it does |
 
-A transfer that adds carries its sender's contribution and all that has come to it before (1); what comes too late is at
-least one unit later (2); no contribution comes to a node twice, nor to its owner (3). Every member ends with all
-contributions, or with a copy of a complete sum (4), which can be sent where the sender is complete (5) and which comes
-after all that is added there (6: a rank that will be given the whole sum has sent its own contribution before, so what
-is added afterwards serves nobody). One transfer that adds and one copy a way are enough: a second one would double.
+    (1) contributions       c_mi <= x_m; c_mi = x_m for the sender's own; 0 for who receives it; a relay brings some
+    (2) arrived before      y_mn <= x_m, x_n; s_n >= arrival of m if y_mn; s_n < arrival of m if not (and both are sent)
+    (3) takes along         c_mi and y_mn: c_ni;  c_mi and not y_mn: not c_ni
+    (4) nothing else        c_ni <= sum_m c_mi over what comes to its start
+    (5) never twice         all_v <= sum_{m into v} c_mi <= 1 for every other member i
+    (6) complete at last    all_v + sum of copies into v = 1 and T >= a_v for members, <= 1 elsewhere
+    (7) copies come last    a_v >= arrival of a copy, which comes after all that is added there
+    (8) ready when added    a_v >= arrival of m if all_v
+    (9) complete copies     x_w <= all_v + sum of copies into v and s_w >= a_v for copies out of v
+
+A transfer that adds carries its sender's contribution and all that has come to it before; what comes too late is at
+least one unit later. ``all_v``: v is complete by what is added. In (7) nothing is lost: a rank that will be given the
+whole sum has sent its own contribution before, so what is added afterwards serves nobody. One transfer that adds and
+one copy a way are enough: a second one would double.
 """
 
 from __future__ import annotations
@@ -34,82 +43,112 @@ def _piece(program: Program, piece: int) -> None:
     adding = [move for move in program.moves if move.piece == piece and move.adds]
     bits: Bits = {}
     for number, move in enumerate(adding):
-        for i in members:
-            own = move.way.source == i
-            bits[number, i] = move.there if own else program.model.new_bool_var("")
-            if not own:
-                program.model.add_implication(bits[number, i], move.there)
-            if any(v == i for v, _ in move.way.leaves):  # (3): its owner has it
-                program.model.add(bits[number, i] == 0)
-        if move.way.source not in members:
-            program.model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
+        _contributions(program, members, bits, number, move)
     nodes = {v for p, v in (*program.into, *program.out) if p == piece} | set(members)
     for v in sorted(nodes):
-        coming = [
-            (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v
-        ]
-        copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
-        going = [(n, move) for n, move in enumerate(adding) if move.way.source == v]
-        _carried(program, members, bits, coming, going)
-        _complete(program, piece, v, members, bits, coming, copies)
+        _node(program, piece, v, adding, bits)
 
 
-def _carried(
-    program: Program, members: list[int], bits: Bits, coming: list[tuple[int, Move, int]], going: list[tuple[int, Move]]
-) -> None:
-    """(1) and (2)."""
-    model = program.model
-    for n, later in going:
-        inside = []
+def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) -> None:
+    """What comes to a node and leaves it; ``adding`` are the piece's transfers that add."""
+    coming = [(n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v]
+    copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
+    others = [i for i in program.problem.instance.members if i != v]
+    numbers = [m for m, _, _ in coming]
+    for n, later in [(n, move) for n, move in enumerate(adding) if move.way.source == v]:
         for m, sooner, leaf in coming:
-            before = model.new_bool_var("")
-            inside.append(before)
-            model.add_implication(before, sooner.there)
-            model.add_implication(before, later.there)
-            model.add(later.starts[0] >= sooner.arrival(leaf)).only_enforce_if(before)
-            model.add(later.starts[0] + 1 <= sooner.arrival(leaf)).only_enforce_if(
-                [before.negated(), sooner.there, later.there]
-            )
-            for i in members:
-                if i != later.way.source:
-                    model.add_bool_or([bits[n, i].negated(), bits[m, i].negated(), before])
-                    model.add_bool_or([bits[n, i], bits[m, i].negated(), before.negated()])
-        for i in members:
-            if i != later.way.source:
-                model.add_bool_or([bits[n, i].negated(), *(bits[m, i] for m, _, _ in coming)])
+            before = program.before[piece, m, n] = _arrived_before(program, sooner, leaf, later)
+            _takes_along(program, others, bits, (m, n), before)
+        _nothing_else(program, others, bits, n, numbers)
+    whole = program.whole[piece, v] = _never_twice(program, others, bits, numbers)
+    complete = sum(move.there for move, _ in copies) + whole
+    _complete_at_last(program, piece, v, complete)
+    _copies_come_last(program, program.when(piece, v), copies, coming)
+    _ready_when_added(program, program.when(piece, v), whole, coming)
+    _complete_copies(program, piece, v, complete)
 
 
-def _complete(
-    program: Program,
-    piece: int,
-    v: int,
-    members: list[int],
-    bits: Bits,
-    coming: list[tuple[int, Move, int]],
-    copies: list[tuple[Move, int]],
-) -> None:
-    """(3) to (6)."""
+def _contributions(program: Program, members: list[int], bits: Bits, number: int, move: Move) -> None:
+    """(1): what a transfer may carry."""
     model = program.model
-    copied = sum(move.there for move, _ in copies)
-    whole = model.new_bool_var("")  # by what is added
     for i in members:
-        if i != v:
-            carried = sum(bits[m, i] for m, _, _ in coming)
-            model.add(carried <= 1)
-            model.add(carried >= whole)
+        own = move.way.source == i
+        bits[number, i] = move.there if own else model.new_bool_var("")
+        if not own:
+            program.carries[move.piece, number, i] = bits[number, i]
+            model.add_implication(bits[number, i], move.there)
+        if any(v == i for v, _ in move.way.leaves):  # its owner has it
+            model.add(bits[number, i] == 0)
+    if move.way.source not in members:
+        model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
+
+
+def _arrived_before(program: Program, sooner: Move, leaf: int, later: Move) -> Any:
+    """(2): whether one transfer has arrived when another leaves from there; what comes too late is a unit later."""
+    model = program.model
+    before = model.new_bool_var("")
+    model.add_implication(before, sooner.there)
+    model.add_implication(before, later.there)
+    model.add(later.starts[0] >= sooner.arrival(leaf)).only_enforce_if(before)
+    model.add(later.starts[0] + 1 <= sooner.arrival(leaf)).only_enforce_if(
+        [before.negated(), sooner.there, later.there]
+    )
+    return before
+
+
+def _takes_along(program: Program, others: list[int], bits: Bits, pair: tuple[int, int], before: Any) -> None:
+    """(3): all that has come before goes along, and nothing that has not."""
+    m, n = pair
+    for i in others:
+        program.model.add_bool_or([bits[n, i].negated(), bits[m, i].negated(), before])
+        program.model.add_bool_or([bits[n, i], bits[m, i].negated(), before.negated()])
+
+
+def _nothing_else(program: Program, others: list[int], bits: Bits, n: int, coming: list[int]) -> None:
+    """(4): a contribution that goes along has come."""
+    for i in others:
+        program.model.add_bool_or([bits[n, i].negated(), *(bits[m, i] for m in coming)])
+
+
+def _never_twice(program: Program, others: list[int], bits: Bits, coming: list[int]) -> Any:
+    """(5): no contribution comes to a node twice; whether all come."""
+    whole = program.model.new_bool_var("")
+    for i in others:
+        carried = sum(bits[m, i] for m in coming)
+        program.model.add(carried <= 1)
+        program.model.add(carried >= whole)
+    return whole
+
+
+def _complete_at_last(program: Program, piece: int, v: int, complete: Any) -> None:
+    """(6): a member has all contributions added or gets a copy of their sum, but not both."""
     ready = program.when(piece, v)
-    if v in members:
-        model.add(copied + whole == 1)
-        model.add(program.makespan >= ready)
+    if v in program.problem.instance.members:
+        program.model.add(complete == 1)
+        program.model.add(program.makespan >= ready)
     else:
-        model.add(copied + whole <= 1)
+        program.model.add(complete <= 1)
+
+
+def _copies_come_last(
+    program: Program, ready: Any, copies: list[tuple[Move, int]], coming: list[tuple[int, Move, int]]
+) -> None:
+    """(7): a copy makes complete when it has arrived, which is after all that is added."""
     for move, leaf in copies:
-        model.add(ready >= move.arrival(leaf)).only_enforce_if(move.there)
+        program.model.add(ready >= move.arrival(leaf)).only_enforce_if(move.there)
         for _, sooner, at in coming:
-            model.add(sooner.arrival(at) + 1 <= move.arrival(leaf)).only_enforce_if([move.there, sooner.there])
+            program.model.add(sooner.arrival(at) + 1 <= move.arrival(leaf)).only_enforce_if([move.there, sooner.there])
+
+
+def _ready_when_added(program: Program, ready: Any, whole: Any, coming: list[tuple[int, Move, int]]) -> None:
+    """(8): what is complete by adding is ready when all has arrived."""
     for _, move, leaf in coming:
-        model.add(ready >= move.arrival(leaf)).only_enforce_if([whole, move.there])
+        program.model.add(ready >= move.arrival(leaf)).only_enforce_if([whole, move.there])
+
+
+def _complete_copies(program: Program, piece: int, v: int, complete: Any) -> None:
+    """(9): a copy is sent only of what is complete, and when it is."""
     for move in program.out.get((piece, v), []):
         if not move.adds:
-            model.add(move.there <= copied + whole)
-            model.add(move.starts[0] >= ready).only_enforce_if(move.there)
+            program.model.add(move.there <= complete)
+            program.model.add(move.starts[0] >= program.when(piece, v)).only_enforce_if(move.there)

@@ -13,6 +13,19 @@ on from there, over a quick link more than once an epoch: with F of 0 or 1 such 
 | delta, kappa | ``grid.lag``, ``grid.window`` | link | epochs |
 | T tau | ``grid.quota`` | link | chunks a window |
 | K | ``horizon`` | – | epochs |
+
+    (1) sends what it holds   F[c,e,k] <= times[e] B[c,tail(e),k]                 where tail(e) keeps data
+    (2) possession grows      B[c,v,k] = B[c,v,k-1] + sum_{e into v} F[c,e,k-lag(e)]
+    (3) switches pass on      F[c,e,k] <= sum_{f into the switch} F[c,f,k-lag(f)]; the sum over e out of it, if it does
+                              not copy
+    (4) nothing from nowhere  turn[c,u,k] + 1 <= turn[c,v,k] + n (1 - F[c,(u,v),k])   among n switches without lags
+    (5) link capacity         sum_c sum_{k <= j < k + window(e)} F[c,e,j] <= quota[e]
+    (6) groups take turns     sum_{e of g} sum_c sum_{k <= j < k + window(g)} F[c,e,j] / capacity[e] <= window(g)
+    (7) all arrive            B[c,v,K] = 1                                        where v wants c
+    (8) leaves in time        sum_{e out of the cut} sum_{k <= last(c)} F[c,e,k] >= 1        (ours, strengthening)
+    (9) chunks in order       F[c+1,e,k] / times[e] <= sum_{f out of the origin} sum_{j <= k} F[c,f,j]   (symmetry)
+
+n in (4) is the number of switches that send to each other in one epoch, as many as ``turn`` has values.
 """
 
 from __future__ import annotations
@@ -27,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.solvers.mathprog import building
-from synth.solvers.rows import Row, Term, add_rows, ones
+from synth.solvers.rows import Row, Term, add_rows, ones, variables
 from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends, in_order
@@ -95,115 +108,111 @@ def build(
         model = pyo.ConcreteModel()
         sent, held = _indices(grid, horizon, folding)
         times = _times(grid)
-        most = times[[e for _, e, _ in sent]].tolist()
-        model.sent = pyo.Var(range(len(sent)), domain=pyo.NonNegativeIntegers, bounds=lambda _, i: (0, most[i]))
-        model.held = pyo.Var(range(len(held)), bounds=(0, 1))
-        program = CopiedProgram(
-            grid, horizon, folding, model,
-            {key: model.sent[i] for i, key in enumerate(sent)}, {key: model.held[i] for i, key in enumerate(held)},
-            times,
-        )  # fmt: skip
-        add_rows(model, "sends_what_it_holds", sends_what_it_holds(program))
-        add_rows(model, "possession_grows", possession_grows(program))
-        add_rows(model, "switches_pass_on", switches_pass_on(program))
+        most = times.tolist()
+        whole = dict(domain=pyo.NonNegativeIntegers)
+        model.sent = variables("c e k", sent, **whole, bounds=lambda _, c, e, k: (0, most[e]))
+        model.held = variables("c v k", held, bounds=(0, 1))
+        variable = dict(model.sent.items()), dict(model.held.items())
+        program = CopiedProgram(grid, horizon, folding, model, *variable, times)
+        add_rows(model, "sends_what_it_holds", sends_what_it_holds(program), "c e k")
+        add_rows(model, "possession_grows", possession_grows(program), "c v k")
+        add_rows(model, "switches_pass_on", switches_pass_on(program), "c e k" if grid.copies else "c v k")
         circle = _circle(grid)
         if len(circle):
-            add_rows(model, "nothing_from_nowhere", nothing_from_nowhere(program, circle))
-        add_rows(model, "link_capacity", link_capacity(program))
-        add_rows(model, "groups_take_turns", groups_take_turns(program))
-        add_rows(model, "all_arrive", all_arrive(program))
+            add_rows(model, "nothing_from_nowhere", nothing_from_nowhere(program, circle), "c e k")
+        add_rows(model, "link_capacity", link_capacity(program), "e k")
+        add_rows(model, "groups_take_turns", groups_take_turns(program), "g k")
+        add_rows(model, "all_arrive", all_arrive(program), "c v")
         if cut:
-            add_rows(model, "leaves_in_time", leaves_in_time(program, cut))
+            add_rows(model, "leaves_in_time", leaves_in_time(program, cut), "c")
         if ordered and grid.chunks > 1 and len(folding) == 1:
-            add_rows(model, "chunks_in_order", chunks_in_order(program))
+            add_rows(model, "chunks_in_order", chunks_in_order(program), "c e k")
         model.feasible = pyo.Objective(expr=0.0)
     return program
 
 
-def sends_what_it_holds(program: CopiedProgram) -> list[Row]:
-    """A node that keeps data sends what it holds at the epoch's beginning (paper: F <= B plus what has arrived)."""
+def sends_what_it_holds(program: CopiedProgram) -> dict[Key, Row]:
+    """(1): a node that keeps data sends what it holds at the epoch's beginning (paper: F <= B plus what has
+    arrived)."""
     grid, src = program.grid, program.grid.src.tolist()
-    rows: list[Row] = []
+    rows: dict[Key, Row] = {}
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]] and src[e] != grid.origin[c]:
             h = program.h(c, src[e], k)
             most = float(program.times[e])
-            rows.append(([(1.0, x), (-most, h)] if h is not None else [(1.0, x)], "<=", 0.0))
+            rows[c, e, k] = [(1.0, x), (-most, h)] if h is not None else [(1.0, x)], "<=", 0.0
     return rows
 
 
-def possession_grows(program: CopiedProgram) -> list[Row]:
-    """What a node holds is what it held, and what has arrived since (paper: the buffers' equation); so it gets every
-    chunk once."""
+def possession_grows(program: CopiedProgram) -> dict[Key, Row]:
+    """(2): what a node holds is what it held, and what has arrived since (paper: the buffers' equation); so it gets
+    every chunk once."""
     into = _into(program.grid)
-    rows: list[Row] = []
+    rows: dict[Key, Row] = {}
     for (c, v, k), h in program.held.items():
         terms: list[Term] = [(1.0, h)]
         before = program.h(c, v, k - 1)
         if before is not None:
             terms.append((-1.0, before))
         terms += _arrivals(program, c, k, into[v])
-        rows.append((terms, "==", 0.0))
+        rows[c, v, k] = terms, "==", 0.0
     return rows
 
 
-def switches_pass_on(program: CopiedProgram) -> list[Row]:
-    """A switch without buffer sends what comes in that epoch; with copies on every link, else on one."""
+def switches_pass_on(program: CopiedProgram) -> dict[Key, Row]:
+    """(3): a switch without buffer sends what comes in that epoch; with copies on every link, else on one. By link, or
+    without copies by switch."""
     grid, into = program.grid, _into(program.grid)
     src = grid.src.tolist()
-    rows: list[Row] = []
+    rows: dict[Key, Row] = {}
     shared: dict[Key, list[Term]] = defaultdict(list)
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]]:
             continue
         if grid.copies:
-            rows.append(([(1.0, x), *_arrivals(program, c, k, into[src[e]])], "<=", 0.0))
+            rows[c, e, k] = [(1.0, x), *_arrivals(program, c, k, into[src[e]])], "<=", 0.0
         else:
             shared[c, src[e], k] = []
     for c, v, k in shared:
         out = [program.x(c, e, k) for e in np.flatnonzero(grid.src == v).tolist()]
         terms = ones(x for x in out if x is not None)
-        rows.append(([*terms, *_arrivals(program, c, k, into[v])], "<=", 0.0))
+        rows[c, v, k] = [*terms, *_arrivals(program, c, k, into[v])], "<=", 0.0
     return rows
 
 
-def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> list[Row]:
-    """Of switches that copy and pass on to each other in the same epoch, a chunk comes to each after the one that sent
-    it (ours; Miller, Tucker and Zemlin's rows): else two of them may each have it from the other."""
-    from synth.solvers.algebra import pyo
-
+def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> dict[Key, Row]:
+    """(4): of switches that copy and pass on to each other in the same epoch, a chunk comes to each after the one that
+    sent it (ours; Miller, Tucker and Zemlin's rows): else two of them may each have it from the other."""
     grid, horizon, chunks = program.grid, program.horizon, range(len(program.grid.origin))
     src, dst = grid.src.tolist(), grid.dst.tolist()
     nodes = sorted({src[e] for e in circle})
-    keys = list(product(chunks, nodes, range(horizon)))
-    program.model.turn = pyo.Var(range(len(keys)), bounds=(0, len(nodes) - 1))
-    turn = {key: program.model.turn[i] for i, key in enumerate(keys)}
-    most = float(len(nodes))
-    rows: list[Row] = []
+    program.model.turn = variables("c v k", product(chunks, nodes, range(horizon)), bounds=(0, len(nodes) - 1))
+    turn, most = program.model.turn, float(len(nodes))
+    rows: dict[Key, Row] = {}
     for c, e, k in product(chunks, circle, range(horizon)):
         x = program.x(c, e, k)
         if x is not None:
-            rows.append(([(1.0, turn[c, src[e], k]), (-1.0, turn[c, dst[e], k]), (most, x)], "<=", most - 1.0))
+            rows[c, e, k] = [(1.0, turn[c, src[e], k]), (-1.0, turn[c, dst[e], k]), (most, x)], "<=", most - 1.0
     return rows
 
 
-def link_capacity(program: CopiedProgram) -> list[Row]:
-    """Over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
+def link_capacity(program: CopiedProgram) -> dict[tuple[int, int], Row]:
+    """(5): over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
     grid, by_time = program.grid, by_link(program.folding, program.sent)
-    rows: list[Row] = []
+    rows: dict[tuple[int, int], Row] = {}
     for e in np.flatnonzero(program.folding.one_link == np.arange(len(grid.src))).tolist():
         for start in range(program.horizon):
             terms = [x for k in range(start, start + int(grid.window[e])) for x in by_time.get((e, k), ())]
             if len(terms) * program.times[e] > grid.quota[e]:
-                rows.append((added(ones(terms)), "<=", float(grid.quota[e])))
+                rows[e, start] = added(ones(terms)), "<=", float(grid.quota[e])
     return rows
 
 
-def groups_take_turns(program: CopiedProgram) -> list[Row]:
-    """Over the longest window of a group's links, they are busy for no more than it."""
+def groups_take_turns(program: CopiedProgram) -> dict[tuple[int, int], Row]:
+    """(6): over the longest window of a group's links, they are busy for no more than it."""
     grid, by_time = program.grid, by_link(program.folding, program.sent)
     group = grid.instance.machine.group
-    rows: list[Row] = []
+    rows: dict[tuple[int, int], Row] = {}
     for g, span in enumerate(grid.group_window.tolist()):
         for start in range(program.horizon):
             terms = [
@@ -213,27 +222,28 @@ def groups_take_turns(program: CopiedProgram) -> list[Row]:
                 for x in by_time.get((e, k), ())
             ]
             if terms:
-                rows.append((added(terms), "<=", float(span)))
+                rows[g, start] = added(terms), "<=", float(span)
     return rows
 
 
-def all_arrive(program: CopiedProgram) -> list[Row]:
-    """In the end everything is where it is wanted."""
-    rows: list[Row] = []
+def all_arrive(program: CopiedProgram) -> dict[tuple[int, int], Row]:
+    """(7): in the end everything is where it is wanted."""
+    rows: dict[tuple[int, int], Row] = {}
     for c, v in program.first(program.folding.item_node):
         if program.grid.wanted[c, v] and v != program.grid.origin[c]:
             h = program.h(c, v, program.horizon)
-            rows.append(([(1.0, h)], "==", 1.0) if h is not None else ([], "==", 1.0))
+            rows[c, v] = [(1.0, h)] if h is not None else [], "==", 1.0
     return rows
 
 
-def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> list[Row]:
-    """Every chunk that must leave ``cut`` does so early enough for the member outside that is furthest (ours; counting
-    over these rows and the links' windows is the bound of :mod:`synth_models.fabric.programs.epochs.counting`)."""
+def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> dict[int, Row]:
+    """(8): every chunk that must leave ``cut`` does so early enough for the member outside that is furthest (ours;
+    counting over these rows and the links' windows is the bound of
+    :mod:`synth_models.fabric.programs.epochs.counting`)."""
     grid = program.grid
     inside = np.isin(np.arange(grid.instance.machine.nodes), cut)
     out = np.flatnonzero(inside[grid.src] & ~inside[grid.dst])
-    rows: list[Row] = []
+    rows: dict[int, Row] = {}
     for c in np.flatnonzero(inside[grid.origin]).tolist():
         outside = np.flatnonzero(grid.wanted[c] & ~inside)
         if not len(outside) or not len(out):
@@ -241,14 +251,15 @@ def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> list[Row]:
         left = (grid.lag[out, None] + grid.distance[grid.dst[out]][:, outside]).min(axis=0)
         last = program.horizon - int(left.max())
         terms = [program.x(c, e, k) for e in out.tolist() for k in range(last + 1)]
-        rows.append((added(ones(x for x in terms if x is not None)), ">=", 1.0))
+        rows[c] = added(ones(x for x in terms if x is not None)), ">=", 1.0
     return rows
 
 
-def chunks_in_order(program: CopiedProgram) -> list[Row]:
-    """Chunks of a block are interchangeable: the next leaves its origin no sooner than the one before."""
+def chunks_in_order(program: CopiedProgram) -> dict[Key, Row]:
+    """(9), symmetry breaking: chunks of a block are interchangeable, so the next leaves its origin no sooner than the
+    one before."""
     grid = program.grid
-    rows: list[Row] = []
+    rows: dict[Key, Row] = {}
     for c in range(len(grid.origin) - 1):
         if (c + 1) % grid.chunks == 0:
             continue
@@ -259,7 +270,7 @@ def chunks_in_order(program: CopiedProgram) -> list[Row]:
             for e in out:
                 x = program.x(c + 1, e, k)
                 if x is not None:
-                    rows.append(([(1.0 / float(program.times[e]), x), *so_far], "<=", 0.0))
+                    rows[c, e, k] = [(1.0 / float(program.times[e]), x), *so_far], "<=", 0.0
     return rows
 
 

@@ -9,6 +9,13 @@ its images. Deviation: the question is feasibility for K epochs, with the fewest
 | B[s,n,k] and what was read | ``held[s, v, k]`` | origin, node that keeps data, epoch after whose sends | chunks |
 | R[s,d,K] | ``wanted`` | origin, goal | chunks |
 | T tau | ``grid.capacity`` | link | chunks an epoch |
+
+    (1) flow conservation   sum_{e into v} F[s,e,k-lag(e)] + B[s,v,k-1] = sum_{e out of v} F[s,e,k] + B[s,v,k],
+                            B = 0 at switches without buffers, B[s,v,K] = R[s,v]
+    (2) link capacity       sum_s F[s,e,k] <= T tau
+    (3) groups take turns   sum_{e of g} sum_s F[s,e,k] / (T tau) <= 1
+
+Minimised is the sum of all F.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.solvers.mathprog import building
-from synth.solvers.rows import Row, Term, add_rows, linear
+from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 
@@ -83,26 +90,25 @@ def build(grid: Grid, horizon: int, folding: Folding) -> FluidProgram:
     with building():
         model = pyo.ConcreteModel()
         sent, held = _indices(grid, horizon, folding, origins, wanted)
-        model.sent = pyo.Var(range(len(sent)), domain=pyo.NonNegativeReals)
-        model.held = pyo.Var(range(len(held)), domain=pyo.NonNegativeReals)
-        program = FluidProgram(
-            grid, horizon, folding, origins, wanted, model,
-            {key: model.sent[i] for i, key in enumerate(sent)}, {key: model.held[i] for i, key in enumerate(held)},
-        )  # fmt: skip
-        add_rows(model, "flow_conservation", flow_conservation(program))
-        add_rows(model, "link_capacity", link_capacity(program))
-        add_rows(model, "groups_take_turns", groups_take_turns(program))
+        model.sent = variables("s e k", sent, domain=pyo.NonNegativeReals)
+        model.held = variables("s v k", held, domain=pyo.NonNegativeReals)
+        variable = dict(model.sent.items()), dict(model.held.items())
+        program = FluidProgram(grid, horizon, folding, origins, wanted, model, *variable)
+        add_rows(model, "flow_conservation", flow_conservation(program), "s v k")
+        add_rows(model, "link_capacity", link_capacity(program), "e k")
+        add_rows(model, "groups_take_turns", groups_take_turns(program), "g k")
         terms = [(1.0, x) for x in program.sent.values()]
         model.in_motion = pyo.Objective(expr=linear(terms) if terms else 0.0)
     return program
 
 
-def flow_conservation(program: FluidProgram) -> list[Row]:
-    """What a node held, and what arrives, it sends on or still holds: in the end what it wants; a switch nothing."""
+def flow_conservation(program: FluidProgram) -> dict[tuple[int, int, int], Row]:
+    """(1): what a node held, and what arrives, it sends on or still holds: in the end what it wants; a switch
+    nothing."""
     grid, horizon = program.grid, program.horizon
     nodes = grid.instance.machine.nodes
     near = grid.distance[program.origins]
-    rows: list[Row] = []
+    rows: dict[tuple[int, int, int], Row] = {}
     for s, origin in enumerate(program.origins.tolist()):
         for v in range(nodes):
             if v == origin or program.folding.item_node[s, v] != s * nodes + v or near[s, v] >= FAR:
@@ -117,29 +123,29 @@ def flow_conservation(program: FluidProgram) -> list[Row]:
                     right = float(program.wanted[s, v]) if k == horizon else 0.0
                 terms = added([(factor, x) for factor, x in found if x is not None])
                 if terms or right:
-                    rows.append((terms, "==", right))
+                    rows[s, v, k] = terms, "==", right
     return rows
 
 
-def link_capacity(program: FluidProgram) -> list[Row]:
-    """In every epoch a link carries at most its capacity, of all origins together."""
+def link_capacity(program: FluidProgram) -> dict[tuple[int, int], Row]:
+    """(2): in every epoch a link carries at most its capacity, of all origins together."""
     grid, by_time = program.grid, by_link(program.folding, program.sent)
-    rows: list[Row] = []
-    for (e, _), variables in by_time.items():
-        if program.folding.one_link[e] == e:
-            rows.append((added([(1.0, x) for x in variables]), "<=", float(grid.capacity[e])))
-    return rows
+    return {
+        (e, k): (added(ones(sent, 1.0)), "<=", float(grid.capacity[e]))
+        for (e, k), sent in by_time.items()
+        if program.folding.one_link[e] == e
+    }
 
 
-def groups_take_turns(program: FluidProgram) -> list[Row]:
-    """In every epoch the links of a group are busy for no more than it."""
+def groups_take_turns(program: FluidProgram) -> dict[tuple[int, int], Row]:
+    """(3): in every epoch the links of a group are busy for no more than it."""
     grid, by_time = program.grid, by_link(program.folding, program.sent)
     group = grid.instance.machine.group.tolist()
     terms: dict[tuple[int, int], list[Term]] = defaultdict(list)
-    for (e, k), variables in by_time.items():
+    for (e, k), sent in by_time.items():
         if group[e] >= 0:
-            terms[group[e], k] += [(1.0 / float(grid.capacity[e]), x) for x in variables]
-    return [(added(row), "<=", 1.0) for row in terms.values()]
+            terms[group[e], k] += ones(sent, 1.0 / float(grid.capacity[e]))
+    return {key: (added(row), "<=", 1.0) for key, row in terms.items()}
 
 
 def _wanted(grid: Grid) -> tuple[IntArray, FloatArray]:

@@ -11,12 +11,16 @@ flow over the group shows that nothing is lost.
 | T | ``time``, the last column | – | s / ``unit_s`` |
 | D | ``Demand.bytes`` | (source, goal) | bytes |
 | u | ``Arcs.use`` | (resource, arc) | s per byte |
+
+    (1) flow conservation   sum_{a into v} x[s,a] - sum_{a out of v} x[s,a] = D[s,v]        for v other than s
+    (2) link capacity       sum_s sum_a u[r,a] x[s,a] <= T                                  for every link and group r
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import highspy
@@ -26,6 +30,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from synth.solvers import writing
+from synth.solvers.names import all_named
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
 
@@ -119,7 +124,7 @@ def build(arcs: Arcs, demand: Demand, group: Symmetries, allowed: BoolArray | No
 def flow_conservation(
     arcs: Arcs, demand: Demand, commodity: IntArray, arc: IntArray, unit_bytes: float
 ) -> tuple[coo_array[Any], FloatArray]:
-    """x(into v) - x(out of v) = D(s, v) for every source s and every state v but the source."""
+    """(1): x(into v) - x(out of v) = D(s, v) for every source s and every state v but the source."""
     count, at = len(demand.source), np.arange(len(arc))
     head, tail = commodity * arcs.states + arcs.head[arc], commodity * arcs.states + arcs.tail[arc]
     own = np.arange(count) * arcs.states + demand.source
@@ -142,8 +147,8 @@ def flow_conservation(
 def link_capacity(
     arcs: Arcs, demand: Demand, group: Symmetries, commodity: IntArray, arc: IntArray, scale: float
 ) -> tuple[coo_array[Any], IntArray, IntArray]:
-    """sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit O of
-    resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
+    """(2): sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit
+    O of resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
     named = orbits(resource_images(arcs, group))
     _, number, size = np.unique(named, return_inverse=True, return_counts=True)
     use = arcs.use.tocoo()
@@ -207,7 +212,7 @@ def solve(
     if len(order) > INTERIOR_FROM:
         highs.setOptionValue("solver", "ipm")
     highs.passModel(_as_highs(program, order))
-    writing.offer("highs", highs)
+    writing.offer("highs", highs, partial(names, arcs, demand, program, order))
     best: Flow | None = None
     done = False
     while not done:
@@ -232,6 +237,15 @@ def solve(
             highs.setOptionValue("simplex_strategy", PRIMAL)
     assert best is not None
     return _shorter(highs, arcs, demand, program, order, best, end)
+
+
+def names(arcs: Arcs, demand: Demand, program: Program, order: IntArray) -> tuple[list[str], list[str]]:
+    """Of the columns in this order, by source and arc, and of the rows."""
+    flows = list(zip(demand.source[program.commodity].tolist(), program.arc.tolist(), strict=True))
+    columns = [*all_named("flow", "s a", flows), "time"]
+    states = [(s, v) for s in demand.source.tolist() for v in range(arcs.states) if v != s]
+    rows = all_named("flow_conservation", "s v", states)
+    return [columns[i] for i in order], rows + all_named("link_capacity", "r", range(len(program.orbit_size)))
 
 
 def fewest_arcs(arcs: Arcs, demand: Demand, program: Program) -> BoolArray:

@@ -9,6 +9,7 @@ units that balance exactly; the rate is then computed anew from what is left, so
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.sparse import coo_array
 
 from synth.solvers import writing
 from synth.solvers.lp import linprog
+from synth.solvers.names import all_named
 from synth_models.fabric.programs.forest.fluid import Fluid
 
 IntArray = npt.NDArray[np.int64]
@@ -104,7 +106,16 @@ def _program(
         "c": cost, "A_ub": within, "b_ub": np.zeros(len(flows)), "A_eq": equal, "b_eq": np.zeros(rhs_rows),
         "bounds": np.stack([np.zeros(columns), upper], axis=1),
     }  # fmt: skip
-    writing.offer("linprog", words)
+    inner = np.flatnonzero(~member).tolist()
+
+    def names() -> tuple[list[str], list[str]]:
+        flows = list(product(sinks, range(count)))
+        columns = [*all_named("capacity", "e", range(count)), *all_named("flow", "d e", flows), "amount"]
+        ends = [(sink, v) for sink in sinks for v in range(nodes) if v != sink]
+        rows = all_named("balance", "v", inner) + all_named("conservation", "d v", ends)
+        return columns, all_named("within", "d e", flows) + rows
+
+    writing.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     return None if found.x is None else np.asarray(found.x[:count] * scale)
 

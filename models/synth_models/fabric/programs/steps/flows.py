@@ -11,6 +11,11 @@ comes apart into chunks again by letting any chunk for the goal take the lane.
 | r_s | ``rounds[s]`` | steps | rounds |
 | b(L) | ``capacity[e]`` | lanes | chunks a round |
 
+    (1) all arrive       sum_{e into d, s} send[d,e,s] = sum_u supply[d][u]
+    (2) sent when there  sum_{e out of u, t <= s} send[d,e,t] - sum_{e into u, t < s} send[d,e,t] <= supply[d][u]
+    (3) lane capacity    sum_d send[d,e,s] <= capacity[e] rounds[s]
+    (4) all rounds       sum_s rounds[s] = R
+
 A scatter is a gather on the machine turned around, played backwards.
 """
 
@@ -19,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
 from synth_models.fabric.programs.steps.lanes import Lanes
-from synth_models.fabric.programs.steps.program import Program
 from synth_models.fabric.programs.steps.trees import Send
 
 
@@ -59,10 +64,10 @@ def build(lanes: Lanes, chunks: Mapping[int, Mapping[int, Sequence[int]]], steps
     """The program: can all chunks get to their goals in ``steps`` steps and ``total`` rounds? Calls no solver."""
     flows = Flows(lanes, chunks, steps, total)
     variables(flows)
-    flows.program.add(all_arrive(flows))
-    flows.program.add(sent_when_there(flows))
-    flows.program.add(lane_capacity(flows))
-    flows.program.add(all_rounds(flows))
+    flows.program.add("all_arrive", "d", all_arrive(flows))
+    flows.program.add("sent_when_there", "d v s", sent_when_there(flows))
+    flows.program.add("lane_capacity", "e s", lane_capacity(flows))
+    flows.program.add("all_rounds", "", all_rounds(flows))
     return flows
 
 
@@ -82,17 +87,18 @@ def variables(flows: Flows) -> None:
                 continue
             most = min(total, int(lanes.capacity[e]) * longest)
             flows.send.update({(d, e, s): flows.program.variable(most) for s in range(first, steps - left)})
+    flows.program.names = [("rounds", "s", dict(enumerate(flows.rounds))), ("send", "d e s", flows.send)]
 
 
-def all_arrive(flows: Flows) -> Iterator[Row]:
-    """Everything for a goal enters it."""
+def all_arrive(flows: Flows) -> Iterator[tuple[int, Row]]:
+    """(1): everything for a goal enters it."""
     for d, supply in flows.chunks.items():
         got = [x for e in flows.lanes.into[d] for s in range(flows.steps) if (x := _of(flows, d, e, s)) is not None]
-        yield ones(got), "==", sum(map(len, supply.values()))
+        yield d, (ones(got), "==", sum(map(len, supply.values())))
 
 
-def sent_when_there(flows: Flows) -> Iterator[Row]:
-    """Until the end of a step no more has left a rank than it had at first and got in earlier steps."""
+def sent_when_there(flows: Flows) -> Iterator[tuple[tuple[int, int, int], Row]]:
+    """(2): until the end of a step no more has left a rank than it had at first and got in earlier steps."""
     lanes = flows.lanes
     for d, supply in flows.chunks.items():
         for u in range(lanes.nodes):
@@ -103,21 +109,21 @@ def sent_when_there(flows: Flows) -> Iterator[Row]:
                     continue
                 out = [x for e in lanes.out_of[u] for t in range(s + 1) if (x := _of(flows, d, e, t)) is not None]
                 got = [x for e in lanes.into[u] for t in range(s) if (x := _of(flows, d, e, t)) is not None]
-                yield [*ones(out), *ones(got, -1)], "<=", len(supply.get(u, ()))
+                yield (d, u, s), ([*ones(out), *ones(got, -1)], "<=", len(supply.get(u, ())))
 
 
-def lane_capacity(flows: Flows) -> Iterator[Row]:
-    """In a step of r rounds a lane of capacity c carries at most c r chunks."""
+def lane_capacity(flows: Flows) -> Iterator[tuple[tuple[int, int], Row]]:
+    """(3): in a step of r rounds a lane of capacity c carries at most c r chunks."""
     carried: dict[tuple[int, int], list[int]] = {}
     for (_, e, s), x in flows.send.items():
         carried.setdefault((e, s), []).append(x)
     for (e, s), row in carried.items():
-        yield [*ones(row), (-int(flows.lanes.capacity[e]), flows.rounds[s])], "<=", 0
+        yield (e, s), ([*ones(row), (-int(flows.lanes.capacity[e]), flows.rounds[s])], "<=", 0)
 
 
-def all_rounds(flows: Flows) -> Iterator[Row]:
-    """The steps' rounds make up R."""
-    yield ones(flows.rounds), "==", flows.total
+def all_rounds(flows: Flows) -> Iterator[tuple[None, Row]]:
+    """(4): the steps' rounds make up R."""
+    yield None, (ones(flows.rounds), "==", flows.total)
 
 
 def _of(flows: Flows, goal: int, lane: int, step: int) -> int | None:

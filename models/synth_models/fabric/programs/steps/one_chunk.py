@@ -32,7 +32,9 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth.options import RunOptions
-from synth_models.fabric.programs.steps import program, sums
+from synth.solvers import program
+from synth.solvers.rows import Row
+from synth_models.fabric.programs.steps import sums
 from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.relaxing import lengths_of
 
@@ -205,9 +207,8 @@ class _Way:
         """An allreduce of one chunk that pays no more than its share, or the solver's word that there is none."""
         price = whole_prices(self.prices)
         model = sums.build(self.lanes, self.members, 1, len(self.lengths), len(self.lengths), self.copies)
-        terms = [(int(price[s, e]), x) for x, (s, e) in _crossings(model) if price[s, e]]
         share = int((self.room.astype(object) * price).sum()) // chunks
-        model.program.add([(terms, "<=", share)])
+        model.program.add("no_more_than_its_share", "", [((), no_more_than_its_share(model, price, share))])
         solved = program.solve(model.program, options)
         self.build_s += solved.build_s
         self.solve_s += solved.solve_s
@@ -217,6 +218,11 @@ class _Way:
         for s, _, e, _ in _needed(self.lanes, self.members, model.sends(solved.value)):
             use[s, e] += 1
         return "feasible", use
+
+
+def no_more_than_its_share(model: sums.Sums, price: IntArray, share: int) -> Row:
+    """(8): at whole prices of a crossing by step and lane, one chunk pays no more than its share of what lanes earn."""
+    return [(int(price[s, e]), x) for x, (s, e) in _crossings(model) if price[s, e]], "<=", share
 
 
 def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:

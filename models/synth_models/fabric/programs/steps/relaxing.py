@@ -4,6 +4,20 @@ A block's chunks may be cut as finely as one likes; a part of a chunk that is sp
 for all goals (a flow to every goal, none above what the lane carries of the block). This is the linear relaxation of
 :mod:`synth_models.fabric.programs.steps.trees` and :mod:`synth_models.fabric.programs.steps.flows`; its dual prices
 lanes by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counting`.
+
+| symbol | here | index | unit |
+|---|---|---|---|
+| C | column 0 | – | chunks of a block |
+| r_s | columns 1 … S | steps | rounds |
+| f | ``flow[w, e, s]`` | way (block b, origin u, goal v), lane, step | chunks |
+| y | ``carried[b, e, s]`` | block, lane, step; only where blocks are spread to all (else y is the sum of f) | chunks |
+
+    maximise C
+    (1) arrivals       sum_{e into v, s} f[w,e,s] = C
+    (2) limits         sum_{e out of x, t <= s} f[w,e,t] - sum_{e into x, t < s} f[w,e,t] <= C if x = u, else 0
+    (3) capacity rows  sum_b y[b,e,s] <= capacity[e] r_s
+    (4) all rounds     sum_s r_s = R
+    (5) shares         f[w,e,s] <= y[b,e,s]
 """
 
 from __future__ import annotations
@@ -115,7 +129,7 @@ class _Relaxation:
         shares = list(self.shares()) if self.shared else []
         capacity = self.capacity_rows()
         upper = [row for row, _ in capacity] + [row for row, _ in shares] + limits
-        equal = [*self.arrivals(), {1 + s: 1.0 for s in range(self.steps)}]
+        equal = [*self.arrivals(), self.all_rounds()]
         goal = np.zeros(self.count)
         goal[0] = -1
         rounds: list[Any] = [(1, None)] * self.steps if lengths is None else [(n, n) for n in lengths]
@@ -136,19 +150,19 @@ class _Relaxation:
         return Relaxed(-float(found.fun), prices)
 
     def capacity_rows(self) -> list[tuple[dict[int, float], tuple[int, int, int]]]:
-        """What lanes carry in a step is at most capacity times rounds."""
+        """(3): what lanes carry in a step is at most capacity times rounds."""
         load: dict[tuple[int, int], dict[int, float]] = {}
         for (_, e, s), x in (self.carried if self.shared else self.flow).items():
             load.setdefault((e, s), {})[x] = 1.0
         return [(row | {1 + s: -float(self.lanes.capacity[e])}, (0, e, s)) for (e, s), row in load.items()]
 
     def shares(self) -> Iterator[tuple[dict[int, float], tuple[int, int, int]]]:
-        """A flow to a goal is no more than what the lane carries of its block."""
+        """(5): a flow to a goal is no more than what the lane carries of its block."""
         for (w, e, s), x in self.flow.items():
             yield {x: 1.0, self.carried[self.ways[w][0], e, s]: -1.0}, (w, e, s)
 
     def limits(self) -> Iterator[dict[int, float]]:
-        """No more leaves a rank than came there in earlier steps."""
+        """(2): no more leaves a rank than came there in earlier steps."""
         for w, (_, origin, goal) in enumerate(self.ways):
             for u in range(self.lanes.nodes):
                 if u == goal:
@@ -160,10 +174,14 @@ class _Relaxation:
                         yield row | ({0: -1.0} if u == origin else {})
 
     def arrivals(self) -> Iterator[dict[int, float]]:
-        """All chunks come to every goal."""
+        """(1): all chunks come to every goal."""
         for w, (_, _, goal) in enumerate(self.ways):
             row = {x: 1.0 for e in self.lanes.into[goal] for s in range(self.steps) if (x := self._of(w, e, s))}
             yield row | {0: -1.0}
+
+    def all_rounds(self) -> dict[int, float]:
+        """(4): the steps' rounds make up R."""
+        return {1 + s: 1.0 for s in range(self.steps)}
 
     def _of(self, way: int, lane: int, step: int) -> int | None:
         return self.flow.get((way, lane, step))

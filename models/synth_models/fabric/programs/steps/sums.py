@@ -13,6 +13,16 @@ Trees to a root and back are a part of this, and so is recursive doubling.
 | K | ``copy[i, e, s]`` | 1 if it crosses as a complete sum | – |
 | P | ``bring[i, e, u, s]`` | 1 if u's contribution crosses with A: the product of A and H | – |
 | r_s | ``rounds[s]`` | steps | rounds |
+
+    (1) complete at last      sum_u H[i,v,u,S] = members
+    (2) carried along         P <= H[i,tail(e),u,s],  P <= A[i,e,s],  H + A <= 1 + P
+    (3) grows by what comes   H[i,v,u,s] is at most H[i,v,u,s-1] + sum_{e into v} P[i,e,u,s-1] + K[i,e,s-1], and at
+                              least each of these
+    (4) never twice           H[i,v,u,s] + sum_{e into v} P[i,e,u,s] <= 1,  A[i,f,s] + sum_{e into v} K[i,e,s] <= 1,
+                              sum_{e into v} K[i,e,s] <= 1
+    (5) only complete copies  K[i,e,s] <= H[i,tail(e),u,s]
+    (6) lane capacity         sum_i A[i,e,s] + K[i,e,s] <= capacity[e] r_s
+    (7) all rounds            sum_s r_s = R
 """
 
 from __future__ import annotations
@@ -20,9 +30,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
 from synth_models.fabric.programs.steps.lanes import Lanes
-from synth_models.fabric.programs.steps.program import Program
 
 SumSend = tuple[int, int, int, bool]
 """Step, chunk, lane, whether it adds."""
@@ -57,9 +67,14 @@ def build(lanes: Lanes, members: Sequence[int], chunks: int, steps: int, total: 
     Without ``copies`` sums are only ever added, as msccl-tools' direct encoding has it. Calls no solver."""
     sums = Sums(lanes, members, chunks, steps, total, copies)
     variables(sums)
-    for equation in (complete_at_last, carried_along, grows_by_what_comes, never_twice, only_complete_copies,
-                     lane_capacity, all_rounds):  # fmt: skip
-        sums.program.add(equation(sums))
+    add = sums.program.add
+    add("complete_at_last", "i v", complete_at_last(sums))
+    add("carried_along", "i e u s part", carried_along(sums))
+    add("grows_by_what_comes", "i v u s part", grows_by_what_comes(sums))
+    add("never_twice", "i v s u", never_twice(sums))
+    add("only_complete_copies", "i e s u", only_complete_copies(sums))
+    add("lane_capacity", "e s", lane_capacity(sums))
+    add("all_rounds", "", all_rounds(sums))
     return sums
 
 
@@ -84,76 +99,84 @@ def variables(sums: Sums) -> None:
                 for u in sums.members:
                     if s >= lanes.hops[u, tails[e]]:
                         sums.bring[i, e, u, s] = program.variable()
+    program.names = [
+        ("rounds", "s", dict(enumerate(sums.rounds))), ("held", "i v u s", sums.held), ("add", "i e s", sums.add),
+        ("copy", "i e s", sums.copy), ("bring", "i e u s", sums.bring),
+    ]  # fmt: skip
 
 
-def complete_at_last(sums: Sums) -> Iterator[Row]:
-    """(1) Every member holds every contribution in the end."""
+Indexed = Iterator[tuple[tuple[int | str, ...], Row]]
+"""Rows by index."""
+
+
+def complete_at_last(sums: Sums) -> Indexed:
+    """(1): every member holds every contribution in the end."""
     for i in range(sums.chunks):
         for v in sums.members:
-            yield ones(sums.held[i, v, u, sums.steps] for u in sums.members), "==", len(sums.members)
+            yield (i, v), (ones(sums.held[i, v, u, sums.steps] for u in sums.members), "==", len(sums.members))
 
 
-def carried_along(sums: Sums) -> Iterator[Row]:
-    """(2) P = A H: a sum that is sent to be added goes with all its contributions as of the step's beginning."""
+def carried_along(sums: Sums) -> Indexed:
+    """(2), P = A H: a sum that is sent to be added goes with all its contributions as of the step's beginning."""
     tails = sums.lanes.tail.tolist()
     for (i, e, u, s), x in sums.bring.items():
         there, sent = sums.held[i, tails[e], u, s], sums.add[i, e, s]
-        yield [(1, x), (-1, there)], "<=", 0
-        yield [(1, x), (-1, sent)], "<=", 0
-        yield [(1, there), (1, sent), (-1, x)], "<=", 1
+        yield (i, e, u, s, "there"), ([(1, x), (-1, there)], "<=", 0)
+        yield (i, e, u, s, "sent"), ([(1, x), (-1, sent)], "<=", 0)
+        yield (i, e, u, s, "both"), ([(1, there), (1, sent), (-1, x)], "<=", 1)
 
 
-def grows_by_what_comes(sums: Sums) -> Iterator[Row]:
-    """(3) A rank holds after a step what it held before and what came, and no more."""
+def grows_by_what_comes(sums: Sums) -> Indexed:
+    """(3): a rank holds after a step what it held before and what came, and no more."""
     for (i, v, u, s), x in sums.held.items():
         if s == 0:
             continue
         before = sums.held[i, v, u, s - 1]
         came = _arriving(sums, i, v, u, s - 1)
-        yield [(1, x), (-1, before), *ones(came, -1)], "<=", 0
-        yield [(1, before), (-1, x)], "<=", 0
-        for y in came:
-            yield [(1, y), (-1, x)], "<=", 0
+        yield (i, v, u, s, "most"), ([(1, x), (-1, before), *ones(came, -1)], "<=", 0)
+        yield (i, v, u, s, "kept"), ([(1, before), (-1, x)], "<=", 0)
+        for number, y in enumerate(came):
+            yield (i, v, u, s, number), ([(1, y), (-1, x)], "<=", 0)
 
 
-def never_twice(sums: Sums) -> Iterator[Row]:
-    """(4) No contribution is added that is there already or comes twice; a copy comes alone."""
+def never_twice(sums: Sums) -> Indexed:
+    """(4): no contribution is added that is there already or comes twice; a copy comes alone."""
     for (i, v, u, s), x in sums.held.items():
         if s < sums.steps:
             coming = [y for e in sums.lanes.into[v] if (y := sums.bring.get((i, e, u, s))) is not None]
             if coming:
-                yield [(1, x), *ones(coming)], "<=", 1
+                yield (i, v, s, u), ([(1, x), *ones(coming)], "<=", 1)
     if sums.copies:
         for i in range(sums.chunks):
             for s in range(sums.steps):
-                for lanes in sums.lanes.into:
+                for v, lanes in enumerate(sums.lanes.into):
                     copied = [sums.copy[i, e, s] for e in lanes]
                     if copied:
-                        yield ones(copied), "<=", 1
+                        yield (i, v, s, "copies"), (ones(copied), "<=", 1)
                     for e in lanes:
-                        yield [(1, sums.add[i, e, s]), *ones(copied)], "<=", 1
+                        yield (i, v, s, f"e{e}"), ([(1, sums.add[i, e, s]), *ones(copied)], "<=", 1)
 
 
-def only_complete_copies(sums: Sums) -> Iterator[Row]:
-    """(5) What is copied is complete at the step's beginning."""
+def only_complete_copies(sums: Sums) -> Indexed:
+    """(5): what is copied is complete at the step's beginning."""
     tails = sums.lanes.tail.tolist()
     for (i, e, s), x in sums.copy.items():
         for u in sums.members:
-            yield [(1, x), (-1, sums.held[i, tails[e], u, s])], "<=", 0
+            yield (i, e, s, u), ([(1, x), (-1, sums.held[i, tails[e], u, s])], "<=", 0)
 
 
-def lane_capacity(sums: Sums) -> Iterator[Row]:
-    """(6) In a step of r rounds a lane of capacity c carries at most c r chunks."""
+def lane_capacity(sums: Sums) -> Indexed:
+    """(6): in a step of r rounds a lane of capacity c carries at most c r chunks."""
     for e in range(sums.lanes.count):
         for s in range(sums.steps):
             row = [sums.add[i, e, s] for i in range(sums.chunks)]
             row += [sums.copy[i, e, s] for i in range(sums.chunks) if sums.copies]
-            yield [*ones(row), (-int(sums.lanes.capacity[e]), sums.rounds[s])], "<=", 0
+            yield (e, s), ([*ones(row), (-int(sums.lanes.capacity[e]), sums.rounds[s])], "<=", 0)
 
 
-def all_rounds(sums: Sums) -> Iterator[Row]:
-    """(7) The steps' rounds make up R."""
-    yield ones(sums.rounds), "==", sums.total
+def all_rounds(sums: Sums) -> Indexed:
+    """(7): the steps' rounds make up R."""
+    yield (), (ones(sums.rounds), "==", sums.total)
 
 
 def _arriving(sums: Sums, chunk: int, rank: int, contributor: int, step: int) -> list[int]:

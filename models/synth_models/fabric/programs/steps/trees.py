@@ -13,8 +13,14 @@ chunk, lane and step, so that SAT-based and linear solvers take the same rows.
 | b(L) | ``capacity[e]`` | lanes; links from one rank to another add up | chunks a round |
 | S, R | ``steps``, ``total`` | – | steps, rounds |
 
+    (1) received once    sum_{e into v, s} send[i,e,s] + root[i,v] = 1 (<= 1 where v is no member), sum_v root[i,v] = 1
+    (2) sent when there  send[i,(u,v),s] <= sum_{e into u, t < s} send[i,e,t] + root[i,u]
+    (3) lane capacity    sum_i send[i,e,s] <= capacity[e] rounds[s]
+    (4) all rounds       sum_s rounds[s] = R
+    (5) order of chunks  sum_{e out of the origin, s} code(e) (send[i,e,s] - send[i-1,e,s]) <= 0
+
 Deviations: lanes that a chunk cannot reach in time have no variable; ``root`` lets the program choose a chunk's origin
-(an allreduce's pieces have none of their own). A symmetry is broken by :func:`order_chunks`, which can be left out.
+(an allreduce's pieces have none of their own). A symmetry is broken by :func:`order_of_chunks`, which can be left out.
 """
 
 from __future__ import annotations
@@ -22,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes
-from synth_models.fabric.programs.steps.program import Program
 
 Send = tuple[int, int, int]
 """Step, chunk, lane."""
@@ -58,12 +64,12 @@ def build(
     trees = Trees(lanes, origin, members, steps, total)
     variables(trees)
     program = trees.program
-    program.add(received_once(trees))
-    program.add(sent_when_there(trees))
-    program.add(lane_capacity(trees))
-    program.add(all_rounds(trees))
+    program.add("received_once", "i v", received_once(trees))
+    program.add("sent_when_there", "i e s", sent_when_there(trees))
+    program.add("lane_capacity", "e s", lane_capacity(trees))
+    program.add("all_rounds", "", all_rounds(trees))
     if ordered:
-        program.add(order_chunks(trees))
+        program.add("order_of_chunks", "i", order_of_chunks(trees))
     return trees
 
 
@@ -81,27 +87,30 @@ def variables(trees: Trees) -> None:
                 continue
             last = trees.steps if heads[e] in members else trees.steps - 1
             trees.send.update({(i, e, s): trees.program.variable() for s in range(first, last)})
+    trees.program.names = [
+        ("rounds", "s", dict(enumerate(trees.rounds))), ("root", "i v", trees.root), ("send", "i e s", trees.send)
+    ]  # fmt: skip
 
 
-def received_once(trees: Trees) -> Iterator[Row]:
-    """(C1, C2) Every member gets every chunk, and nobody gets it twice."""
+def received_once(trees: Trees) -> Iterator[tuple[tuple[int, int | str], Row]]:
+    """(1), SCCL's C1 and C2: every member gets every chunk, and nobody gets it twice; a free chunk has one origin."""
     lanes, members = trees.lanes, set(trees.members)
     for i, origin in enumerate(trees.origin):
         if origin is None:
-            yield ones(trees.root[i, v] for v in trees.members), "==", 1
+            yield (i, "origin"), (ones(trees.root[i, v] for v in trees.members), "==", 1)
         for v in range(lanes.nodes):
             if v == origin or not lanes.into[v]:
                 if v != origin and v in members and origin is not None:
-                    yield [], "==", 1
+                    yield (i, v), ([], "==", 1)
                 continue
             got = [x for e in lanes.into[v] for s in range(trees.steps) if (x := trees.send.get((i, e, s))) is not None]
             if (i, v) in trees.root:
                 got.append(trees.root[i, v])
-            yield ones(got), "==" if v in members else "<=", 1
+            yield (i, v), (ones(got), "==" if v in members else "<=", 1)
 
 
-def sent_when_there(trees: Trees) -> Iterator[Row]:
-    """(C3) A chunk crosses a lane only in a later step than that in which it came to the lane's start."""
+def sent_when_there(trees: Trees) -> Iterator[tuple[tuple[int, int, int], Row]]:
+    """(2), SCCL's C3: a chunk crosses a lane only in a later step than that in which it came to the lane's start."""
     lanes, tails = trees.lanes, trees.lanes.tail.tolist()
     for (i, e, s), x in trees.send.items():
         u = tails[e]
@@ -110,25 +119,26 @@ def sent_when_there(trees: Trees) -> Iterator[Row]:
         before = [y for f in lanes.into[u] for t in range(s) if (y := trees.send.get((i, f, t))) is not None]
         if (i, u) in trees.root:
             before.append(trees.root[i, u])
-        yield [(1, x), *ones(before, -1)], "<=", 0
+        yield (i, e, s), ([(1, x), *ones(before, -1)], "<=", 0)
 
 
-def lane_capacity(trees: Trees) -> Iterator[Row]:
-    """(C5) In a step of r rounds a lane of capacity c carries at most c r chunks."""
+def lane_capacity(trees: Trees) -> Iterator[tuple[tuple[int, int], Row]]:
+    """(3), SCCL's C5: in a step of r rounds a lane of capacity c carries at most c r chunks."""
     carried: dict[tuple[int, int], list[int]] = {}
     for (_, e, s), x in trees.send.items():
         carried.setdefault((e, s), []).append(x)
     for (e, s), row in carried.items():
-        yield [*ones(row), (-int(trees.lanes.capacity[e]), trees.rounds[s])], "<=", 0
+        yield (e, s), ([*ones(row), (-int(trees.lanes.capacity[e]), trees.rounds[s])], "<=", 0)
 
 
-def all_rounds(trees: Trees) -> Iterator[Row]:
-    """(C6) The steps' rounds make up R."""
-    yield ones(trees.rounds), "==", trees.total
+def all_rounds(trees: Trees) -> Iterator[tuple[None, Row]]:
+    """(4), SCCL's C6: the steps' rounds make up R."""
+    yield None, (ones(trees.rounds), "==", trees.total)
 
 
-def order_chunks(trees: Trees) -> Iterator[Row]:
-    """Symmetry: the chunks of one origin can be swapped, so let them leave it over lanes of descending code."""
+def order_of_chunks(trees: Trees) -> Iterator[tuple[int, Row]]:
+    """(5), symmetry breaking: the chunks of one origin can be swapped, so let them leave it over lanes of descending
+    code, ``2^j`` for its lane number j in ``out_of`` (16 lanes at most)."""
     lanes = trees.lanes
     for i in range(1, len(trees.origin)):
         origin = trees.origin[i]
@@ -139,7 +149,7 @@ def order_chunks(trees: Trees) -> Iterator[Row]:
             for s in range(trees.steps):
                 if (i, e, s) in trees.send and (i - 1, e, s) in trees.send:
                     row += [(2**place, trees.send[i, e, s]), (-(2**place), trees.send[i - 1, e, s])]
-        yield row, "<=", 0
+        yield i, (row, "<=", 0)
 
 
 def useful(lanes: Lanes, members: Sequence[int], sends: Sequence[Send]) -> list[Send]:

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from synth.kernels import jit
 from synth.solvers import writing
 from synth.solvers.lp import linprog
+from synth.solvers.names import Names, all_named
 from synth_models.harvest.solution import FloatArray, IntArray
 
 
@@ -99,18 +100,25 @@ def solve(routes: Routes, volume: FloatArray, link_orbit: IntArray, count: IntAr
     use: Any = csr_array((amount, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
     use = use + csr_array((-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape)
     once = csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
-    share = np.maximum(least_load(use, once, np.ones(pairs))[:number], 0.0)
+
+    def names() -> tuple[list[str], list[str]]:
+        shares = all_named("share", "p r", zip(routes.pair.tolist(), range(number), strict=True))
+        rows = all_named("load", "o", range(len(count))) + all_named("once", "p", range(pairs))
+        return [*shares, "largest_load"], rows
+
+    share = np.maximum(least_load(use, once, np.ones(pairs), names)[:number], 0.0)
     share[share < 1e-12] = 0.0
     share /= np.bincount(routes.pair, share, pairs)[routes.pair]
     return share
 
 
-def least_load(load: Any, equal: Any, right: FloatArray) -> FloatArray:
-    """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS."""
+def least_load(load: Any, equal: Any, right: FloatArray, names: Names | None = None) -> FloatArray:
+    """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS.
+    ``names``: those of columns and rows in an exported file."""
     cost = np.zeros(load.shape[1])
     cost[-1] = 1.0
     words: dict[str, Any] = {"c": cost, "A_ub": load, "b_ub": np.zeros(load.shape[0]), "A_eq": equal, "b_eq": right}
-    writing.offer("linprog", words)
+    writing.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     if found.status != 0:
         raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")

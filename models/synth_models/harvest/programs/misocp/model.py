@@ -35,10 +35,12 @@ relaxation, exact where its answer needs no more. The rate form is used because 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from synth.solvers.algebra import pyo
-from synth.solvers.rows import Row, Term, add_rows, linear
+from synth.solvers.names import give_letters
+from synth.solvers.rows import Row, Term, add_rows, linear, variables
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
 
@@ -92,7 +94,7 @@ def start(instance: HarvestInstance, blocks: Sequence[Block]) -> Any:
     propagation = sum(block.count for block in blocks) * instance.hop_delay
     model.unit = max(transmission, propagation * SMALLEST_UNIT) or 1.0
     nodes = range(instance.gpus)
-    model.links = pyo.Var(nodes, nodes, domain=pyo.Integers, bounds=(0, instance.ports))
+    model.links = variables("u v", product(nodes, nodes), domain=pyo.Integers, bounds=(0, instance.ports))
     return model
 
 
@@ -100,9 +102,9 @@ def rate_variables(model: Any) -> None:
     """theta and T of every block, within the block's range of rates."""
     kinds = range(len(model.blocks))
     seconds = [block.seconds for block in model.blocks]
-    model.rate = pyo.Var(kinds, bounds=lambda m, k: m.ranges[k])
-    model.time = pyo.Var(
-        kinds, bounds=lambda m, k: (seconds[k] / m.ranges[k][1] / m.unit, seconds[k] / m.ranges[k][0] / m.unit)
+    model.rate = variables("k", kinds, bounds=lambda m, k: m.ranges[k])
+    model.time = variables(
+        "k", kinds, bounds=lambda m, k: (seconds[k] / m.ranges[k][1] / m.unit, seconds[k] / m.ranges[k][0] / m.unit)
     )
 
 
@@ -119,9 +121,13 @@ def flow_variables(model: Any, latency: bool) -> None:
     ]
     hops = [(k, hop) for k in range(len(partners)) for hop in range(2, layers + 1) if latency]
     leaving = [{s: sum(b.share[s, t] for t in of[s]) for s in of} for b, of in zip(model.blocks, partners, strict=True)]
-    model.flow = pyo.Var(arcs, bounds=lambda m, k, s, *_: (0, min(m.ranges[k][1] * leaving[k][s], m.ports)))
-    model.arrival = pyo.Var(ends, bounds=lambda m, k, s, _, t: (0, m.ranges[k][1] * m.blocks[k].share[s, t]))
-    model.uses = pyo.Var(hops, domain=pyo.Integers, bounds=(0, 1))
+    model.flow = variables(
+        "k s h u v", arcs, bounds=lambda m, k, s, *_: (0, min(m.ranges[k][1] * leaving[k][s], m.ports))
+    )
+    model.arrival = variables(
+        "k s h t", ends, bounds=lambda m, k, s, _, t: (0, m.ranges[k][1] * m.blocks[k].share[s, t])
+    )
+    model.uses = variables("k h", hops, domain=pyo.Integers, bounds=(0, 1))
 
 
 def _arcs(k: int, partners: dict[int, list[int]], gpus: int, layers: int) -> list[tuple[int, int, int, int, int]]:
@@ -149,13 +155,15 @@ def least_total_time(model: Any, cost: list[Term], fixed: float) -> None:
 def out_degree(model: Any) -> None:
     """(10): ``ports`` links leave every GPU, idle ports being loops."""
     nodes = range(model.gpus)
-    add_rows(model, "out_degree", [([(1, model.links[u, v]) for v in nodes], "==", model.ports) for u in nodes])
+    rows: dict[int, Row] = {u: ([(1, model.links[u, v]) for v in nodes], "==", model.ports) for u in nodes}
+    add_rows(model, "out_degree", rows, "u")
 
 
 def in_degree(model: Any) -> None:
     """(11): ``ports`` links enter every GPU, idle ports being loops."""
     nodes = range(model.gpus)
-    add_rows(model, "in_degree", [([(1, model.links[u, v]) for u in nodes], "==", model.ports) for v in nodes])
+    rows: dict[int, Row] = {v: ([(1, model.links[u, v]) for u in nodes], "==", model.ports) for v in nodes}
+    add_rows(model, "in_degree", rows, "v")
 
 
 def flow_conservation(model: Any) -> None:
@@ -170,10 +178,12 @@ def flow_conservation(model: Any) -> None:
     for (k, s, hop, t), var in model.arrival.items():
         balance.setdefault((k, s, hop, t), []).append((-1, var))
         served.setdefault((k, s, t), []).append((1, var))
-    add_rows(model, "balance", [(terms, "==", 0) for terms in balance.values()])
+    add_rows(model, "flow_conservation", {index: (terms, "==", 0) for index, terms in balance.items()}, "k s h v")
     share = [block.share for block in model.blocks]
-    rows: list[Row] = [([*of, (-share[k][s, t], model.rate[k])], "==", 0) for (k, s, t), of in served.items()]
-    add_rows(model, "served", rows)
+    rows: dict[Any, Row] = {
+        (k, s, t): ([*of, (-share[k][s, t], model.rate[k])], "==", 0) for (k, s, t), of in served.items()
+    }
+    add_rows(model, "flow_conservation_served", rows, "k s t")
 
 
 def link_capacity(model: Any) -> None:
@@ -181,44 +191,50 @@ def link_capacity(model: Any) -> None:
     load: dict[tuple[int, int, int], list[Term]] = {}
     for (k, _, _, u, v), var in model.flow.items():
         load.setdefault((k, u, v), []).append((1, var))
-    add_rows(model, "capacity", [([*t, (-1, model.links[u, v])], "<=", 0) for (_, u, v), t in load.items()])
+    rows: dict[Any, Row] = {(k, u, v): ([*t, (-1, model.links[u, v])], "<=", 0) for (k, u, v), t in load.items()}
+    add_rows(model, "link_capacity", rows, "k u v")
 
 
 def longest_route(model: Any) -> None:
-    """The latency term l_i of (3): what a pair receives by routes of ``hop`` hops or more (at most its largest rate)
-    needs that hop to be paid for."""
+    """(17), the latency term l_i of the paper's (3): what a pair receives by routes of ``hop`` hops or more (at most
+    its largest rate) needs that hop to be paid for, and the hop before it."""
     late: dict[tuple[int, int, int, int], list[Term]] = {}
     for (k, s, hop, t), var in model.arrival.items():
         for h in range(2, hop + 1):
             late.setdefault((k, h, s, t), []).append((1, var))
-    rows: list[Row] = [
-        ([*terms, (-model.ranges[k][1] * model.blocks[k].share[s, t], model.uses[k, hop])], "<=", 0)
+    rows: dict[Any, Row] = {
+        (k, hop, s, t): ([*terms, (-model.ranges[k][1] * model.blocks[k].share[s, t], model.uses[k, hop])], "<=", 0)
         for (k, hop, s, t), terms in late.items()
-    ]
-    rows += [([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2]
-    add_rows(model, "longest_route", rows)
+    }
+    add_rows(model, "longest_route", rows, "k h s t")
+    order: dict[Any, Row] = {
+        (k, hop): ([(1, model.uses[k, hop]), (-1, model.uses[k, hop - 1])], "<=", 0) for k, hop in model.uses if hop > 2
+    }
+    add_rows(model, "longest_route_hops", order, "k h")
 
 
 def transmission_cone(model: Any) -> None:
     """(15), (16): time times rate is at least the transmission time at rate 1, a rotated cone."""
-    model.cone = pyo.Constraint(
+    cone = pyo.Constraint(
         [k for k, block in enumerate(model.blocks) if block.seconds > 0],
         rule=lambda m, k: m.time[k] * m.rate[k] >= m.blocks[k].seconds / m.unit,
     )
+    model.transmission_cone = give_letters(cone, "k")
 
 
 def transmission_cuts(model: Any, tangents: Sequence[Sequence[float]]) -> None:
     """(14) by tangents of a / rate at given rates r: ``time >= a * (2 / r - rate / r^2)``, valid for every rate."""
-    rows: list[Row] = []
+    rows: dict[tuple[int, int], Row] = {}
     for k, (block, points) in enumerate(zip(model.blocks, tangents, strict=True)):
         size = block.seconds / model.unit  # without bytes there are no points
-        rows += [([(1, model.time[k]), (size / r**2, model.rate[k])], ">=", 2 * size / r) for r in points]
-    add_rows(model, "tangents", rows)
+        for n, r in enumerate(points):
+            rows[k, n] = [(1, model.time[k]), (size / r**2, model.rate[k])], ">=", 2 * size / r
+    add_rows(model, "transmission_cuts", rows, "k n")
 
 
 def at_most(model: Any, seconds: float) -> None:
     """Only topologies that take at most ``seconds`` for the interval; what is infeasible then is proven worse."""
-    add_rows(model, "at_most", [(model.cost, "<=", (seconds - model.fixed_cost) / model.unit)])
+    add_rows(model, "at_most", {None: (model.cost, "<=", (seconds - model.fixed_cost) / model.unit)})
 
 
 def relax(model: Any) -> None:

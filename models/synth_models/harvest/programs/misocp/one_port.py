@@ -30,7 +30,7 @@ from itertools import combinations
 from typing import Any
 
 from synth.solvers.algebra import pyo
-from synth.solvers.rows import Row, Term, add_rows, ones
+from synth.solvers.rows import Row, Term, add_rows, ones, variables
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
 from synth_models.harvest.programs.misocp.model import in_degree, least_total_time, out_degree, start
@@ -52,11 +52,11 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
         for v in range(gpus)
         if u != v and v != s and u != t
     ]
-    model.route = pyo.Var(keys, bounds=(0, 1))
-    model.heaviest = pyo.Var(kinds, bounds=lambda _, k: (1, sum(blocks[k].share.values())))
+    model.route = variables("s t u v", keys, bounds=(0, 1))
+    model.heaviest = variables("k", kinds, bounds=lambda _, k: (1, sum(blocks[k].share.values())))
     for k, block in enumerate(blocks):
         model.heaviest[k].domain = pyo.Reals if block.volumes else pyo.Integers
-    model.hops = pyo.Var(kinds, domain=pyo.Integers, bounds=(1, gpus - 1))
+    model.hops = variables("k", kinds, domain=pyo.Integers, bounds=(1, gpus - 1))
     of_pair: dict[tuple[int, int], dict[tuple[int, int], Any]] = {}
     for (s, t, u, v), var in model.route.items():
         of_pair.setdefault((s, t), {})[u, v] = var
@@ -77,44 +77,48 @@ Routes = dict[tuple[int, int], dict[tuple[int, int], Any]]
 
 
 def route_conservation(model: Any, of_pair: Routes) -> None:
-    """(12) with unit demands: a route leaves the source, enters the destination and goes on everywhere else."""
-    rows: list[Row] = []
+    """(18), which is (12) with unit demands: a route leaves the source, enters the destination and goes on everywhere
+    else."""
+    rows: dict[tuple[int, int, int], Row] = {}
     for (s, t), route in of_pair.items():
         for node in range(model.gpus):
             into = [(1, var) for (_, v), var in route.items() if v == node]
             out = [(1 if node == s else -1, var) for (u, _), var in route.items() if u == node]
-            rows.append((out if node == s else into if node == t else into + out, "==", int(node in (s, t))))
-    add_rows(model, "conservation", rows)
+            terms = out if node == s else into if node == t else into + out
+            rows[s, t, node] = terms, "==", int(node in (s, t))
+    add_rows(model, "route_conservation", rows, "s t v")
 
 
 def route_on_links(model: Any) -> None:
-    """(13) for one pair at a time: routes use links that are there."""
-    rows: list[Row] = [([(1, var), (-1, model.links[u, v])], "<=", 0) for (_, _, u, v), var in model.route.items()]
-    add_rows(model, "on_links", rows)
+    """(19), which is (13) for one pair at a time: routes use links that are there."""
+    rows: dict[Any, Row] = {
+        (s, t, u, v): ([(1, var), (-1, model.links[u, v])], "<=", 0) for (s, t, u, v), var in model.route.items()
+    }
+    add_rows(model, "route_on_links", rows, "s t u v")
 
 
 def largest_load(model: Any, of_pair: Routes) -> None:
-    """(13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs (shares of the
-    largest volume) than ``heaviest``."""
-    rows: list[Row] = []
+    """(20), which is (13) for all pairs of a step: a GPU has one link out and one in, and neither carries more pairs
+    (shares of the largest volume) than ``heaviest``."""
+    rows: dict[Any, Row] = {}
     for k, block in enumerate(model.blocks):
-        through: dict[tuple[int, int], list[Term]] = {}
+        through: dict[tuple[str, int], list[Term]] = {}
         for pair in block.pairs:
             for (u, v), var in of_pair[pair].items():
-                through.setdefault((0, u), []).append((block.share[pair], var))
-                through.setdefault((1, v), []).append((block.share[pair], var))
-        rows += [([*terms, (-1, model.heaviest[k])], "<=", 0) for terms in through.values()]
-    add_rows(model, "largest_load", rows)
+                through.setdefault(("out", u), []).append((block.share[pair], var))
+                through.setdefault(("in", v), []).append((block.share[pair], var))
+        rows |= {(k, *end): ([*terms, (-1, model.heaviest[k])], "<=", 0) for end, terms in through.items()}
+    add_rows(model, "largest_load", rows, "k side u")
 
 
 def longest_route(model: Any, of_pair: Routes) -> None:
-    """The latency term l_i of (3): no route of a step is longer than ``hops``."""
-    rows: list[Row] = [
-        ([*ones(of_pair[pair].values()), (-1, model.hops[k])], "<=", 0)
+    """(21), the latency term l_i of the paper's (3): no route of a step is longer than ``hops``."""
+    rows: dict[Any, Row] = {
+        (k, *pair): ([*ones(of_pair[pair].values()), (-1, model.hops[k])], "<=", 0)
         for k, block in enumerate(model.blocks)
         for pair in block.pairs
-    ]
-    add_rows(model, "longest_route", rows)
+    }
+    add_rows(model, "longest_route", rows, "k s t")
 
 
 def distances_differ(model: Any) -> None:

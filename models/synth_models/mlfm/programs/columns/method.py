@@ -15,6 +15,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
+from synth.solvers.names import name_variables
 from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, Failed, IntArray, MLFMInstance
@@ -105,14 +106,15 @@ def _alike(instance: MLFMInstance) -> MLFMInstance:
 
 
 def flows_per_route(problem: ColumnProblem, groups: int, options: RunOptions) -> IntArray | None:
-    """Flows of every column route in so many groups, (1) and (2), or None where none are found."""
+    """Flows of every column route in so many groups by (1) and (2), or None where none are found."""
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     most = problem.needed[problem.source * problem.block.columns + problem.target]
     counts = [model.new_int_var(0, int(needed), "") for needed in most]
-    cpsat.add_rows(model, demand(problem, counts))
-    cpsat.add_rows(model, column_links(problem, counts, groups))
+    name_variables(model, "counts", "r", dict(enumerate(counts)))
+    cpsat.add_rows(model, demand(problem, counts).values())
+    cpsat.add_rows(model, column_links(problem, counts, groups).values())
     model.minimize(cp_model.LinearExpr.sum([count for _, count in detours(problem, counts)]))
     result, solver = cpsat.solve(model, replace(options, relative_gap=COUNT_GAP))
     return np.array([solver.value(count) for count in counts], dtype=np.int64) if result.has_point else None

@@ -113,14 +113,17 @@ def column_problem(instance: MLFMInstance, block: Block, length: int) -> ColumnP
     return ColumnProblem(block, length, a, b, c, through, *sums, needed.ravel())
 
 
-def demand(problem: ColumnProblem, counts: Sequence[Any]) -> list[Row]:
+def demand(problem: ColumnProblem, counts: Sequence[Any]) -> dict[tuple[int, int], Row]:
     """(1): the routes of every pair of columns carry all its flows."""
-    return [(ones(counts[r] for r in routes), "==", int(problem.needed[pair])) for pair, routes in _rows(problem.meets)]
+    return {
+        divmod(pair, problem.block.columns): (ones(counts[r] for r in routes), "==", int(problem.needed[pair]))
+        for pair, routes in _rows(problem.meets)
+    }
 
 
-def column_links(problem: ColumnProblem, counts: Sequence[Any], groups: int) -> list[Row]:
+def column_links(problem: ColumnProblem, counts: Sequence[Any], groups: int) -> dict[int, Row]:
     """(2): a column link carries one flow a group."""
-    return [(ones(counts[r] for r in routes), "<=", groups) for _, routes in _rows(problem.through)]
+    return {e: (ones(counts[r] for r in routes), "<=", groups) for e, routes in _rows(problem.through)}
 
 
 def detours(problem: ColumnProblem, counts: Sequence[Any]) -> list[Term]:

@@ -73,13 +73,13 @@ def decide(program: StageProgram, options: RunOptions, hint: Stage | None = None
         model, use = build_cpsat(program, hint)
         built = time.monotonic()
         result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS)
-        chosen = [solver.boolean_value(variable) for variable in use] if result.has_point else None
+        chosen = [key for key, on in use.items() if solver.boolean_value(on)] if result.has_point else None
     else:
         with mathprog.building():
             model = build(program)
         built = time.monotonic()
         result = mathprog.solve(model, options, bounded=True)
-        chosen = [variable.value > 0.5 for variable in model.use.values()] if result.has_point else None
+        chosen = [key for key, on in model.use.items() if on.value > 0.5] if result.has_point else None
     answer: horizon.Answer = "limit"
     if chosen is not None:
         answer = "feasible"

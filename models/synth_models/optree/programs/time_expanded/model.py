@@ -44,6 +44,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.solvers.names import name_variables
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.solution import CLOCKWISE, Circuits
@@ -82,6 +83,8 @@ class TimeExpanded:
         for t, (d, h), u, wave in product(self.steps, self.ways, self.items, self.waves):
             if self.end(u, d, h) is not None:
                 self.lit[t, d, u, h, wave] = self.model.new_bool_var("")
+        name_variables(self.model, "send", "t d u h o", self.send)
+        name_variables(self.model, "lit", "t d u h l", self.lit)
 
     def end(self, node: int, direction: int, hops: int) -> int | None:
         """The node so many hops further in this direction; None beyond the end of a line."""

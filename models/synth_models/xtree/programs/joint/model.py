@@ -40,13 +40,17 @@ c[a]               ``capacity``        arc                                      
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.network import Network
 from synth.schedule import Schedule
+from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
 
 
@@ -61,20 +65,19 @@ class JointModel:
     network: Network
     chunks: int
     horizon: int
-    rows: list[Row] = field(default_factory=list)
-    variables: int = 0
+    program: Program = field(default_factory=Program)
 
     def __post_init__(self) -> None:
         tail, head, capacity, _ = self.network.arcs
         self.tail, self.head, self.capacity = tail.tolist(), head.tolist(), capacity.tolist()
         nodes, arcs = self.network.nodes, len(self.tail)
-        self.up = self._new(self.chunks, arcs, self.horizon)
-        self.down = self._new(self.chunks, arcs, self.horizon)
-        self.mate = self._new(self.chunks, arcs, self.horizon)
-        self.root = self._new(self.chunks, nodes)
-        self.settled = self._new(self.chunks, nodes, self.horizon)
-        self.start = self._new(self.chunks, nodes, self.horizon)
-        self.held = self._new(self.chunks, nodes, self.horizon)
+        self.up = self._new("up", "k a t", self.chunks, arcs, self.horizon)
+        self.down = self._new("down", "k a t", self.chunks, arcs, self.horizon)
+        self.mate = self._new("mate", "k a t", self.chunks, arcs, self.horizon)
+        self.root = self._new("root", "k v", self.chunks, nodes)
+        self.settled = self._new("settled", "k v t", self.chunks, nodes, self.horizon)
+        self.start = self._new("start", "k v t", self.chunks, nodes, self.horizon)
+        self.held = self._new("held", "k v t", self.chunks, nodes, self.horizon)
         one_root(self)
         link_capacity(self)
         for k in range(self.chunks):
@@ -86,11 +89,12 @@ class JointModel:
                 sum_is_complete(self, k, a)
                 causality(self, k, a)
                 mates(self, k, a)
-        order_roots(self)
+        order_of_roots(self)
 
-    def _new(self, *shape: int) -> npt.NDArray[np.int64]:
-        first, self.variables = self.variables, self.variables + int(np.prod(shape))
-        return np.arange(first, self.variables).reshape(shape)
+    def _new(self, name: str, letters: str, *shape: int) -> npt.NDArray[np.int64]:
+        numbers = np.array(self.program.variables(int(np.prod(shape)))).reshape(shape)
+        self.program.names.append((name, letters, _Indexed(numbers)))
+        return numbers
 
     def schedule(self, chosen: npt.NDArray[np.bool_]) -> Schedule:
         """The schedule of a point, given as a truth value per variable."""
@@ -106,62 +110,91 @@ class JointModel:
         return Schedule.of(table[:, 0], table[:, 1], table[:, 2], table[:, 3].astype(bool))
 
 
+class _Indexed(Mapping[tuple[int, ...], int]):
+    """An array of variables by index, the last of three counted from 1 as timesteps are."""
+
+    def __init__(self, numbers: npt.NDArray[np.int64]) -> None:
+        self.numbers, self.first = numbers, (0, 0, 1)[: numbers.ndim]
+
+    def __getitem__(self, index: tuple[int, ...]) -> int:
+        return int(self.numbers[tuple(i - first for i, first in zip(index, self.first, strict=True))])
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return product(*(range(first, first + n) for first, n in zip(self.first, self.numbers.shape, strict=True)))
+
+    def __len__(self) -> int:
+        return int(self.numbers.size)
+
+
 def one_root(model: JointModel) -> None:
-    """(1)"""
-    model.rows += [(ones(roots), "==", 1) for roots in model.root.tolist()]
+    """(1): every chunk has one root."""
+    rows = enumerate(model.root.tolist())
+    model.program.add("one_root", "k", ((k, (ones(roots), "==", 1)) for k, roots in rows))
 
 
 def link_capacity(model: JointModel) -> None:
     """(2): partial and complete sums share the links."""
+    rows: list[tuple[Any, Row]] = []
     for a, capacity in enumerate(model.capacity):
         for t in range(model.horizon):
             users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
-            model.rows.append((ones(users), "<=", capacity))
+            rows.append(((a, t + 1), (ones(users), "<=", capacity)))
+    model.program.add("link_capacity", "a t", rows)
 
 
 def one_partial_sum(model: JointModel, k: int, v: int) -> None:
     """(3): every node but the root sends its partial sum once."""
     outgoing = [a for a, u in enumerate(model.tail) if u == v]
     settled = [model.root[k, v], *model.settled[k, v]]
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         sends = ones([settled[t], *model.up[k, outgoing, t]])
-        model.rows.append(([*sends, (-1, settled[t + 1])], "==", 0))
-    model.rows.append((ones(settled[-1:]), "==", 1))
+        rows.append(((k, v, t + 1), ([*sends, (-1, settled[t + 1])], "==", 0)))
+    rows.append(((k, v, "end"), (ones(settled[-1:]), "==", 1)))
+    model.program.add("one_partial_sum", "k v t", rows)
 
 
 def sum_is_complete(model: JointModel, k: int, a: int) -> None:
     """(4): what arrives at v in step t was not missing from the sum that v sent in step t or before."""
     v = model.head[a]
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         arrives_late = ones([model.up[k, a, t], model.settled[k, v, t]])
-        model.rows.append(([*arrives_late, (-1, model.root[k, v])], "<=", 1))
+        rows.append(((k, a, t + 1), ([*arrives_late, (-1, model.root[k, v])], "<=", 1)))
+    model.program.add("sum_is_complete", "k a t", rows)
 
 
 def root_is_complete(model: JointModel, k: int, v: int) -> None:
     """(5): the root has the sum once everybody else has sent."""
-    model.rows.append(([*ones(model.start[k, v]), (-1, model.root[k, v])], "==", 0))
+    once: Row = [*ones(model.start[k, v]), (-1, model.root[k, v])], "==", 0
+    model.program.add("root_is_complete", "k v", [((k, v), once)])
+    rows: list[tuple[Any, Row]] = []
     for w in range(model.network.nodes):
         if w != v:
             for t in range(model.horizon):
-                model.rows.append(_implies(model.start[k, v, t], model.settled[k, w, t]))
+                rows.append(((k, v, w, t + 1), _implies(model.start[k, v, t], model.settled[k, w, t])))
+    model.program.add("root_is_complete", "k v w t", rows)
 
 
 def conservation(model: JointModel, k: int, v: int) -> None:
     """(6): every node gets the complete sum exactly once, the root by completing it."""
     incoming = [a for a, w in enumerate(model.head) if w == v]
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         arrivals = [model.start[k, v, t], *model.down[k, incoming, t], *model.mate[k, incoming, t]]
         before = [model.held[k, v, t - 1]] if t else []
-        model.rows.append(([*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0))
-    model.rows.append((ones(model.held[k, v, -1:]), "==", 1))
+        rows.append(((k, v, t + 1), ([*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0)))
+    rows.append(((k, v, "end"), (ones(model.held[k, v, -1:]), "==", 1)))
+    model.program.add("conservation", "k v t", rows)
 
 
 def causality(model: JointModel, k: int, a: int) -> None:
     """(7): a complete sum leaves a node only in a later timestep than it got there."""
     u = model.tail[a]
-    model.rows.append((ones(model.down[k, a, :1]), "==", 0))
+    rows: list[tuple[Any, Row]] = [((k, a, 1), (ones(model.down[k, a, :1]), "==", 0))]
     for t in range(1, model.horizon):
-        model.rows.append(_implies(model.down[k, a, t], model.held[k, u, t - 1]))
+        rows.append(((k, a, t + 1), _implies(model.down[k, a, t], model.held[k, u, t - 1])))
+    model.program.add("causality", "k a t", rows)
 
 
 def mates(model: JointModel, k: int, a: int) -> None:
@@ -169,20 +202,25 @@ def mates(model: JointModel, k: int, a: int) -> None:
     u, v = model.tail[a], model.head[a]
     back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
     others = [w for w in range(model.network.nodes) if w not in (u, v)]
+    rows: list[tuple[Any, Row]] = []
     for t in range(model.horizon):
         mate = model.mate[k, a, t]
-        model.rows += [_implies(mate, model.root[k, u]), _implies(mate, model.start[k, u, t])]
-        model.rows.append(_implies(mate, *model.up[k, back, t]))
+        rows.append(((k, a, t + 1, "root"), _implies(mate, model.root[k, u])))
+        rows.append(((k, a, t + 1, "start"), _implies(mate, model.start[k, u, t])))
+        rows.append(((k, a, t + 1, "up"), _implies(mate, *model.up[k, back, t])))
         for w in others:
-            model.rows.append(_implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate))
+            rows.append(((k, a, t + 1, w), _implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate)))
+    model.program.add("mates", "k a t w", rows)
 
 
-def order_roots(model: JointModel) -> None:
+def order_of_roots(model: JointModel) -> None:
     """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
+    rows: list[tuple[Any, Row]] = []
     for k in range(model.chunks - 1):
         mine = list(enumerate(model.root[k]))
         theirs = [(-v, variable) for v, variable in enumerate(model.root[k + 1])]
-        model.rows.append((mine + theirs, "<=", 0))
+        rows.append(((k), (mine + theirs, "<=", 0)))
+    model.program.add("order_of_roots", "k", rows)
 
 
 def _implies(variable: int, *others: int) -> Row:
