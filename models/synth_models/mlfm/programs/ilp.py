@@ -14,13 +14,8 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
-<<<<<<< HEAD
 from synth.solvers.catalogue import require
-from synth.solvers.rows import add_rows, linear
-=======
-from synth.solvers.catalogue import SOLVERS
 from synth.solvers.rows import add_rows, linear, variables
->>>>>>> equations
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, routes_by_link
 from synth_models.mlfm.programs import equations
