@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import LinearConstraint
 
 from synth.options import RunOptions
-from synth.solvers import whole_point as module
 from synth.solvers.whole_point import whole_point
 
 
@@ -32,6 +31,6 @@ def test_a_solver_that_fails_is_not_taken_for_none(monkeypatch: pytest.MonkeyPat
     class Failed:
         x, status, message = None, 4, "numerical trouble"
 
-    monkeypatch.setattr(module, "milp", lambda *_, **__: Failed())
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: Failed())
     with pytest.raises(RuntimeError, match="numerical trouble"):
         whole_point(np.zeros(1), 1.0, [], RunOptions())
