@@ -12,16 +12,27 @@ which look for another moment, a limited number of times.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
+from synth_models.fabric.scheduling.reservations import (
+    Periodic,
+    Uses,
+    conflicts_modulo,
+    is_free_modulo,
+    new_periodic,
+    release_modulo,
+    reserve_modulo,
+)
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 WORK = 10**8  # cells looked at, after which the rest is placed without looking
 EVICTIONS = 20  # per transfer that holds more than two resources
+MOST_EVICTED = 1024  # for one transfer
 MOST_CELLS = 2**13
 FINE = 12  # cells of the shortest transfer, where bandwidths have no common measure
 
@@ -35,207 +46,199 @@ def cells_of(ticks: IntArray, busiest: int) -> tuple[IntArray, int]:
     return -(-ticks // cell), cell
 
 
+class Order(NamedTuple):
+    """Who waits for whom. ``before[before_row[i]:before_row[i + 1]]``: the transfers that i waits for; ``after``: those
+    that wait for i; ``wait``: cells from the start of i until those may start. ``backward``: it goes up an in-tree and
+    is placed as late as may be before the moment ``pivot``, all others after it. Shapes: ``backward``, ``pivot``,
+    ``wait`` (transfers,), rows (transfers + 1,)."""
+
+    backward: BoolArray
+    pivot: IntArray
+    wait: IntArray
+    before_row: IntArray
+    before: IntArray
+    after_row: IntArray
+    after: IntArray
+
+
+class Timetable(NamedTuple):
+    """Under construction: ``reserved``, the ``slot`` of every transfer (its cell modulo the period, -1 for none), its
+    ``start`` cell in the first round, and how often it was ``evicted``; shape (transfers,)."""
+
+    reserved: Periodic
+    slot: IntArray
+    start: IntArray
+    evicted: IntArray
+
+
 @jit
-def timetable(
-    period: int,
-    order: IntArray,
-    backward: BoolArray,
-    pivot: IntArray,
-    held_start: IntArray,
-    held: IntArray,
-    cells: IntArray,
-    resources: int,
-    wait: IntArray,
-    before_start: IntArray,
-    before: IntArray,
-    after_start: IntArray,
-    after: IntArray,
-) -> tuple[IntArray, int]:
+def timetable(period: int, turns: IntArray, order: Order, uses: Uses, resources: int) -> tuple[IntArray, int]:
     """Start cell of every transfer of the first round, and how many found no moment of their own (or minus that, where
     looking for moments took too long).
 
-    ``order``: transfers so that each comes after those that it waits for; those that are ``backward`` (up an in-tree)
-    come in the opposite order and are placed as late as may be before the moment ``pivot``, all others after it.
-    ``held``: resources of transfer i in ``held_start[i]:held_start[i + 1]``, each held for ``cells`` at that place.
-    ``wait``: cells from a transfer's start until those after it may start.
+    ``turns``: transfers so that each comes after those that it waits for; those that are ``backward`` come in the
+    opposite order. ``uses``: in cells, all from the transfer's start on.
     """
-    count = len(order)
-    table = np.full((resources, period), -1, dtype=np.int64)
-    slot = np.full(count, -1, dtype=np.int64)
-    start = np.zeros(count, dtype=np.int64)
-    evicted = np.zeros(count, dtype=np.int64)
+    count = len(turns)
+    found = Timetable(
+        new_periodic(resources, period),
+        np.full(count, -1, dtype=np.int64),
+        np.zeros(count, dtype=np.int64),
+        np.zeros(count, dtype=np.int64),
+    )
     todo = np.empty(count + 1, dtype=np.int64)
-    blockers = np.empty(1024, dtype=np.int64)
-    work = 0
-    budget = EVICTIONS * np.sum(np.diff(held_start) > 2) + 1000
-    for at in range(count):
-        todo[0] = order[at]
+    work: Any = np.int64(0)
+    budget = EVICTIONS * np.sum(np.diff(uses.row) > 2) + 1000
+    for first in turns:
+        todo[0] = first
         left = 1
         while left:
             left -= 1
             i = todo[left]
-            limit = _limit(i, backward, pivot, start, wait, before_start, before, after_start, after)
-            longest = 1
-            for k in range(held_start[i], held_start[i + 1]):
-                longest = max(longest, cells[k])
-            moments = max(period // longest, 1)
-            sense = -1 if backward[i] else 1
-            first = limit // longest if backward[i] else -(-limit // longest)
-            found, best, least = -1, -1, 2**60
-            for step in range(moments if work < WORK else 0):
-                when = ((first + sense * step) % moments) * longest
-                cost, known, last = 0, 0, -1
-                for k in range(held_start[i], held_start[i + 1]):
-                    for c in range(when, min(when + cells[k], period)):
-                        j = table[held[k], c]
-                        work += 1
-                        if j >= 0 and j != last:
-                            last = j
-                            cost += 1 + evicted[j]
-                            known += 1
-                            if cost >= least:
-                                break
-                    if cost >= least:
-                        break
-                if cost < least:
-                    least, best = cost, when
-                if known == 0:
-                    found = when
-                    break
-            if found < 0 and work < WORK:
-                found = _chain(table, slot, held_start, held, cells, i, longest, moments, first)
-            if found < 0 and budget > 0 and best >= 0:
-                found = best
-                many = 0
-                for k in range(held_start[i], held_start[i + 1]):
-                    for c in range(found, min(found + cells[k], period)):
-                        j = table[held[k], c]
-                        if j >= 0 and many < len(blockers):
-                            blockers[many] = j
-                            many += 1
-                            for q in range(held_start[j], held_start[j + 1]):
-                                for d in range(slot[j], min(slot[j] + cells[q], period)):
-                                    if table[held[q], d] == j:
-                                        table[held[q], d] = -1
-                for x in range(many):
-                    j = blockers[x]
-                    slot[j] = -1
-                    evicted[j] += 1
-                    budget -= 1
-                    if left < len(todo):
-                        todo[left] = j
-                        left += 1
-            if found < 0:
-                start[i] = limit
+            limit = _limit(i, order, found.start)
+            moment, cheapest, looked = _first_moment(found, uses, i, limit, order.backward[i], work)
+            work += looked
+            if moment < 0 and work < WORK:
+                moment = _chain(found, uses, i, limit, order.backward[i])
+            if moment < 0 and budget > 0 and cheapest >= 0:
+                moment = cheapest
+                removed = _evict(found, uses, i, moment, todo, left)
+                budget -= removed
+                left = min(left + removed, len(todo))
+            if moment < 0:
+                found.start[i] = limit
                 continue
-            slot[i] = found
-            for k in range(held_start[i], held_start[i + 1]):
-                for c in range(found, min(found + cells[k], period)):
-                    table[held[k], c] = i
-            start[i] = limit - (limit - found) % period if backward[i] else limit + (found - limit) % period
+            found.slot[i] = moment
+            reserve_modulo(found.reserved, uses, i, moment)
+            found.start[i] = _beyond(limit, moment, period, order.backward[i])
     homeless = 0
-    for at in range(count):  # chains have moved some
-        i = order[at]
-        limit = _limit(i, backward, pivot, start, wait, before_start, before, after_start, after)
-        moment = slot[i]
+    for i in turns:  # chains have moved some
+        moment = found.slot[i]
         if moment < 0:
             homeless += 1
             moment = (i * 40503) % period
-        start[i] = limit - (limit - moment) % period if backward[i] else limit + (moment - limit) % period
-    return start, homeless if work < WORK else -homeless
+        found.start[i] = _beyond(_limit(i, order, found.start), moment, period, order.backward[i])
+    return found.start, homeless if work < WORK else -homeless
 
 
 @jit
-def _limit(
-    i: int,
-    backward: BoolArray,
-    pivot: IntArray,
-    start: IntArray,
-    wait: IntArray,
-    before_start: IntArray,
-    before: IntArray,
-    after_start: IntArray,
-    after: IntArray,
-) -> int:
+def _limit(i: int, order: Order, start: IntArray) -> int:
     """The earliest start of transfer i, or of a backward one the latest."""
-    limit = pivot[i]
+    backward, limit = order.backward, order.pivot[i]
     if backward[i]:
-        limit -= wait[i]
-        for k in range(after_start[i], after_start[i + 1]):
-            if backward[after[k]]:
-                limit = min(limit, start[after[k]] - wait[i])
+        limit -= order.wait[i]
+        for k in range(order.after_row[i], order.after_row[i + 1]):
+            if backward[order.after[k]]:
+                limit = min(limit, start[order.after[k]] - order.wait[i])
     else:
-        for k in range(before_start[i], before_start[i + 1]):
-            if not backward[before[k]]:
-                limit = max(limit, start[before[k]] + wait[before[k]])
+        for k in range(order.before_row[i], order.before_row[i + 1]):
+            j = order.before[k]
+            if not backward[j]:
+                limit = max(limit, start[j] + order.wait[j])
     return int(limit)
 
 
 @jit
-def _free(table: IntArray, resource: int, when: int, longest: int) -> bool:
-    free = True
-    for c in range(when, when + longest):
-        free = free and table[resource, c] < 0
-    return free
+def _beyond(limit: int, moment: int, period: int, backward: bool) -> int:
+    """The first cell from ``limit`` on, or the last up to it, that is ``moment`` modulo the period."""
+    return limit - (limit - moment) % period if backward else limit + (moment - limit) % period
 
 
 @jit
-def _chain(
-    table: IntArray,
-    slot: IntArray,
-    held_start: IntArray,
-    held: IntArray,
-    cells: IntArray,
-    i: int,
-    longest: int,
-    moments: int,
-    first: int,
-) -> int:
+def _longest(uses: Uses, i: int) -> int:
+    longest = 1
+    for k in range(uses.row[i], uses.row[i + 1]):
+        longest = max(longest, uses.duration[k])
+    return int(longest)
+
+
+@jit
+def _first_moment(found: Timetable, uses: Uses, i: int, limit: int, backward: bool, work: int) -> tuple[int, int, int]:
+    """The first moment (a multiple of the longest duration) from the limit on at which transfer i finds all it needs
+    free, else -1; the moment with the cheapest to evict; and the cells looked at."""
+    period = found.reserved.holder.shape[1]
+    longest = _longest(uses, i)
+    moments = max(period // longest, 1)
+    sense = -1 if backward else 1
+    first = limit // longest if backward else -(-limit // longest)
+    cheapest, least, looked = -1, 2**60, 0
+    for step in range(moments if work < WORK else 0):
+        moment = ((first + sense * step) % moments) * longest
+        cost, known, cells = conflicts_modulo(found.reserved, uses, i, moment, found.evicted, least)
+        looked += cells
+        if cost < least:
+            least, cheapest = cost, moment
+        if known == 0:
+            return moment, cheapest, looked
+    return -1, cheapest, looked
+
+
+@jit
+def _evict(found: Timetable, uses: Uses, i: int, moment: int, todo: IntArray, left: int) -> int:
+    """Take out all that is in the way of transfer i; they are to be placed again, and how many they are."""
+    removed = 0
+    period = found.reserved.holder.shape[1]
+    for k in range(uses.row[i], uses.row[i + 1]):
+        for c in range(moment, min(moment + uses.duration[k], period)):
+            j = found.reserved.holder[uses.resource[k], c]
+            if j >= 0 and removed < MOST_EVICTED:
+                release_modulo(found.reserved, uses, j, found.slot[j])
+                found.slot[j] = -1
+                found.evicted[j] += 1
+                if left + removed < len(todo):
+                    todo[left + removed] = j
+                removed += 1
+    return removed
+
+
+@jit
+def _chain(found: Timetable, uses: Uses, i: int, limit: int, backward: bool) -> int:
     """Make a moment free at both ends of transfer i by swapping two moments along a chain; -1 if that cannot be."""
-    a = held_start[i]
-    if held_start[i + 1] != a + 2 or cells[a] != longest or cells[a + 1] != longest:
+    reserved, slot = found.reserved, found.slot
+    longest = _longest(uses, i)
+    if not _joins_two(uses, i, longest):
         return -1
-    left, right = held[a], held[a + 1]
+    moments = max(reserved.holder.shape[1] // longest, 1)
+    first = limit // longest if backward else -(-limit // longest)
+    left, right = uses.resource[uses.row[i]], uses.resource[uses.row[i] + 1]
     alpha, beta = -1, -1
     for step in range(moments):
         when = ((first + step) % moments) * longest
-        if alpha < 0 and _free(table, left, when, longest):
+        if alpha < 0 and is_free_modulo(reserved, left, when, longest):
             alpha = when
-        if beta < 0 and _free(table, right, when, longest):
+        if beta < 0 and is_free_modulo(reserved, right, when, longest):
             beta = when
     if alpha < 0 or beta < 0:
         return -1
     # follow the transfers at alpha, beta, alpha… from the right end; all must be of this kind
-    chain = np.empty(2 * table.shape[0] + 1, dtype=np.int64)
+    chain = np.empty(2 * len(reserved.holder) + 1, dtype=np.int64)
     length = 0
     resource, when = right, alpha
     while True:
-        j = table[resource, when]
+        j = reserved.holder[resource, when]
         if j < 0:
-            if not _free(table, resource, when, longest):
+            if not is_free_modulo(reserved, resource, when, longest):
                 return -1
             break
-        b = held_start[j]
-        if held_start[j + 1] != b + 2 or cells[b] != longest or cells[b + 1] != longest or slot[j] != when:
-            return -1
-        if length == len(chain):
+        if not _joins_two(uses, j, longest) or slot[j] != when or length == len(chain):
             return -1
         chain[length] = j
         length += 1
-        resource = held[b] if held[b + 1] == resource else held[b + 1]
+        b = uses.row[j]
+        resource = uses.resource[b] if uses.resource[b + 1] == resource else uses.resource[b + 1]
         if resource == left and when == beta:
             return -1  # odd cycle: not bipartite
         when = beta if when == alpha else alpha
-    for x in range(length):
-        j = chain[x]
-        for k in range(held_start[j], held_start[j + 1]):
-            for c in range(slot[j], slot[j] + longest):
-                if table[held[k], c] == j:
-                    table[held[k], c] = -1
-    for x in range(length):
-        j = chain[x]
+    for j in chain[:length]:
+        release_modulo(reserved, uses, j, slot[j])
+    for j in chain[:length]:
         slot[j] = beta if slot[j] == alpha else alpha
-        for k in range(held_start[j], held_start[j + 1]):
-            for c in range(slot[j], slot[j] + longest):
-                table[held[k], c] = j
-    return alpha
+        reserve_modulo(reserved, uses, j, slot[j])
+    return int(alpha)
+
+
+@jit
+def _joins_two(uses: Uses, i: int, longest: int) -> bool:
+    """Whether transfer i holds two resources, each for so long."""
+    a = uses.row[i]
+    return bool(uses.row[i + 1] == a + 2 and uses.duration[a] == longest and uses.duration[a + 1] == longest)
