@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,20 @@ import numpy.typing as npt
 from synth.deadline import demand_time, left
 from synth.kernel_clock import now
 from synth.kernels import jit
-from synth_models.fabric.programs.epochs.grid import Grid
-from synth_models.fabric.programs.epochs.ways import Ways
+from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.ways import Ways, links_of
+from synth_models.fabric.scheduling.epoch_reservations import (
+    EpochLinks,
+    EpochReservations,
+    EpochRoutes,
+    amount_that_fits,
+    earliest_epoch,
+    new_epochs,
+    reserve_epoch,
+)
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +89,14 @@ def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None
     by_src = np.argsort(ways.src, kind="stable").astype(np.int64)
     first = np.searchsorted(ways.src[by_src], np.arange(machine.nodes + 1)).astype(np.int64)
     pushes, hops = _place(
-        order, blocks.origin, blocks.goal, grid.demand, grid.quota, machine.group, grid.cost, grid.group_budget,
-        len(machine.group_names), by_src, first, ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset,
-        machine.nodes, most, left(),
-    )  # fmt: skip
+        order,
+        Demands(blocks.origin, blocks.goal, grid.demand),
+        links_of(grid),
+        ways.routes,
+        Leaving(first, by_src),
+        most,
+        left(),
+    )
     demand_time()
     if not len(pushes):
         return None
@@ -92,146 +106,113 @@ def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None
     )  # fmt: skip
 
 
-@jit
-def _room(
-    r: int, k: int, way_start: IntArray, way_link: IntArray, way_offset: IntArray, room: IntArray, group: IntArray,
-    group_room: IntArray, cost: IntArray,
-) -> int:  # fmt: skip
-    """Shares that fit on way r when it starts in epoch k."""
-    fits: Any = np.int64(2**62)
-    for i in range(way_start[r], way_start[r + 1]):
-        e, t = way_link[i], k + way_offset[i]
-        if t >= room.shape[1]:
-            return 0
-        fits = min(fits, room[e, t])
-        g = group[e]
-        if g >= 0 and cost[e] > 0:
-            times = np.int64(0)  # one way may cross a group twice in one epoch
-            for j in range(way_start[r], way_start[r + 1]):
-                if group[way_link[j]] == g and k + way_offset[j] == t:
-                    times += cost[way_link[j]]
-            fits = min(fits, group_room[g, t] // times)
-    return int(fits)
+class Demands(NamedTuple):
+    """``origin``, ``goal`` and ``amount`` (shares) of every block, shape (blocks,)."""
+
+    origin: IntArray
+    goal: IntArray
+    amount: IntArray
+
+
+class Leaving(NamedTuple):
+    """The routes that leave node v: ``route[row[v]:row[v + 1]]``."""
+
+    row: IntArray
+    route: IntArray
+
+
+class Arrivals(NamedTuple):
+    """The first ``epoch`` in which a share can be at every node, the ``route`` by which it comes (-1: none), when that
+    starts, ``began``, and whether this is ``settled``; shape (nodes,)."""
+
+    epoch: IntArray
+    route: IntArray
+    began: IntArray
+    settled: BoolArray
 
 
 @jit
-def _open(
-    e: int, t: int, room: IntArray, group: IntArray, group_room: IntArray, cost: IntArray, later: npt.NDArray[np.int32]
-) -> int:
-    """The first epoch from t on in which link e has room by itself; epochs once full stay full and are skipped."""
-    most = room.shape[1]
-    g = group[e] if cost[e] > 0 else np.int64(-1)
-    u: Any = t
-    while u < most and (room[e, u] == 0 or (g >= 0 and group_room[g, u] < cost[e])):
-        u = np.int64(later[e, u])
-    passed: Any = t
-    while passed < u:
-        following = np.int64(later[e, passed])
-        later[e, passed] = u
-        passed = following
-    return int(u)
-
-
-@jit
-def _soonest(
-    r: int, k: int, way_start: IntArray, way_link: IntArray, way_offset: IntArray, room: IntArray, group: IntArray,
-    group_room: IntArray, cost: IntArray, later: npt.NDArray[np.int32],
-) -> int:  # fmt: skip
-    """The first epoch from k on in which way r can start, as far as each of its links tells by itself."""
-    i = way_start[r]
-    while i < way_start[r + 1]:
-        e, t = way_link[i], k + way_offset[i]
-        if t >= room.shape[1]:
-            return int(k)
-        u = _open(e, t, room, group, group_room, cost, later)
-        if u > t:
-            k, i = u - way_offset[i], way_start[r]
-        else:
-            i += 1
-    return int(k)
+def _search(
+    origin: int, goal: int, links: EpochLinks, reserved: EpochReservations, routes: EpochRoutes, leaving: Leaving,
+    arrivals: Arrivals,
+) -> None:  # fmt: skip
+    """Write the earliest arrivals of a share at the origin in epoch 0, until the goal's is settled."""
+    epochs = reserved.used.shape[1]
+    epoch, settled = arrivals.epoch, arrivals.settled
+    epoch[:] = FAR
+    settled[:] = False
+    arrivals.route[:] = -1
+    epoch[origin] = 0
+    while True:
+        u, soonest = -1, np.int64(FAR)
+        for v in range(len(epoch)):
+            if not settled[v] and epoch[v] < soonest:
+                u, soonest = v, epoch[v]
+        if u < 0 or u == goal:
+            return
+        settled[u] = True
+        for s in range(leaving.row[u], leaving.row[u + 1]):
+            r = leaving.route[s]
+            v = routes.target[r]
+            if settled[v]:
+                continue
+            k: Any = soonest
+            while True:
+                k = earliest_epoch(links, reserved, routes, r, k)
+                if k + routes.lag[r] >= epoch[v] or k + routes.lag[r] > epochs:
+                    break
+                if amount_that_fits(links, reserved, routes, r, k) > 0:
+                    epoch[v], arrivals.route[v], arrivals.began[v] = k + routes.lag[r], r, k
+                    break
+                k += 1
 
 
 @jit
 def _place(
-    order: IntArray, origin: IntArray, goal: IntArray, demand: IntArray, quota: IntArray, group: IntArray,
-    cost: IntArray, budget: int, groups: int, by_src: IntArray, first: IntArray, way_src: IntArray, way_dst: IntArray,
-    way_lag: IntArray, way_start: IntArray, way_link: IntArray, way_offset: IntArray, nodes: int, most: int,
+    order: IntArray, demands: Demands, links: EpochLinks, routes: EpochRoutes, leaving: Leaving, epochs: int,
     seconds: float,
 ) -> Any:  # fmt: skip
     """Pushes (block, amount, end of its hops) and hops (link, epoch); no pushes where a block does not fit, or once
     ``seconds`` have passed."""
     end = now() + seconds
-    links = len(quota)
-    room = np.empty((links, most), dtype=np.int64)
-    for e in range(links):
-        room[e, :] = quota[e]
-    group_room = np.full((groups, most), budget, dtype=np.int64)
-    later = np.empty((links, most), dtype=np.int32)  # where a link without room in an epoch may next have some
-    for e in range(links):
-        later[e, :] = np.arange(1, most + 1)
+    nodes = len(leaving.row) - 1
+    reserved = new_epochs(links, epochs, True)
     pushes = np.empty((1024, 3), dtype=np.int64)
     hops = np.empty((4096, 2), dtype=np.int64)
     count = total = 0
-    arrive = np.empty(nodes, dtype=np.int64)
-    done = np.empty(nodes, dtype=np.bool_)
-    by = np.empty(nodes, dtype=np.int64)
-    began = np.empty(nodes, dtype=np.int64)
+    arrivals = Arrivals(
+        np.empty(nodes, dtype=np.int64),
+        np.empty(nodes, dtype=np.int64),
+        np.empty(nodes, dtype=np.int64),
+        np.empty(nodes, dtype=np.bool_),
+    )
     trail = np.empty(nodes, dtype=np.int64)
-    for at in range(len(order)):
-        b = order[at]
-        missing = demand[b]
+    for b in order:
+        origin, goal, missing = demands.origin[b], demands.goal[b], demands.amount[b]
         while missing > 0:
             if now() > end:
                 return pushes[:0], hops[:0]
-            arrive[:] = 2**40
-            done[:] = False
-            by[:] = -1
-            arrive[origin[b]] = 0
-            while True:
-                u, soonest = -1, np.int64(2**40)
-                for v in range(nodes):
-                    if not done[v] and arrive[v] < soonest:
-                        u, soonest = v, arrive[v]
-                if u < 0 or u == goal[b]:
-                    break
-                done[u] = True
-                for s in range(first[u], first[u + 1]):
-                    r = by_src[s]
-                    v = way_dst[r]
-                    if done[v]:
-                        continue
-                    k: Any = soonest
-                    while True:
-                        k = _soonest(r, k, way_start, way_link, way_offset, room, group, group_room, cost, later)
-                        if k + way_lag[r] >= arrive[v] or k + way_lag[r] > most:
-                            break
-                        if _room(r, k, way_start, way_link, way_offset, room, group, group_room, cost) > 0:
-                            arrive[v], by[v], began[v] = k + way_lag[r], r, k
-                            break
-                        k += 1
-            if by[goal[b]] < 0:
+            _search(origin, goal, links, reserved, routes, leaving, arrivals)
+            if arrivals.route[goal] < 0:
                 return pushes[:0], hops[:0]
-            v, length, fits = goal[b], 0, missing
-            while v != origin[b]:
+            v, length, fits = goal, 0, missing
+            while v != origin:
                 trail[length] = v
                 length += 1
-                r = by[v]
-                fits = min(fits, _room(r, began[v], way_start, way_link, way_offset, room, group, group_room, cost))
-                v = way_src[r]
+                r = arrivals.route[v]
+                fits = min(fits, amount_that_fits(links, reserved, routes, r, arrivals.began[v]))
+                v = routes.source[r]
             for p in range(length - 1, -1, -1):
-                v = trail[p]
-                r = by[v]
-                for i in range(way_start[r], way_start[r + 1]):
-                    e, t = way_link[i], began[v] + way_offset[i]
+                r, began = arrivals.route[trail[p]], arrivals.began[trail[p]]
+                for i in range(routes.row[r], routes.row[r + 1]):
+                    e, t = routes.link[i], began + routes.offset[i]
                     if total == len(hops):
                         wider = np.empty((2 * total, 2), dtype=np.int64)
                         wider[:total] = hops
                         hops = wider
                     hops[total, 0], hops[total, 1] = e, t
                     total += 1
-                    room[e, t] -= fits
-                    if group[e] >= 0:
-                        group_room[group[e], t] -= fits * cost[e]
+                    reserve_epoch(links, reserved, e, t, fits)
             if count == len(pushes):
                 longer = np.empty((2 * count, 3), dtype=np.int64)
                 longer[:count] = pushes
