@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.programs.flow.pieces import Pieces
-from synth_models.fabric.programs.flow.placing import Bookings
+from synth_models.fabric.scheduling.insertion import Bookings
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 
 IntArray = npt.NDArray[np.int64]

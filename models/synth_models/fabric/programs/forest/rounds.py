@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.timing import Transfers, turned
-from synth_models.fabric.programs.forest.periodic import MOST_CELLS, Order, cells_of, timetable
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
+from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
+from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
 
 IntArray = npt.NDArray[np.int64]

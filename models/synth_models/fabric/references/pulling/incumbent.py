@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
 CLOSE = 1e-6  # what is this close to the lower bound is not searched on

@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import seconds
-from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.references.pulling.incumbent import Incumbent
 from synth_models.fabric.references.pulling.routing_state import rows_of
 from synth_models.fabric.references.pulling.tree_search import cut_blocks
+from synth_models.fabric.scheduling.chunks import seconds
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import BoolArray, IntArray
 
 FloatArray = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.references.pulling.routing_state import Routing
 
 ROUNDED = 1 - 1e-9

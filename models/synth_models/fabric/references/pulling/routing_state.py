@@ -15,8 +15,8 @@ import numpy as np
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.pulling.direct_routes import direct_routes
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, add_use, earliest, release, reserve
 from synth_models.fabric.solution import BoolArray, IntArray

@@ -10,8 +10,7 @@ import numpy as np
 from synth.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import cut
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.references.pulling.event_driven import spread
 from synth_models.fabric.references.pulling.neighbourhood_search import build, improve
 from synth_models.fabric.references.pulling.routing_state import (
@@ -30,6 +29,7 @@ from synth_models.fabric.references.pulling.tree_growth import (
     new_transfers,
     put,
 )
+from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.scheduling.reservations import new_intervals
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 

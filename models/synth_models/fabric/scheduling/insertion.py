@@ -1,9 +1,9 @@
 """Start times by insertion: transfers are placed one by one, in order of priority, each as early as its links allow.
 
-:func:`synth_models.fabric.parts.timing.timed` goes through time and starts whatever can start; a transfer of two links
-then loses its turn to one that needs only the first of them to be free a little earlier. Here a transfer that has been
-placed stays, and later ones fill the gaps left before it, so the order of priority holds on every link. (Serial and
-parallel schedule generation: Kolisch, European Journal of Operational Research 90, 1996.)
+:func:`synth_models.fabric.scheduling.list_scheduling.timed` goes through time and starts whatever can start; a transfer
+of two links then loses its turn to one that needs only the first of them to be free a little earlier. Here a transfer
+that has been placed stays, and later ones fill the gaps left before it, so the order of priority holds on every link.
+(Serial and parallel schedule generation: Kolisch, European Journal of Operational Research 90, 1996.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.timing import Transfers, most_seconds
+from synth_models.fabric.problem import clock
+from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds
 from synth_models.fabric.scheduling.reservations import Uses, earliest_in_gap, new_gaps, reserve_in_gap, uses_of
 from synth_models.fabric.solution import Schedule
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
+from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
