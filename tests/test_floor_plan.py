@@ -24,21 +24,24 @@ PACKAGES = (
 )
 FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names() if name != "faulty")]
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
-PROBLEM = {"instance", "solution", "parts"}
+PROBLEM = {"instance", "solution", "parts", "problem", "scheduling"}
 # who may import whom within a family, in the end; a room may be a file while one file is enough
 ARROWS = {
     "__init__": {"family"},
     "family": set[str](),
-    "instance": {"parts"},
-    "solution": PROBLEM,
+    "instance": {"parts", "problem"},
+    "solution": PROBLEM - {"scheduling"},
     "making": PROBLEM,
     "parts": PROBLEM,
+    "problem": set[str](),
+    "scheduling": PROBLEM,
     "check": PROBLEM,
     "views": PROBLEM | {"check"},
     **dict.fromkeys(METHODS.values(), PROBLEM | {"check", *METHODS.values()}),
     "paper": PROBLEM | {"making", "check", "views", "family", *METHODS.values()},
 }
-OPTIONAL = {"parts", "paper"}  # what several rooms are made of; our papers' pages are a package of their own
+# what several rooms are made of, or in the largest family two rooms; our papers' pages are a package of their own
+OPTIONAL = {"parts", "problem", "scheduling", "paper"}
 PARTS = {
     "instance": "instance",
     "making": "keys make",

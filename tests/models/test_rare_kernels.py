@@ -14,7 +14,7 @@ from synth.errors import InputError
 from synth.exchange.lowering import moving, ordering
 from synth.exchange.lowering.chunking import chunked
 from synth_models.fabric.check import possession
-from synth_models.fabric.programs.forest import periodic
+from synth_models.fabric.scheduling import reservations
 from synth_models.harvest.programs.column_generation import congestion, search
 from synth_models.harvest.programs.column_generation.lifts import Lift
 from synth_models.optree.references import relay_pattern, relay_wavelengths
@@ -102,7 +102,8 @@ def test_what_grows_or_is_free(seed: int) -> None:
     sets = random.choice(np.array([0, 1, 2**63, 2**64 - 1], np.uint64), (5, 3))
     assert both(possession._doubled, sets, int(random.integers(0, 9)))
     table = random.choice([SMALL, -1, 0, BIG], (3, 9))
-    assert both(periodic._free, table, int(random.integers(3)), int(random.integers(5)), int(random.integers(0, 5)))
+    cells = int(random.integers(3)), int(random.integers(5)), int(random.integers(0, 5))
+    assert both(reservations.is_free_modulo, reservations.Periodic(table), *cells)
 
 
 def test_what_waits_in_scratch() -> None:

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
-from synth_models.fabric.parts.collective import (
+from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
     ROOTED,
     SHARED_OUT,
@@ -23,8 +23,8 @@ from synth_models.fabric.parts.collective import (
     blocks_of,
     rounded_size,
 )
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.network_spec import FabricSpec, built, own_faults
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
 
 IntArray = npt.NDArray[np.int64]
 Node = Annotated[int, Field(ge=0)]
@@ -72,7 +72,7 @@ class FabricInstance(Instance):
 
     ``ranks`` is the process group (node numbers, in its order; default: every rank that has not failed). Ranks outside
     the group forward nothing unless ``relay`` is true. ``bytes`` counts as in nccl-tests
-    (:mod:`synth_models.fabric.parts.collective`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
+    (:mod:`synth_models.fabric.problem.blocks`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
     whose ``bytes`` is their sum.
     """
 
@@ -117,7 +117,7 @@ class FabricInstance(Instance):
 
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, and ``bfb`` the machine (no switches)."""
-    from synth_models.fabric.parts.reach import knows
+    from synth_models.fabric.problem.reach import knows
 
     if method == "bfb" and instance.machine.is_switch.any():
         return False

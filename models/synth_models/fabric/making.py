@@ -22,10 +22,10 @@ from synth.text import amounts
 from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import Collective, rounded_size
-from synth_models.fabric.parts.failure_file import failures, in_words, node_number, read_statements
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
+from synth_models.fabric.problem.blocks import Collective, rounded_size
+from synth_models.fabric.problem.failures import failures, in_words, node_number, read_statements
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
 
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 _SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")

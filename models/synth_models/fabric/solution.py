@@ -31,7 +31,7 @@ class Schedule:
     Times are whole *ticks*, ``ticks_per_s`` of them a second; a transfer of n bytes occupies a link of b bytes/s for
     ``ceil(n * ticks_per_s / b)`` ticks, a latency takes ``ceil(latency * ticks_per_s)``: rounded up, so that a
     schedule is never faster than its machine, and all comparisons are exact. With ticks that suit the instance
-    (:mod:`synth_models.fabric.parts.clock`) nothing is rounded at all.
+    (:mod:`synth_models.fabric.problem.clock`) nothing is rounded at all.
 
     ``piece_block``, ``piece_bytes``: shape (pieces,); the pieces of a block make up its bytes. ``start``, ``piece``,
     ``adds``: shape (transfers,); a transfer that adds brings a partial sum, which is added to the receiver's; others

@@ -13,7 +13,7 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import shown
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.problem.reach import knows
 
 MACHINES: tuple[Mapping[str, str], ...] = (
     {"machine": "dgx1"},

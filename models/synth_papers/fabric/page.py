@@ -21,7 +21,7 @@ from synth.study.figures import natural
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.problem.reach import knows
 from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, name_of, without_latency
 
 GIB, MIB, KIB = 2**30, 2**20, 2**10

@@ -13,7 +13,7 @@ from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.problem.reach import knows
 
 TABLES = "tables"  # the part whose records stay where they were made
 METHODS = ("bound", "pull", "forest", "flow")

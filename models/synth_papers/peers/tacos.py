@@ -19,8 +19,8 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.problem import clock
+from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 from synth_papers.peers.runs import changed, made, solved
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.exact import exact
 
 MOST_STATES, MOST_WITHIN = 3_000, 20_000
 FAR = 10**6

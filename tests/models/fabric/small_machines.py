@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
 Link = tuple[Any, ...]  # src, dst, bandwidth[, latency[, group]]

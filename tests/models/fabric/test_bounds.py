@@ -15,7 +15,7 @@ from synth_models.fabric.bounds import strongest
 from synth_models.fabric.bounds.strongest import solve
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.problem.exact import float_below
 
 CUTS = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter")
 COLLECTIVES = (*CUTS, "allreduce", "alltoall")

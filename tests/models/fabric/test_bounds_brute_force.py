@@ -18,7 +18,7 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.problem.exact import float_below
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))]
 COPIES = ("broadcast", "reduce", "allreduce", "allgather", "reduce_scatter")

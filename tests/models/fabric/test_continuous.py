@@ -20,7 +20,6 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import cut
 from synth_models.fabric.programs.continuous.cutting import Answer, quickest
 from synth_models.fabric.programs.continuous.inhand import InHand
 from synth_models.fabric.programs.continuous.method import solve
@@ -30,6 +29,7 @@ from synth_models.fabric.programs.continuous.sizes import adjusted, resized
 from synth_models.fabric.programs.continuous.streams import orders
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.references import pull
+from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.solution import Schedule, pack, unpack
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import synth
 from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import SHARED_OUT
+from synth_models.fabric.problem.blocks import SHARED_OUT
 
 BOX = {"machine": "dgx-a100", "boxes": 2, "bytes": "1MiB"}
 

@@ -12,12 +12,12 @@ import synth
 from synth.family import get_family
 from synth.options import RunOptions
 from synth.records.verify import replay
-from synth_models.fabric.parts.chunks import seconds
-from synth_models.fabric.parts.collective import COLLECTIVES
-from synth_models.fabric.parts.exact import float_above
+from synth_models.fabric.problem.blocks import COLLECTIVES
+from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.programs.forest import splitting
 from synth_models.fabric.programs.forest.fluid import Fluid, fluid_of, set_rate
 from synth_models.fabric.references.first_schedule import first_schedule, hold_first
+from synth_models.fabric.scheduling.chunks import seconds
 
 FAMILY = get_family("fabric")
 SHIPPED = sorted(Path("instances/fabric").glob("*.json"))

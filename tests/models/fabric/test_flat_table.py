@@ -17,7 +17,7 @@ from models.fabric.small_machines import COLLECTIVES, machine, random_instance, 
 
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_above
+from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import Schedule, table
 from synth_models.fabric.views import table as views_table
 

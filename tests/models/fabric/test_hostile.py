@@ -19,7 +19,7 @@ from models.odd_values import ODD, mutants
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.check.routes import LONGEST
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_above
+from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import pack, unpack
 
 SWITCHED: list[Link] = [(u, v, 2.0, 0.5) for r in range(3) for u, v in ((r, 3), (3, r))]

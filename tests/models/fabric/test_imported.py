@@ -19,8 +19,8 @@ from synth.exchange.msccl_xml import read_stream
 from synth.exchange.raising import raised
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import SHARED_OUT
-from synth_models.fabric.parts.imported import from_algorithm, from_transfers
+from synth_models.fabric.problem.blocks import SHARED_OUT
+from synth_models.fabric.scheduling.given_moves import from_algorithm, from_transfers
 
 SAMPLE = Path(__file__).resolve().parents[4] / "shared/data/peers/msccl-amd-32.xml"
 

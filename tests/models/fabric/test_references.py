@@ -16,7 +16,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.reach import COLLECTIVES_OF
+from synth_models.fabric.problem.reach import COLLECTIVES_OF
 from synth_models.fabric.references import bfb, cycles, double_tree, ring, spreading
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos")

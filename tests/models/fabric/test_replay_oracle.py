@@ -15,8 +15,8 @@ from models.fabric.small_machines import random_instance, random_schedule, sched
 
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_above
-from synth_models.fabric.parts.timing import completion
+from synth_models.fabric.problem.exact import float_above
+from synth_models.fabric.scheduling.list_scheduling import completion
 from synth_models.fabric.solution import Schedule
 
 KINDS = {

@@ -13,11 +13,11 @@ from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.moves import Moves, pieces_of
-from synth_models.fabric.parts.routes import Routes
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.moves import Moves, pieces_of
+from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 

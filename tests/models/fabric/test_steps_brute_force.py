@@ -13,7 +13,7 @@ from models.fabric.test_steps import COLLECTIVES, options
 from synth_models.fabric.check.counting import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.deciding import Decider
 from synth_models.fabric.programs.steps.plan import schedule_of
 from synth_models.fabric.programs.steps.relaxing import relaxed

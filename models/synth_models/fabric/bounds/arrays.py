@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

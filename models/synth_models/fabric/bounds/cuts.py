@@ -56,7 +56,7 @@ from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.maxflow import Arcs, arcs_of, cut_off
 from synth_models.fabric.bounds.paths import FAR, distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 FLOW_BITS = 46  # of the supply, where capacities are rounded
 MOST_WORK = 200_000  # links times sinks that look like others

@@ -46,7 +46,7 @@ from synth_models.fabric.bounds.gossip import counts_each
 from synth_models.fabric.bounds.paths import FAR, distances, into_ranks, loads, shortest
 from synth_models.fabric.bounds.pricing import improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_ORIGINS = 512  # whose ways are computed at every step of the search
 LEAST_SHARE = 0.02  # of the bound so far that latency must have

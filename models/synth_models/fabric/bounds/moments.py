@@ -32,7 +32,7 @@ from synth_models.fabric.bounds.arrays import FINEST as TICKS
 from synth_models.fabric.bounds.arrays import ROOM, IntArray, Links
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.proven import Proven
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_COLUMNS = 30_000  # of the linear program: about a second

@@ -24,8 +24,8 @@ from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.moments import strongest_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import REDUCING
-from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.problem.blocks import REDUCING
+from synth_models.fabric.problem.exact import float_below
 
 SHARE = 0.4  # of the time that is left, for every argument but the last
 UNLIMITED_S = 600.0  # each argument's time where the run has no limit

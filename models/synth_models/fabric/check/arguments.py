@@ -37,7 +37,7 @@ from synth_models.fabric.check.windows import (
     capacity_of,
 )
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 Needed = tuple[Fraction | int, Capacity]
 Argument = Callable[[FabricInstance, Mapping[str, Any]], Needed]

@@ -40,7 +40,7 @@ from synth_models.fabric.check.windows import (
     capacity_of,
 )
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_WINDOWS = 4
 Windows = list[tuple[IntArray, IntArray]]

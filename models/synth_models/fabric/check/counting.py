@@ -41,8 +41,8 @@ import numpy as np
 from synth.text import untrusted
 from synth_models.fabric.check.windows import NEVER, Fabric, IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 
 ARGUMENTS = ("hops", "paths", "parts", "timed", "lengths")
 MOST_CASES = 1000

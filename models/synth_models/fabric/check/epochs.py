@@ -29,8 +29,8 @@ import numpy as np
 from synth.family import Verdict
 from synth.text import untrusted
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import Schedule
 
 MOST_SENDS, MOST_EPOCHS, MOST_CHUNKS, MOST_UNITS = 2**24, 2**40, 2**20, 2**40

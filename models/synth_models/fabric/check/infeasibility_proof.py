@@ -18,7 +18,7 @@ from synth.options import read_duration
 from synth.text import untrusted
 from synth_models.fabric.check.epochs import MOST_EPOCHS, counted_epochs, rules_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.exact import exact
 
 EPOCHS = "epochs"
 SETS = ("cut", "origins", "around", "goals")  # empty where a proof does not need them

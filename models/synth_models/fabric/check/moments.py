@@ -26,8 +26,8 @@ from synth.text import untrusted
 from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
 from synth_models.fabric.check.windows import LONGEST, NEVER, BoolArray, Capacity, Fabric, IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 
 MOST_DEMANDS = 10_000
 MOST_WEIGHT, MOST_SHARE = 2**30, 2**10

@@ -7,7 +7,7 @@ import numpy as np
 from synth.kernels import jit
 from synth_models.fabric.check.routes import Hops, IntArray, SmallArray
 from synth_models.fabric.check.rows import rows_by
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20

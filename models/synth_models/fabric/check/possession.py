@@ -17,7 +17,7 @@ from synth.kernels import jit
 from synth_models.fabric.check.routes import BoolArray, Hops, IntArray, SmallArray
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20

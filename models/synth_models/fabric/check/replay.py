@@ -29,8 +29,8 @@ from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import held
 from synth_models.fabric.check.routes import Hops, IntArray, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE, bus_factor
-from synth_models.fabric.parts.exact import float_above
+from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
+from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
 
 MOST_FAULTS = 20

@@ -21,7 +21,7 @@ from synth.family import Verdict
 from synth.text.untrusted import flags, whole, whole_numbers
 from synth_models.fabric.check import counting
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
 
 MOST_SENDS = 2**24

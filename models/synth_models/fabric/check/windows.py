@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.exact import exact
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

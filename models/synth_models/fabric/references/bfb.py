@@ -34,13 +34,13 @@ from scipy.sparse.csgraph import maximum_flow
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.moves import only_useful, pieces_of
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.spreading import SPREADING, SUMMING, empty, refusal
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.moves import only_useful, pieces_of
+from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from synth.kernels import jit
 from synth.network import Network
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.routes import Routes
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.routes import Routes
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -23,8 +23,8 @@ from itertools import pairwise
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.boxes import boxes
 from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.scheduling.boxes import boxes
 
 KNOWN = ("allreduce", "broadcast", "reduce")
 MOST_CHANNELS = 8

@@ -24,12 +24,12 @@ from scipy.sparse.csgraph import dijkstra
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.boxes import boxes
-from synth_models.fabric.parts.collective import REDUCING
-from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.problem.blocks import REDUCING
 from synth_models.fabric.references.spreading import too_large
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.boxes import boxes
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
 MOST_RINGS = 8

@@ -2,8 +2,8 @@
 
 The file is MSCCL XML (:mod:`synth.exchange.msccl_xml`) or a plan of MSCCL++ (:mod:`synth.exchange.mscclpp`), by
 whomever; it is checked first. Every message and, of XML, every wait of its thread blocks is kept (of a plan, what the
-message carries); routes and start times are found for it (:mod:`synth_models.fabric.parts.imported`). Complexity: list
-scheduling of its messages. Guarantee: none; it is as good as its author made it.
+message carries); routes and start times are found for it (:mod:`synth_models.fabric.scheduling.given_moves`).
+Complexity: list scheduling of its messages. Guarantee: none; it is as good as its author made it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from synth.exchange.file_kinds import is_plan
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.imported import from_algorithm, from_transfers, part_bytes
+from synth_models.fabric.scheduling.given_moves import from_algorithm, from_transfers, part_bytes
 from synth_models.fabric.solution import Schedule
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.moves import Moves, in_chunks, pieces_of
-from synth_models.fabric.parts.routes import Routes
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.moves import Moves, in_chunks, pieces_of
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 MOST_TRIED = 100_000  # transfers of a schedule with more than one chunk a block

@@ -1,14 +1,15 @@
-"""Method ``pull`` (ours): pieces grow into what is free, earliest arrival first, then large-neighbourhood search.
+"""Method ``pull`` (ours): trees of pieces extended over idle links, then large-neighbourhood search.
 
 1. Every block is cut into pieces, several numbers of them tried.
 2. Every piece grows a tree over the direct routes of the machine (paths through switches), the earliest arrival first
-   among all that is reserved so far (:mod:`.pulling.grow`); ties and the order of pieces are random.
-3. A few pieces are taken out, late ones first, and grown again, if nothing gets worse (:mod:`.pulling.search`).
-4. All transfers are pushed together from both ends (:mod:`.pulling.packing`).
-5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.fans`).
+   among all that is reserved so far (:mod:`.pulling.tree_growth`); ties and the order of pieces are random.
+3. A few pieces are taken out, late ones first, and grown again, if nothing gets worse
+   (:mod:`.pulling.neighbourhood_search`).
+4. All transfers are pushed together from both ends (:mod:`.pulling.compaction`).
+5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.multicast_trees`).
 
-Reductions are played backwards on a mirrored board; an allreduce is a reduction and a spreading of the same pieces,
-overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.exchange`), whichever is quicker.
+Reductions are searched backwards on a mirrored routing; an allreduce is a reduction and a spreading of the same pieces,
+overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`), whichever is quicker.
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
@@ -26,17 +27,17 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.collective import EVERYONE, REDUCING
-from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.blocks import EVERYONE, REDUCING
+from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
-from synth_models.fabric.references.pulling import exchange, fans
-from synth_models.fabric.references.pulling.board import Board
-from synth_models.fabric.references.pulling.floor import floor
-from synth_models.fabric.references.pulling.game import Game, Moves, Pieces, cut_blocks, schedule_of
-from synth_models.fabric.references.pulling.packing import pushed
-from synth_models.fabric.references.pulling.tries import Tries
+from synth_models.fabric.references.pulling import multicast_trees, nested_exchange
+from synth_models.fabric.references.pulling.compaction import pushed
+from synth_models.fabric.references.pulling.incumbent import Incumbent
+from synth_models.fabric.references.pulling.quick_lower_bound import quick_lower_bound
+from synth_models.fabric.references.pulling.routing_state import Routing, RoutingState, distances
+from synth_models.fabric.references.pulling.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
 WORK = 4e6  # looks at a route that one search may take
@@ -61,56 +62,56 @@ OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``pull``."""
-    tries = Tries(instance, options)
+    incumbent = Incumbent(instance, options)
     if not len(instance.blocks):
         none = np.zeros(0, dtype=np.int64)
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
     hold_first(instance, options, "the first search")
     restarts = int(options.method.get("restarts", 8))
-    tries.floor = _floor(tries)
+    incumbent.lower_bound = _lower_bound(incumbent)
     if instance.collective == "allreduce":
-        _allreduce(tries, restarts)
+        _allreduce(incumbent, restarts)
     else:
-        if fans.fits(instance):
-            fans.fanned(tries)
-        _grown(tries, restarts)
-    _from_others(tries)
-    words = f"{tries.told}; best of {tries.tried} schedules"
-    if tries.hurried:
+        if multicast_trees.fits(instance):
+            multicast_trees.offer_multicast(incumbent)
+        _grown(incumbent, restarts)
+    _from_others(incumbent)
+    words = f"{incumbent.told}; best of {incumbent.tried} schedules"
+    if incumbent.hurried:
         words += "; the time limit ended the search, so that another run may find another schedule"
-    return unless_held_is_quicker(instance, options, Outcome("finished", tries.best, message=words))
+    return unless_held_is_quicker(instance, options, Outcome("finished", incumbent.best, message=words))
 
 
-def _from_others(tries: Tries) -> None:
+def _from_others(incumbent: Incumbent) -> None:
     """What users have is offered too, so that nothing here is slower. Where schedules are large only the rings: there
     the others take as long as all the rest."""
-    instance = tries.instance
+    instance = incumbent.instance
     large = _deliveries(instance) > MOST_TRANSFERS
     for name, method in OTHERS.items():
-        if tries.over():
+        if incumbent.over():
             return
         if (name == "ring" or not large) and knows(name, instance.collective, instance.switching.mode):
             try:
-                found = method(instance, tries.options)
+                found = method(instance, incumbent.options)
             except UnsupportedError:
                 continue
             if found.solution is not None:
-                tries.offer(found.solution, f"the schedule of {name}")
+                incumbent.offer(found.solution, f"the schedule of {name}")
 
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Pieces of one size on boards of their own."""
+    """Pieces of one size on a routing of their own."""
 
-    board: Board
+    routing: Routing
     pieces: Pieces
     chunks: int
 
     @property
     def transfers(self) -> int:
         """How often a piece has to arrive, at least."""
-        return len(self.pieces) + int(np.sum(self.pieces.goal < 0)) * (int(np.sum(self.board.is_member)) - 2)
+        return len(self.pieces) + int(np.sum(self.pieces.goal < 0)) * (int(np.sum(self.routing.is_member)) - 2)
 
     @classmethod
     def of(cls, instance: FabricInstance, chunks: int, seed: int, roots: IntArray | None = None) -> _Cut:
@@ -123,8 +124,8 @@ class _Cut:
             origin, goal = goal, origin
         rounds = 4 if len(instance.members) <= 128 else 2 if len(instance.members) <= 384 else 1
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, chunks))
-        board = Board.of(instance, ticks, int(np.median(size)), rounds, seed)
-        return cls(board, Pieces.of(board, block, size, origin, goal), chunks)
+        routing = Routing.of(instance, ticks, int(np.median(size)), rounds, seed)
+        return cls(routing, Pieces.of(routing, block, size, origin, goal), chunks)
 
 
 def _most_seconds(instance: FabricInstance, chunks: int) -> float:
@@ -135,9 +136,9 @@ def _most_seconds(instance: FabricInstance, chunks: int) -> float:
     return 8.0 * (amount + float(np.sum(copies)) * chunks * float(net.latency.max(initial=0.0))) + 1e-5
 
 
-def _numbers_of_chunks(tries: Tries, per_chunk: int) -> list[int]:
+def _numbers_of_chunks(incumbent: Incumbent, per_chunk: int) -> list[int]:
     """1, 2, 4 … while there are bytes and the transfers are not too many."""
-    least = int(tries.instance.blocks.bytes.min())
+    least = int(incumbent.instance.blocks.bytes.min())
     found = [1]
     while (n := 2 * found[-1]) <= min(least, MOST_CHUNKS) and n * per_chunk <= MOST_TRANSFERS:
         found.append(n)
@@ -149,131 +150,129 @@ def _deliveries(instance: FabricInstance) -> int:
     return int(np.sum(np.where(wide, len(instance.members) - 1, 1)))
 
 
-def _grown(tries: Tries, restarts: int) -> None:
+def _grown(incumbent: Incumbent, restarts: int) -> None:
     """Everything but an allreduce: several numbers of chunks, the best two searched."""
-    instance, seed = tries.instance, tries.options.seed
+    instance, seed = incumbent.instance, incumbent.options.seed
     backwards = instance.collective in REDUCING
     first: list[tuple[float, _Cut]] = []
     worse = 0
-    for chunks in _numbers_of_chunks(tries, _deliveries(instance)):
-        if tries.over() or worse == 2:
+    for chunks in _numbers_of_chunks(incumbent, _deliveries(instance)):
+        if incumbent.over() or worse == 2:
             break
         cut = _Cut.of(instance, chunks, seed)
         before = min((time for time, _ in first), default=float("inf"))
-        times = [_try(tries, cut, backwards, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
+        times = [_try(incumbent, cut, backwards, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
         worse = 0 if min(times) < before * WORTH else worse + 1
         first.append((min(times), cut))
     first.sort(key=lambda pair: (pair[0], pair[1].chunks))
     for restart in range(restarts):
-        now = tries.time
+        now = incumbent.time
         for _, cut in first[: 2 if restart < 2 else 1]:
-            if tries.over() or cut.transfers > MOST_SEARCHED:
+            if incumbent.over() or cut.transfers > MOST_SEARCHED:
                 return
-            _try(tries, cut, backwards, restart, True)
-        if restart and not _worth(tries, now):
+            _try(incumbent, cut, backwards, restart, True)
+        if restart and not _worth(incumbent, now):
             break
 
 
-def _worth(tries: Tries, before: Fraction | None) -> bool:
+def _worth(incumbent: Incumbent, before: Fraction | None) -> bool:
     """Whether the last restart brought enough for another one."""
-    return before is None or (tries.time is not None and float(tries.time) < float(before) * ENOUGH)
+    return before is None or (incumbent.time is not None and float(incumbent.time) < float(before) * ENOUGH)
 
 
-def _floor(tries: Tries) -> float:
-    roots = np.array(tries.instance.members[:1]) if tries.instance.collective == "allreduce" else None
-    cut = _Cut.of(tries.instance, 1, tries.options.seed, roots)
-    return floor(tries.instance, cut.board)
+def _lower_bound(incumbent: Incumbent) -> float:
+    roots = np.array(incumbent.instance.members[:1]) if incumbent.instance.collective == "allreduce" else None
+    cut = _Cut.of(incumbent.instance, 1, incumbent.options.seed, roots)
+    return quick_lower_bound(incumbent.instance, cut.routing)
 
 
-def _try(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
-    """One game, offered; its seconds."""
-    moves = _played(tries, cut, backwards, restart, search)
+def _try(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
+    """One search, offered; its seconds."""
+    moves = _searched(incumbent, cut, backwards, restart, search)
     adds = np.full(len(moves.piece), backwards)
     moves = _pushed(cut, moves)
-    tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
-    return moves.completion / cut.board.ticks
+    incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
+    return moves.completion / cut.routing.ticks
 
 
 def _pushed(cut: _Cut, moves: Moves) -> Moves:
     passes = 2 if len(moves.piece) <= MOST_TRANSFERS else 1
-    return pushed(cut.board, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
+    return pushed(cut.routing, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
 
 
-def _played(tries: Tries, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:
-    """One game: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
-    board = cut.board.turned() if backwards else cut.board
-    game = Game(tries.instance, board, cut.pieces)
-    random = np.random.default_rng([tries.options.seed, restart, cut.chunks])
+def _searched(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:
+    """One search: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
+    routing = cut.routing.turned() if backwards else cut.routing
+    trees = TreeSearch(incumbent.instance, routing, cut.pieces)
+    random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
     moves = None
-    if game.wide:
-        moves = game.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
+    if trees.wide:
+        moves = trees.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
         if moves is not None and search:
-            game.load(moves)
+            trees.load(moves)
     if moves is None:
-        game.begin(random.permutation(len(cut.pieces)), int(random.integers(2**31)))
+        trees.begin(random.permutation(len(cut.pieces)), int(random.integers(2**31)))
     if search:
-        looks = len(board.source) * RUIN * (3.0 if game.wide else 0.5)
+        looks = len(routing.source) * RUIN * (3.0 if trees.wide else 0.5)
         left = int(min(2000, max(20, WORK / looks)))
-        while left > 0 and not (tries.best is not None and tries.options.out_of_time()):
-            made = game.improve(min(left, SLICE), RUIN, 0, int(random.integers(2**31)))
+        while left > 0 and not (incumbent.best is not None and incumbent.options.out_of_time()):
+            made = trees.improve(min(left, SLICE), RUIN, 0, int(random.integers(2**31)))
             if made < min(left, SLICE):
                 break
             left -= made
         moves = None
     if moves is None:
-        moves = game.moves()
+        moves = trees.moves()
     return moves.backwards(moves.completion) if backwards else moves
 
 
-def _allreduce(tries: Tries, restarts: int) -> None:
-    instance = tries.instance
+def _allreduce(incumbent: Incumbent, restarts: int) -> None:
+    instance = incumbent.instance
     members = np.array(instance.members)
     total = int(instance.blocks.bytes[0])
     n = len(members)
-    _exchanged(tries)
+    _exchanged(incumbent)
     worse, first = 0, []
-    for roots, told in ((members, "every rank sums up its share"), (_centres(tries, 1), "one rank sums up all")):
+    for roots, told in ((members, "every rank sums up its share"), (_centres(incumbent, 1), "one rank sums up all")):
         worse = 0
-        for chunks in _numbers_of_chunks(tries, 2 * (n - 1) * len(roots)):
-            if tries.over() or worse == 2:
+        for chunks in _numbers_of_chunks(incumbent, 2 * (n - 1) * len(roots)):
+            if incumbent.over() or worse == 2:
                 break
             if chunks * len(roots) > total and chunks > 1:
                 break
-            cut = _Cut.of(instance, min(chunks * len(roots), total), tries.options.seed, roots)
-            before = tries.times.get(told)
-            moves, adds = _both(tries, cut, 0, False)
-            tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), told)
-            worse = 0 if before is None or float(tries.times[told]) < float(before) * WORTH else worse + 1
-            first.append((moves.completion / cut.board.ticks, cut.chunks, cut, told))
+            cut = _Cut.of(instance, min(chunks * len(roots), total), incumbent.options.seed, roots)
+            before = incumbent.times.get(told)
+            moves, adds = _both(incumbent, cut, 0, False)
+            incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), told)
+            worse = 0 if before is None or float(incumbent.times[told]) < float(before) * WORTH else worse + 1
+            first.append((moves.completion / cut.routing.ticks, cut.chunks, cut, told))
     first.sort(key=lambda row: row[:2])
     for restart in range(restarts):
-        now = tries.time
+        now = incumbent.time
         for _, _, cut, told in first[: 2 if restart < 2 else 1]:
-            if tries.over() or cut.transfers > MOST_SEARCHED:
+            if incumbent.over() or cut.transfers > MOST_SEARCHED:
                 return
-            moves, adds = _both(tries, cut, restart + 1, True)
-            tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), told)
-        if restart and not _worth(tries, now):
+            moves, adds = _both(incumbent, cut, restart + 1, True)
+            incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), told)
+        if restart and not _worth(incumbent, now):
             break
 
 
-def _centres(tries: Tries, count: int) -> IntArray:
+def _centres(incumbent: Incumbent, count: int) -> IntArray:
     """The members from which, and to which, the farthest is nearest."""
-    from synth_models.fabric.references.pulling.board import distances
-
-    cut = _Cut.of(tries.instance, 1, tries.options.seed, np.array(tries.instance.members[:1]))
-    apart = distances(cut.board.kernel(cut.board.table(cut.pieces.sizes)), 0, len(cut.board.ranks))
-    member = np.flatnonzero(cut.board.is_member)
+    cut = _Cut.of(incumbent.instance, 1, incumbent.options.seed, np.array(incumbent.instance.members[:1]))
+    apart = distances(cut.routing.state(cut.routing.table(cut.pieces.sizes)), 0, len(cut.routing.ranks))
+    member = np.flatnonzero(cut.routing.is_member)
     apart = apart[np.ix_(member, member)]
     order = np.argsort(apart.max(axis=0) + apart.max(axis=1), kind="stable")
-    found: IntArray = cut.board.ranks[member[order[:count]]]
+    found: IntArray = cut.routing.ranks[member[order[:count]]]
     return found
 
 
-def _both(tries: Tries, cut: _Cut, restart: int, search: bool) -> tuple[Moves, BoolArray]:
+def _both(incumbent: Incumbent, cut: _Cut, restart: int, search: bool) -> tuple[Moves, BoolArray]:
     """Summing up and spreading out, overlapped."""
-    up = _played(tries, cut, True, 2 * restart, search)
-    down = _played(tries, cut, False, 2 * restart + 1, search)
+    up = _searched(incumbent, cut, True, 2 * restart, search)
+    down = _searched(incumbent, cut, False, 2 * restart + 1, search)
     count = len(up.piece)
     joined = Moves(
         np.concatenate([up.piece, down.piece]),
@@ -285,43 +284,47 @@ def _both(tries: Tries, cut: _Cut, restart: int, search: bool) -> tuple[Moves, B
     return _pushed(cut, joined), np.arange(len(joined.piece)) < count
 
 
-def _exchanged(tries: Tries) -> None:
+def _exchanged(incumbent: Incumbent) -> None:
     """Sums exchanged within nested groups, where that is few transfers."""
-    instance = tries.instance
+    instance = incumbent.instance
     members = np.array(instance.members)
     n, total = len(members), int(instance.blocks.bytes[0])
     if n * n > MOST_TRANSFERS:
         return
-    random = np.random.default_rng([tries.options.seed, 77])
-    cuts: dict[int, tuple[_Cut, object]] = {}
+    random = np.random.default_rng([incumbent.options.seed, 77])
+    cuts: dict[int, tuple[_Cut, RoutingState]] = {}
     for attempt in range(LADDERS):
-        if tries.over():
+        if incumbent.over():
             return
         widest = (n, n, 2, 4, 8, 16)[attempt % 6]
-        one = cuts.get(1) or _prepared(tries, cuts, 1)
-        near = exchange.nearness(one[0].board, one[1], 0)
-        rungs = exchange.ladder(near, random, widest)
+        one = cuts.get(1) or _prepared(incumbent, cuts, 1)
+        near = nested_exchange.nearness(one[0].routing, one[1], 0)
+        rungs = nested_exchange.ladder(near, random, widest)
         if rungs is None:
             continue
         for code in range(2 ** min(len(rungs) - 1, 3)):
             kinds = [(code >> min(i, 2)) & 1 for i in range(len(rungs) - 1)]
             shares = 1
             for i, kind in enumerate(kinds):
-                if kind == exchange.COLLECT:
+                if kind == nested_exchange.COLLECT:
                     shares *= max(1, int(np.bincount(rungs[i + 1]).max()) // max(1, int(np.bincount(rungs[i]).max())))
             for count in dict.fromkeys((shares, 2 * shares if shares > 1 else 1)):
-                if count > total or count * n * n > 10 * MOST_TRANSFERS or tries.over():
+                if count > total or count * n * n > 10 * MOST_TRANSFERS or incumbent.over():
                     continue
-                cut, field = cuts.get(count) or _prepared(tries, cuts, count)
-                limit = 2**62 if tries.time is None else int(tries.time * cut.board.ticks)
-                found = exchange.climb(cut.board, field, cut.pieces, rungs, kinds, int(random.integers(2**31)), limit)
+                cut, state = cuts.get(count) or _prepared(incumbent, cuts, count)
+                limit = 2**62 if incumbent.time is None else int(incumbent.time * cut.routing.ticks)
+                found = nested_exchange.climb(
+                    cut.routing, state, cut.pieces, rungs, kinds, int(random.integers(2**31)), limit
+                )
                 if found is not None:
                     moves, adds = found
                     words = f"sums exchanged over {len(rungs) - 1} rungs"
-                    tries.offer(schedule_of(cut.board, cut.pieces, moves, adds), words)
+                    incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), words)
 
 
-def _prepared(tries: Tries, cuts: dict[int, tuple[_Cut, object]], count: int) -> tuple[_Cut, object]:
-    cut = _Cut.of(tries.instance, count, tries.options.seed, np.array(tries.instance.members[:1]))
-    cuts[count] = cut, cut.board.kernel(cut.board.table(cut.pieces.sizes))
+def _prepared(
+    incumbent: Incumbent, cuts: dict[int, tuple[_Cut, RoutingState]], count: int
+) -> tuple[_Cut, RoutingState]:
+    cut = _Cut.of(incumbent.instance, count, incumbent.options.seed, np.array(incumbent.instance.members[:1]))
+    cuts[count] = cut, cut.routing.state(cut.routing.table(cut.pieces.sizes))
     return cuts[count]

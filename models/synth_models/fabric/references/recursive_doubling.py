@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.mirrored import arrivals
-from synth_models.fabric.parts.routes import Routes
-from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import arrivals
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce")

@@ -2,7 +2,7 @@
 
 An algorithm says along which tree of ranks the data of a rank spreads (:class:`Trees`). Allgather and broadcast are
 such trees; reduce-scatter and reduce are trees of the machine turned around, played backwards
-(:mod:`synth_models.fabric.parts.mirrored`); allreduce is both, one after the other, for shares of the buffer that
+(:mod:`synth_models.fabric.scheduling.reversal`); allreduce is both, one after the other, for shares of the buffer that
 each have a rank as root. The parts of a message are not bundled: a message of k blocks is k transfers one after the
 other on the same link, which takes equally long, since a link is occupied for bytes over bandwidth only.
 """
@@ -19,11 +19,11 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.moves import Moves, in_chunks, pieces_of
-from synth_models.fabric.parts.routes import Routes
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.moves import Moves, in_chunks, pieces_of
+from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import IntArray, Schedule
 
 Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later step than it received in

@@ -29,12 +29,12 @@ from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import chunks
-from synth_models.fabric.parts.mirrored import joined, mirrored, turned
-from synth_models.fabric.parts.moves import only_useful, pieces_of
-from synth_models.fabric.parts.routes import Route, Routes
-from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.references.spreading import SPREADING, SUMMING, empty, refusal
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.moves import only_useful, pieces_of
+from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from synth.frames import circle
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 MOST_SPRUNG = 96  # nodes for which a layout is computed
 

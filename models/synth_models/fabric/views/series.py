@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.network_spec import MachineSpec, OwnSpec
+from synth_models.fabric.problem.network_spec import MachineSpec, OwnSpec
 
 
 def series(instance: FabricInstance) -> tuple[str, float] | None:

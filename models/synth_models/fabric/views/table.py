@@ -13,7 +13,7 @@ import numpy as np
 from synth_models.fabric import solution
 from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import IntArray, Schedule
 
 if TYPE_CHECKING:

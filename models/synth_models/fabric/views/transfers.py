@@ -12,7 +12,7 @@ from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
 from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import SHARED_OUT
+from synth_models.fabric.problem.blocks import SHARED_OUT
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

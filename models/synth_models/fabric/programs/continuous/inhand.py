@@ -11,13 +11,13 @@ from synth.family import Outcome, get_family
 from synth.options import RunOptions
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import seconds
-from synth_models.fabric.parts.exact import float_above, float_below
-from synth_models.fabric.parts.reach import knows
+from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.programs.epochs import method as epochs
 from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.programs.forest import method as forest
 from synth_models.fabric.references import bfb
+from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
 

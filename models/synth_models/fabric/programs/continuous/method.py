@@ -29,15 +29,15 @@ from synth.solvers import cpsat
 from synth.text.quantities import SECONDS, shown
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.chunks import cut, hurried
-from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.continuous.cutting import MOST_MOVES, moves, quickest
 from synth_models.fabric.programs.continuous.inhand import InHand, start
 from synth_models.fabric.programs.continuous.neighbourhood import search, streamed
 from synth_models.fabric.programs.continuous.problem import Problem
 from synth_models.fabric.programs.continuous.ways import Ways
 from synth_models.fabric.references import pull
+from synth_models.fabric.scheduling.chunks import cut, hurried
 from synth_models.fabric.solution import Schedule
 
 BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.2  # of the time that is left: for the bound, each start, each way to

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.programs.continuous.problem import Problem, Row
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 
 Pair = tuple[int, int, int]  # a transfer, one that comes later, and a leaf of the one whose arrival counts
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.continuous.ways import Timing, Way, Ways, timing
 from synth_models.fabric.solution import Schedule
 

@@ -28,12 +28,12 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.moments import Arcs
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.mirrored import turned
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.continuous.inhand import InHand
 from synth_models.fabric.programs.continuous.order import Order, Pair
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.scheduling.reversal import turned
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_RANKS = 10

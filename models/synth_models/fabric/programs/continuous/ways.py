@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_PATHS = 64  # from one rank, the first found with fewest links
 MOST_TREES = 400

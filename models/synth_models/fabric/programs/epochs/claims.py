@@ -8,8 +8,8 @@ import numpy as np
 
 from synth_models.fabric.check.infeasibility_proof import SETS
 from synth_models.fabric.programs.epochs.counting import Counted
+from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.grid import Grid
-from synth_models.fabric.programs.epochs.insertion import Streams
 from synth_models.fabric.programs.epochs.sends import Sends
 
 

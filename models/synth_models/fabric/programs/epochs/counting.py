@@ -25,8 +25,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from synth_models.fabric.parts.boxes import boxes
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.scheduling.boxes import boxes
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

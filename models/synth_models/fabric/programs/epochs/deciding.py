@@ -12,10 +12,10 @@ from synth.solvers.horizon import Decision
 from synth_models.fabric.programs.epochs import copied_model, fluid_model
 from synth_models.fabric.programs.epochs.counting import Counted, furthest
 from synth_models.fabric.programs.epochs.exactly import streams_of
+from synth_models.fabric.programs.epochs.fluid_insertion import Streams, ends_of, inserted
 from synth_models.fabric.programs.epochs.folding import Folding, folding
 from synth_models.fabric.programs.epochs.greedy import greedy
 from synth_models.fabric.programs.epochs.grid import MOST_EPOCHS, Grid
-from synth_models.fabric.programs.epochs.insertion import Streams, ends_of, inserted
 from synth_models.fabric.programs.epochs.sends import Sends, epochs_of
 from synth_models.fabric.programs.epochs.ways import ways_of
 

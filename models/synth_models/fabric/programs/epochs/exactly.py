@@ -7,9 +7,9 @@ from collections import defaultdict, deque
 import numpy as np
 import numpy.typing as npt
 
+from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.fluid_model import FluidProgram
 from synth_models.fabric.programs.epochs.grid import Grid
-from synth_models.fabric.programs.epochs.insertion import Streams
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ times nodes at the most; epochs in which nothing becomes free or arrives are ski
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,15 @@ from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
-from synth_models.fabric.programs.epochs.ways import Ways
+from synth_models.fabric.programs.epochs.ways import Ways, links_of
+from synth_models.fabric.scheduling.epoch_reservations import (
+    EpochLinks,
+    EpochReservations,
+    EpochRoutes,
+    fits_route,
+    new_epochs,
+    reserve_epoch,
+)
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -31,95 +39,81 @@ def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends 
     jitter = generator.random((grid.instance.machine.links, len(grid.origin)))
     pace = np.array([float(c) for c in grid.capacity])
     order = np.argsort(pace + pace.min(initial=1.0) * 1e-6 * generator.random(len(pace)), kind="stable")
-    machine = grid.instance.machine
-    late_start, late = _offsets(ways, machine.links)
     count, rows = _run(
-        grid.origin, grid.wanted, grid.distance, grid.holds, grid.window, grid.quota, grid.lag,
-        machine.group, grid.group_window, grid.cost, grid.group_budget, grid.copies,
-        ways.src, ways.dst, ways.lag, ways.start, ways.link, ways.offset, ways.by_last, late_start, late,
-        order.astype(np.int64), noise * jitter, seed % 2**31, most, left(),
-    )  # fmt: skip
+        Chunks(grid.origin, grid.wanted, grid.distance, grid.copies),
+        links_of(grid),
+        ways.routes,
+        ways.by_last,
+        _offsets(ways, grid.instance.machine.links),
+        order.astype(np.int64),
+        noise * jitter,
+        seed % 2**31,
+        most,
+        left(),
+    )
     demand_time()
     if count < 0:
         return None
     return Sends(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy())
 
 
-def _offsets(ways: Ways, links: int) -> tuple[IntArray, IntArray]:
-    """The offsets at which ways use every link, as rows: a link that is free again is so for ways begun earlier."""
+class Chunks(NamedTuple):
+    """``origin``, shape (chunks,); ``wanted``: by whom, shape (chunks, nodes); ``distance``: least epochs from node to
+    node, shape (nodes, nodes); ``copies``: whether switches send what came once over several links."""
+
+    origin: IntArray
+    wanted: BoolArray
+    distance: IntArray
+    copies: bool
+
+
+class Offsets(NamedTuple):
+    """The offsets at which routes use link e: ``offset[row[e]:row[e + 1]]``, epochs."""
+
+    row: IntArray
+    offset: IntArray
+
+
+class Progress(NamedTuple):
+    """The epoch in which nodes have chunks, ``arrive``, and in which they could have them at the soonest if nothing
+    were in the way, ``soonest``; shape (chunks, nodes). When links last began a chunk, ``carried``, shape
+    (chunks, links), -1: never. Epochs in which something changes, ``busy``, shape (epochs + 2,)."""
+
+    arrive: IntArray
+    soonest: IntArray
+    carried: IntArray
+    busy: BoolArray
+
+
+def _offsets(ways: Ways, links: int) -> Offsets:
+    """The offsets at which ways use every link: a link that is free again is so for ways begun earlier."""
     pairs = np.unique(np.stack([ways.link, ways.offset]), axis=1)
-    return np.searchsorted(pairs[0], np.arange(links + 1)).astype(np.int64), pairs[1].astype(np.int64)
+    return Offsets(np.searchsorted(pairs[0], np.arange(links + 1)).astype(np.int64), pairs[1].astype(np.int64))
 
 
 @jit
-def _free(
-    e: int, t: int, used: IntArray, window: IntArray, quota: IntArray, group: IntArray, group_used: IntArray,
-    group_window: IntArray, cost: IntArray, budget: int, more: int,
-) -> bool:  # fmt: skip
-    """Whether link e can begin one more chunk in epoch t, and its group carry it and ``more``. Where a window has
-    several epochs its quota is 1."""
-    w, most = window[e], used.shape[1]
-    if t >= most:
-        return False
-    if w == 1:
-        if used[e, t] >= quota[e]:
-            return False
-    else:
-        for other in range(max(0, t - w + 1), min(most, t + w)):
-            if used[e, other] > 0:
-                return False
-    g = group[e]
-    if g >= 0:
-        span = group_window[g]
-        for first in range(max(0, t - span + 1), t + 1):
-            total = cost[e] + more
-            for other in range(first, min(most, first + span)):
-                total += group_used[g, other]
-            if total > budget * span:
-                return False
-    return True
-
-
-@jit
-def _all_free(
-    first: int, last: int, k: int, way_link: IntArray, way_offset: IntArray, used: IntArray, window: IntArray,
-    quota: IntArray, group: IntArray, group_used: IntArray, group_window: IntArray, cost: IntArray, budget: int,
-) -> bool:  # fmt: skip
-    """Whether the links ``first:last`` of a way that starts in epoch k can all take it, those of one group together."""
+def _shared(c: int, first: int, last: int, k: int, routes: EpochRoutes, carried: IntArray) -> int:
+    """How many of the links ``first:last`` of a route carry the chunk at the right time already."""
     for i in range(first, last):
-        e = way_link[i]
-        more: Any = np.int64(0)
-        if group[e] >= 0:
-            for j in range(first, i):
-                if group[way_link[j]] == group[e]:
-                    more += cost[way_link[j]]
-        if not _free(e, k + way_offset[i], used, window, quota, group, group_used, group_window, cost, budget, more):
-            return False
-    return True
-
-
-@jit
-def _shared(c: int, first: int, last: int, k: int, way_link: IntArray, way_offset: IntArray, carried: IntArray) -> int:
-    """How many of the links ``first:last`` of a way carry the chunk at the right time already."""
-    for i in range(first, last):
-        if carried[c, way_link[i]] != k + way_offset[i]:
+        if carried[c, routes.link[i]] != k + routes.offset[i]:
             return int(i - first)
     return last - first
 
 
 @jit
-def _gain(c: int, v: int, done: int, wanted: BoolArray, arrive: IntArray, soonest: IntArray, distance: IntArray) -> int:
+def _gain(c: int, v: int, done: int, chunks: Chunks, progress: Progress) -> int:
     """Epochs, summed over who wants the chunk, that it comes sooner if it is at v when ``done``."""
     gain: Any = np.int64(0)
-    for w in range(wanted.shape[1]):
-        if wanted[c, w] and arrive[c, w] > done + distance[v, w]:
-            gain += max(0, soonest[c, w] - done - distance[v, w])
+    for w in range(chunks.wanted.shape[1]):
+        if chunks.wanted[c, w] and progress.arrive[c, w] > done + chunks.distance[v, w]:
+            gain += max(0, progress.soonest[c, w] - done - chunks.distance[v, w])
     return int(gain)
 
 
 @jit
-def _look(k: int, arrive: IntArray, distance: IntArray, soonest: IntArray) -> None:
+def _look(k: int, progress: Progress, distance: IntArray) -> None:
     """When every node could have every chunk if nothing were sent in epoch k and nothing in the way later."""
+    arrive, soonest = progress.arrive, progress.soonest
     chunks, nodes = arrive.shape
     soonest[:] = FAR
     for c in range(chunks):
@@ -131,102 +125,129 @@ def _look(k: int, arrive: IntArray, distance: IntArray, soonest: IntArray) -> No
 
 
 @jit
+def _best_send(
+    e: int, first_route: int, last_route: int, k: int, chunks: Chunks, links: EpochLinks, routes: EpochRoutes,
+    reserved: EpochReservations, progress: Progress, jitter: FloatArray,
+) -> tuple[int, int]:  # fmt: skip
+    """The route among ``first_route:last_route``, which end with link e, and the chunk whose arrival brings most if it
+    starts in epoch k; -1 if none brings anything."""
+    epochs = reserved.used.shape[1]
+    arrive, carried = progress.arrive, progress.carried
+    best, best_route, best_chunk = 0.0, -1, -1
+    for r in range(first_route, last_route):
+        u, v = routes.source[r], routes.target[r]
+        done = k + routes.lag[r]
+        if done > epochs:
+            continue
+        first, last = routes.row[r], routes.row[r + 1]
+        if not fits_route(links, reserved, routes, last - 1, last, k):
+            continue
+        whole = fits_route(links, reserved, routes, first, last, k)
+        for c in range(len(chunks.origin)):
+            if arrive[c, u] > k or arrive[c, v] <= done or carried[c, e] == k + routes.offset[last - 1]:
+                continue
+            shared = _shared(c, first, last - 1, k, routes, carried) if chunks.copies else 0
+            if not whole and shared < last - first - 1:
+                continue
+            gain = _gain(c, v, done, chunks, progress)
+            if gain <= 0:
+                continue
+            score = gain + jitter[e, c] + 0.4 * shared + 0.01 * np.random.random()
+            if score > best:
+                best, best_route, best_chunk = score, r, c
+    return best_route, best_chunk
+
+
+@jit
+def _send(
+    r: int, c: int, k: int, chunks: Chunks, links: EpochLinks, routes: EpochRoutes, late: Offsets,
+    reserved: EpochReservations, progress: Progress, rows: IntArray, count: int,
+) -> int:  # fmt: skip
+    """Reserve route r for chunk c from epoch k on, as far as its links do not carry it yet, and write the sends into
+    ``rows`` behind the first ``count``; how many there are now."""
+    epochs = reserved.used.shape[1]
+    carried, busy = progress.carried, progress.busy
+    alone = False
+    for i in range(routes.row[r], routes.row[r + 1]):
+        link, t = routes.link[i], k + routes.offset[i]
+        final = i == routes.row[r + 1] - 1
+        if chunks.copies and not final and not alone and carried[c, link] == t:
+            continue
+        alone = True
+        reserve_epoch(links, reserved, link, t, 1)
+        carried[c, link] = t
+        if links.group[link] >= 0:
+            busy[min(epochs, t + links.group_window[links.group[link]])] = True
+        for j in range(late.row[link], late.row[link + 1]):
+            again = t + links.window[link] - late.offset[j]
+            if again > k:
+                busy[min(epochs, again)] = True
+        rows[count, 0], rows[count, 1], rows[count, 2] = c, link, t
+        count += 1
+    v, done = routes.target[r], k + routes.lag[r]
+    progress.arrive[c, v] = done
+    busy[min(epochs, done)] = True
+    for w in range(len(chunks.distance)):
+        progress.soonest[c, w] = min(progress.soonest[c, w], done + chunks.distance[v, w])
+    return count
+
+
+@jit
+def _start(chunks: Chunks, links: int, epochs: int) -> tuple[Progress, int]:
+    """When chunks are at their origins only, and how many arrivals are missing."""
+    count, nodes = chunks.wanted.shape
+    progress = Progress(
+        np.full((count, nodes), FAR, dtype=np.int64),
+        np.full((count, nodes), FAR, dtype=np.int64),
+        np.full((count, links), -1, dtype=np.int64),
+        np.zeros(epochs + 2, dtype=np.bool_),
+    )
+    progress.busy[0] = True
+    missing = 0
+    for c in range(count):
+        progress.arrive[c, chunks.origin[c]] = 0
+        for v in range(nodes):
+            if chunks.wanted[c, v] and v != chunks.origin[c]:
+                missing += 1
+    return progress, missing
+
+
+@jit
 def _run(
-    origin: IntArray, wanted: BoolArray, distance: IntArray, holds: BoolArray, window: IntArray, quota: IntArray,
-    lag: IntArray, group: IntArray, group_window: IntArray, cost: IntArray, budget: int, copies: bool,
-    way_src: IntArray, way_dst: IntArray, way_lag: IntArray, way_start: IntArray, way_link: IntArray,
-    way_offset: IntArray, by_last: IntArray, late_start: IntArray, late: IntArray, order: IntArray, jitter: FloatArray,
-    seed: int, most: int, seconds: float,
-) -> Any:  # fmt: skip
-    """Number of sends and their rows (chunk, link, epoch); -1 where ``most`` epochs are not enough, or once
-    ``seconds`` have passed."""
+    chunks: Chunks, links: EpochLinks, routes: EpochRoutes, by_last: IntArray, late: Offsets, order: IntArray,
+    jitter: FloatArray, seed: int, epochs: int, seconds: float,
+) -> tuple[int, IntArray]:  # fmt: skip
+    """Number of sends and their rows (chunk, link, epoch); -1 where so many epochs are not enough, or once ``seconds``
+    have passed."""
     end = now() + seconds
     np.random.seed(seed)
-    chunks, nodes, links = len(origin), len(holds), len(window)
-    arrive = np.full((chunks, nodes), FAR, dtype=np.int64)
-    missing = 0
-    for c in range(chunks):
-        arrive[c, origin[c]] = 0
-        for v in range(nodes):
-            if wanted[c, v] and v != origin[c]:
-                missing += 1
-    used = np.zeros((links, most), dtype=np.int64)
-    group_used = np.zeros((len(group_window), most), dtype=np.int64)
-    busy = np.zeros(most + 2, dtype=np.bool_)  # epochs in which something changes
-    busy[0] = True
-    carried = np.full((chunks, links), -1, dtype=np.int64)  # when the link last began this chunk
+    progress, missing = _start(chunks, len(links.quota), epochs)
+    reserved = new_epochs(links, epochs, False)
     rows = np.empty((1024, 3), dtype=np.int64)
     count = 0
-    soonest = np.full((chunks, nodes), FAR, dtype=np.int64)
-    for k in range(most):
-        if not busy[k]:
+    for k in range(epochs):
+        if not progress.busy[k]:
             continue
         if missing == 0:
             break
-        _look(k, arrive, distance, soonest)
-        for at in range(links):
-            e = order[at]
+        _look(k, progress, chunks.distance)
+        for e in order:
             if by_last[e] == by_last[e + 1]:
                 continue
             while True:
                 if now() > end:
                     return -1, rows[:0]
-                best, best_way, best_chunk = 0.0, -1, -1
-                for r in range(by_last[e], by_last[e + 1]):
-                    u, v = way_src[r], way_dst[r]
-                    done = k + way_lag[r]
-                    if done > most:
-                        continue
-                    first, last = way_start[r], way_start[r + 1]
-                    if not _all_free(last - 1, last, k, way_link, way_offset, used, window, quota, group, group_used,
-                                     group_window, cost, budget):  # fmt: skip
-                        continue
-                    whole = _all_free(first, last, k, way_link, way_offset, used, window, quota, group, group_used,
-                                      group_window, cost, budget)  # fmt: skip
-                    for c in range(chunks):
-                        if arrive[c, u] > k or arrive[c, v] <= done or carried[c, e] == k + way_offset[last - 1]:
-                            continue
-                        shared = _shared(c, first, last - 1, k, way_link, way_offset, carried) if copies else 0
-                        if not whole and shared < last - first - 1:
-                            continue
-                        gain = _gain(c, v, done, wanted, arrive, soonest, distance)
-                        if gain <= 0:
-                            continue
-                        score = gain + jitter[e, c] + 0.4 * shared + 0.01 * np.random.random()
-                        if score > best:
-                            best, best_way, best_chunk = score, r, c
-                if best_way < 0:
+                r, c = _best_send(e, by_last[e], by_last[e + 1], k, chunks, links, routes, reserved, progress, jitter)
+                if r < 0:
                     break
-                r, c = best_way, best_chunk
-                alone = False
-                for i in range(way_start[r], way_start[r + 1]):
-                    link, t = way_link[i], k + way_offset[i]
-                    final = i == way_start[r + 1] - 1
-                    if copies and not final and not alone and carried[c, link] == t:
-                        continue
-                    alone = True
-                    used[link, t] += 1
-                    carried[c, link] = t
-                    if group[link] >= 0:
-                        group_used[group[link], t] += cost[link]
-                        busy[min(most, t + group_window[group[link]])] = True
-                    for i_late in range(late_start[link], late_start[link + 1]):
-                        again = t + window[link] - late[i_late]
-                        if again > k:
-                            busy[min(most, again)] = True
-                    if count == len(rows):
-                        more = np.empty((2 * count, 3), dtype=np.int64)
-                        more[:count] = rows
-                        rows = more
-                    rows[count, 0], rows[count, 1], rows[count, 2] = c, link, t
-                    count += 1
-                v, done = way_dst[r], k + way_lag[r]
-                if wanted[c, v] and arrive[c, v] == FAR:
+                while count + routes.row[r + 1] - routes.row[r] > len(rows):
+                    more = np.empty((2 * len(rows), 3), dtype=np.int64)
+                    more[:count] = rows[:count]
+                    rows = more
+                v = routes.target[r]
+                if chunks.wanted[c, v] and progress.arrive[c, v] == FAR:
                     missing -= 1
-                arrive[c, v] = done
-                busy[min(most, done)] = True
-                for w in range(nodes):
-                    soonest[c, w] = min(soonest[c, w], done + distance[v, w])
+                count = _send(r, c, k, chunks, links, routes, late, reserved, progress, rows, count)
     if missing:
         return -1, rows[:0]
     return count, rows[:count]

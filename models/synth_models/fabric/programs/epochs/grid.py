@@ -34,8 +34,8 @@ import numpy.typing as npt
 from synth.errors import UnsupportedError
 from synth.options import read_duration
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

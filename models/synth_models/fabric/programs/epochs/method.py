@@ -20,19 +20,19 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.epochs import MOST_COUNTED
 from synth_models.fabric.check.infeasibility_proof import EPOCHS
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import seconds
-from synth_models.fabric.parts.collective import EVERYONE
-from synth_models.fabric.parts.exact import float_below
-from synth_models.fabric.parts.mirrored import turned
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.epochs.claims import claims, infeasible
 from synth_models.fabric.programs.epochs.counting import Counted, counted
 from synth_models.fabric.programs.epochs.deciding import Decider
+from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
-from synth_models.fabric.programs.epochs.insertion import Streams
 from synth_models.fabric.programs.epochs.priced import likely_cut, priced
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of
 from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.scheduling.chunks import seconds
+from synth_models.fabric.scheduling.reversal import turned
 from synth_models.fabric.solution import Schedule
 
 BOUND_SHARE = 0.2  # of the time limit goes into the bound in seconds

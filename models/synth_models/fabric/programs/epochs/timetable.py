@@ -1,10 +1,10 @@
 """From a plan in epochs to a schedule in seconds: the plan's transfers, in the plan's order, as early as they can.
 
 The plan says who sends what over which way after whom; every chunk is cut into pieces, and list scheduling
-(:mod:`synth_models.fabric.parts.timing`) starts each as soon as links and data allow, so that nothing waits for the end
-of an epoch. Epochs leave out what a piece takes to cross a switch, latencies below a tenth of an epoch, and the size of
-the last share: where an optimal plan leaves no room for these, a schedule of whole chunks may take longer than its
-epochs, and more pieces bring it near.
+(:mod:`synth_models.fabric.scheduling.list_scheduling`) starts each as soon as links and data allow, so that nothing
+waits for the end of an epoch. Epochs leave out what a piece takes to cross a switch, latencies below a tenth of an
+epoch, and the size of the last share: where an optimal plan leaves no room for these, a schedule of whole chunks may
+take longer than its epochs, and more pieces bring it near.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import cut, seconds
-from synth_models.fabric.parts.mirrored import mirrored
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.grid import Grid
-from synth_models.fabric.programs.epochs.insertion import Streams
 from synth_models.fabric.programs.epochs.sends import Sends
+from synth_models.fabric.scheduling.chunks import cut, seconds
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import mirrored
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.programs.epochs.grid import Grid
+from synth_models.fabric.scheduling.epoch_reservations import EpochLinks, EpochRoutes
 
 IntArray = npt.NDArray[np.int64]
 MOST_WAYS = 200_000
@@ -29,6 +30,18 @@ class Ways:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    @property
+    def routes(self) -> EpochRoutes:
+        """The same as kernels take them."""
+        return EpochRoutes(self.src, self.dst, self.lag, self.start, self.link, self.offset)
+
+
+def links_of(grid: Grid) -> EpochLinks:
+    """What the links of a grid carry, as kernels take it."""
+    return EpochLinks(
+        grid.window, grid.quota, grid.instance.machine.group, grid.cost, grid.group_window, grid.group_budget
+    )
 
 
 def ways_of(grid: Grid) -> Ways | None:

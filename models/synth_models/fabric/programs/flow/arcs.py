@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

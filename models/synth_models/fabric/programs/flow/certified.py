@@ -20,7 +20,7 @@ from synth_models.fabric.bounds.concurrent_flow import Demands
 from synth_models.fabric.bounds.paths import FAR, distances
 from synth_models.fabric.bounds.pricing import Resources, resources_of, time_to_pay, whole_prices
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.exact import float_below
+from synth_models.fabric.problem.exact import float_below
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

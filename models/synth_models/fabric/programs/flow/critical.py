@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.programs.flow.pieces import Pieces
-from synth_models.fabric.programs.flow.placing import Bookings
+from synth_models.fabric.scheduling.insertion import Bookings
+from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -70,17 +71,16 @@ def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int)
         offset = np.repeat(bookings.took, length) - bookings.offset - bookings.duration
     begins = np.concatenate([[0], np.cumsum(length[turned])]).astype(np.int64)
     at = np.repeat(moves.route_start[:-1][turned] - begins[:-1], length[turned]) + np.arange(begins[-1])
-    start = _run(
+    hops = Hops(
         part_start,
         np.append(first_piece, len(pieces.part)).astype(np.int64),
         transfer_of_piece.astype(np.int64),
-        begins,
-        moves.link[at],
-        machine.group,
-        machine.links,
-        len(machine.group_names),
-        offset[at],
-        bookings.duration[at],
+        np.repeat(np.arange(len(first_piece)), np.diff(part_start)),
+    )
+    start = _run(
+        hops,
+        uses_of(begins, moves.link[at], machine.group, offset[at], bookings.duration[at], False),
+        machine.links + len(machine.group_names),
         bookings.took[turned],
         rule.power,
         rule.far,
@@ -89,62 +89,72 @@ def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int)
     return -start - bookings.took if rule.backwards else start
 
 
+class Hops(NamedTuple):
+    """Hops of parts, whose pieces are alike: row ``part_start[p] + h`` is hop h of part p, ``part`` the part of every
+    row. The pieces of p begin with ``first_piece[p]``, the transfers of a piece with ``transfer_of_piece``.
+    Shapes: (parts + 1,), (parts + 1,), (pieces,), (rows,)."""
+
+    part_start: IntArray
+    first_piece: IntArray
+    transfer_of_piece: IntArray
+    part: IntArray
+
+
+@jit
+def _transfer(hops: Hops, row: int, sent: int) -> int:
+    """The transfer that is next in a row of which so many pieces have been sent."""
+    p = hops.part[row]
+    return int(hops.transfer_of_piece[hops.first_piece[p] + sent] + row - hops.part_start[p])
+
+
+@jit
+def _rows_across(hops: Hops, uses: Uses, resources: int) -> tuple[IntArray, IntArray]:
+    """The rows that occupy each resource, in ``start[x]:start[x + 1]``."""
+    rows = len(hops.part)
+    start = np.zeros(resources + 1, dtype=np.int64)
+    for row in range(rows):
+        i = _transfer(hops, row, 0)
+        for k in range(uses.row[i], uses.row[i + 1]):
+            start[uses.resource[k] + 1] += 1
+    start = np.cumsum(start)
+    across = np.empty(start[-1], dtype=np.int64)
+    at = start[:-1].copy()
+    for row in range(rows):
+        i = _transfer(hops, row, 0)
+        for k in range(uses.row[i], uses.row[i + 1]):
+            x = uses.resource[k]
+            across[at[x]] = row
+            at[x] += 1
+    return start, across
+
+
+@jit
+def _load(uses: Uses, first: int, last: int, left: FloatArray, most: float, power: float, total: float) -> float:
+    """``total`` and (left / most) ** power of all that the transfers from ``first`` to before ``last`` occupy."""
+    for k in range(uses.row[first], uses.row[last]):
+        total += (left[uses.resource[k]] / most) ** power
+    return total
+
+
 @jit
 def _run(
-    part_start: IntArray,
-    first_piece: IntArray,
-    transfer_of_piece: IntArray,
-    route_start: IntArray,
-    link: IntArray,
-    group: IntArray,
-    links: int,
-    groups: int,
-    offset: IntArray,
-    duration: IntArray,
-    took: IntArray,
-    power: float,
-    far: float,
-    chance: FloatArray,
+    hops: Hops, uses: Uses, resources: int, took: IntArray, power: float, far: float, chance: FloatArray
 ) -> IntArray:
-    """Start ticks. Row part_start[p] + h is hop h of part p; its next piece is ``sent`` pieces behind the first."""
-    rows = part_start[-1]
-    parts = len(part_start) - 1
-    resources = links + groups
+    """Start ticks."""
+    rows = len(hops.part)
+    part_start, part = hops.part_start, hops.part
     sent = np.zeros(rows, dtype=np.int64)
     have = np.zeros(rows, dtype=np.int64)
-    part_of = np.zeros(rows, dtype=np.int64)
-    for p in range(parts):
-        have[part_start[p]] = first_piece[p + 1] - first_piece[p]
-        part_of[part_start[p] : part_start[p + 1]] = p
-    # the rows that cross each resource
-    across_start = np.zeros(resources + 1, dtype=np.int64)
-    for r in range(rows):
-        i = transfer_of_piece[first_piece[part_of[r]]] + r - part_start[part_of[r]]
-        for k in range(route_start[i], route_start[i + 1]):
-            across_start[link[k] + 1] += 1
-            if group[link[k]] >= 0:
-                across_start[links + group[link[k]] + 1] += 1
-    across_start = np.cumsum(across_start)
-    across = np.empty(across_start[-1], dtype=np.int64)
-    at = across_start[:-1].copy()
-    for r in range(rows):
-        i = transfer_of_piece[first_piece[part_of[r]]] + r - part_start[part_of[r]]
-        for k in range(route_start[i], route_start[i + 1]):
-            across[at[link[k]]] = r
-            at[link[k]] += 1
-            if group[link[k]] >= 0:
-                across[at[links + group[link[k]]]] = r
-                at[links + group[link[k]]] += 1
+    for p in range(len(part_start) - 1):
+        have[part_start[p]] = hops.first_piece[p + 1] - hops.first_piece[p]
+    across_start, across = _rows_across(hops, uses, resources)
     left = np.zeros(resources)
     latest = np.int64(0)
-    for i in range(len(route_start) - 1):
-        for k in range(route_start[i], route_start[i + 1]):
-            latest = max(latest, offset[k])
-            left[link[k]] += duration[k]
-            if group[link[k]] >= 0:
-                left[links + group[link[k]]] += duration[k]
-    start = np.full(len(route_start) - 1, -1, dtype=np.int64)
-    free = np.zeros(resources, dtype=np.int64)
+    for k in range(uses.row[-1]):
+        latest = max(latest, uses.offset[k])
+        left[uses.resource[k]] += uses.duration[k]
+    start = np.full(len(took), -1, dtype=np.int64)
+    reserved = new_next_free(resources)
     # events: a resource is free; behind them, a row has one piece more; behind those, a row looks again
     events: Any = [(np.int64(0), np.int64(resources + rows + r)) for r in range(rows) if have[r] > 0]
     chosen = np.empty(rows, dtype=np.int64)
@@ -175,51 +185,28 @@ def _run(
         kept = 0
         for c in range(count):
             row = chosen[c]
-            i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
-            when = now
-            total = far * (part_start[part_of[row] + 1] - row) + chance[row]
-            for k in range(route_start[i], route_start[i + 1]):
-                e = link[k]
-                when = max(when, free[e] - offset[k])
-                if group[e] >= 0:
-                    when = max(when, free[links + group[e]] - offset[k])
-            last = i + part_start[part_of[row] + 1] - row
-            for k in range(route_start[i], route_start[last]):  # hops to come count too
-                e = link[k]
-                total += (left[e] / most) ** power
-                if group[e] >= 0:
-                    total += (left[links + group[e]] / most) ** power
+            i = _transfer(hops, row, sent[row])
+            when, _ = earliest_behind(reserved, uses, i, now)
             if when == now:
+                to_come = part_start[part[row] + 1] - row  # hops to come count too
                 chosen[kept] = row
-                weight[kept] = -total
+                weight[kept] = -_load(uses, i, i + to_come, left, most, power, far * to_come + chance[row])
                 kept += 1
             elif when <= now + latest:
                 heapq.heappush(events, (when, resources + rows + row))
         for c in np.argsort(weight[:kept]):
             row = chosen[c]
             while have[row] > 0:
-                i = transfer_of_piece[first_piece[part_of[row]] + sent[row]] + row - part_start[part_of[row]]
-                fits = True
-                for k in range(route_start[i], route_start[i + 1]):
-                    e = link[k]
-                    if free[e] - offset[k] > now or (group[e] >= 0 and free[links + group[e]] - offset[k] > now):
-                        fits = False
-                        break
-                if not fits:
+                i = _transfer(hops, row, sent[row])
+                if earliest_behind(reserved, uses, i, now)[0] > now:
                     break
                 start[i] = now
                 have[row] -= 1
                 sent[row] += 1
-                for k in range(route_start[i], route_start[i + 1]):
-                    e = link[k]
-                    free[e] = now + offset[k] + duration[k]
-                    left[e] -= duration[k]
-                    heapq.heappush(events, (now + duration[k], np.int64(e)))
-                    if group[e] >= 0:
-                        g = links + group[e]
-                        free[g] = max(free[g], free[e])
-                        left[g] -= duration[k]
-                        heapq.heappush(events, (now + duration[k], np.int64(g)))
-                if row + 1 < part_start[part_of[row] + 1]:
+                reserve_behind(reserved, uses, i, now)
+                for k in range(uses.row[i], uses.row[i + 1]):
+                    left[uses.resource[k]] -= uses.duration[k]
+                    heapq.heappush(events, (now + uses.duration[k], uses.resource[k]))
+                if row + 1 < part_start[part[row] + 1]:
                     heapq.heappush(events, (now + took[i], resources + row + 1))
     return start

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load

@@ -9,7 +9,7 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.flow.certified import certified
 from synth_models.fabric.programs.flow.fluid import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.timing import Transfers
 from synth_models.fabric.programs.flow.routes import Routes
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

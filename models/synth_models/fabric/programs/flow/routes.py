@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
 from synth_models.fabric.programs.flow.symmetry import Symmetries

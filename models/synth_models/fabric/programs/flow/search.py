@@ -13,12 +13,12 @@ import numpy.typing as npt
 from synth import kernels
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
-from synth_models.fabric.parts.timing import completion, timed
 from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
-from synth_models.fabric.programs.flow.placing import Bookings, improved, ranked
 from synth_models.fabric.programs.flow.routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
+from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
+from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

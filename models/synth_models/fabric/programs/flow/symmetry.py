@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 IntArray = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]

@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.flows import augment, behind, neighbours, shortfall
 
 IntArray = npt.NDArray[np.int64]

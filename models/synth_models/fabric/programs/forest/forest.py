@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.balance import balance
 from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.timing import Transfers, timed, turned
 from synth_models.fabric.programs.forest.forest import reversed_machine
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, turned
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

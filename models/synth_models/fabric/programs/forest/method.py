@@ -26,9 +26,8 @@ import numpy.typing as npt
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import REDUCING
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.timing import Transfers, completion, timed
+from synth_models.fabric.problem.blocks import REDUCING
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
 from synth_models.fabric.programs.forest.justify import justified
 from synth_models.fabric.programs.forest.near import near_tree
@@ -47,6 +46,7 @@ from synth_models.fabric.programs.forest.plan import (
 from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
 from synth_models.fabric.programs.forest.spanning import spanning_trees
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
+from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]

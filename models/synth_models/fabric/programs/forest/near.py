@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.plan import Move
 
 

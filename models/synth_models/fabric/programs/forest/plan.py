@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.kernels import jit
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.timing import Transfers
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 IntArray = npt.NDArray[np.int64]
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.timing import Transfers, turned
-from synth_models.fabric.programs.forest.periodic import MOST_CELLS, cells_of, timetable
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
+from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
+from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
+from synth_models.fabric.scheduling.reservations import Uses
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -32,9 +33,7 @@ class Round:
     number: IntArray
     count: IntArray
     transfers: Transfers
-    held_start: IntArray
-    held: IntArray
-    cells: IntArray
+    uses: Uses
     longest: IntArray
     resources: int
     period: int
@@ -81,8 +80,9 @@ def round_of(table: Table, machine: Machine, block_bytes: IntArray, per_block: f
     group_load = np.bincount(group[group >= 0], weights=ticks[group >= 0])
     busiest = int(max(load.max(initial=1), group_load.max(initial=1)))
     cells, cell = cells_of(ticks, busiest)
-    held_start, held, held_cells, resources = _resources(machine, owner, transfers.link, cells, len(lengths))
-    load = np.bincount(held, weights=held_cells, minlength=resources)
+    resources = machine.links + len(machine.group_names)
+    uses = _uses(machine, owner, transfers.link, cells, len(lengths))
+    load = np.bincount(uses.resource, weights=uses.duration, minlength=resources)
     latency = np.zeros(len(lengths))
     np.add.at(latency, owner, net.latency[transfers.link])
     longest = np.zeros(len(lengths), dtype=np.int64)
@@ -92,7 +92,7 @@ def round_of(table: Table, machine: Machine, block_bytes: IntArray, per_block: f
     order = np.lexsort((np.arange(len(depth)), depth)).astype(np.int64)
     by_height = np.lexsort((np.arange(len(depth)), depth, -height)).astype(np.int64)
     return Round(
-        table, tree, number, count, transfers, held_start, held, held_cells, longest, resources,
+        table, tree, number, count, transfers, uses, longest, resources,
         int(load.max(initial=1)), float(cell * tick), latency, order, by_height, after_start, after,
     )  # fmt: skip
 
@@ -108,10 +108,9 @@ def _whole(times: list[list[Fraction]]) -> tuple[IntArray, Fraction]:
     return np.array([[math.ceil(value / tick) for value in row] for row in times], dtype=np.int64), tick
 
 
-def _resources(
-    machine: Machine, owner: IntArray, link: IntArray, cells: IntArray, count: int
-) -> tuple[IntArray, IntArray, IntArray, int]:
-    """What every transfer holds, without links that are only held together with another for at least as long."""
+def _uses(machine: Machine, owner: IntArray, link: IntArray, cells: IntArray, count: int) -> Uses:
+    """What every transfer holds, without links that are only held together with another for at least as long; all of
+    it from its start on."""
     group = machine.group[link]
     member = group >= 0
     who = np.concatenate([owner, owner[member]])
@@ -140,7 +139,7 @@ def _resources(
     who, what, long = who[first], what[first], long[first]
     by_owner = np.argsort(who, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=count))]).astype(np.int64)
-    return start, what[by_owner].astype(np.int64), long[by_owner].astype(np.int64), resources
+    return Uses(start, what[by_owner].astype(np.int64), np.zeros(len(what), dtype=np.int64), long[by_owner])
 
 
 def _depth(transfers: Transfers) -> tuple[IntArray, IntArray]:
@@ -181,15 +180,13 @@ def rounds(
         return None
     cell_s = one.cell_s / times
     wait = one.longest + np.ceil(one.latency_s / cell_s - 1e-9).astype(np.int64)
-    order = one.by_height if by_height else one.order
+    turns = one.by_height if by_height else one.order
     t, n, pieces = one.transfers, one.size, len(one.tree)
     for step in range(one.stretch, len(STRETCHES)):
         period = math.ceil(one.period * STRETCHES[step])
         pivot = t.piece * period // pieces if staggered else np.zeros(n, dtype=np.int64)
-        start, homeless = timetable(
-            period, order, one.transfers.adds, pivot, one.held_start, one.held, one.cells, one.resources, wait,
-            one.transfers.before_start, one.transfers.before, one.after_start, one.after,
-        )  # fmt: skip
+        waiting = Order(t.adds, pivot, wait, t.before_start, t.before, one.after_start, one.after)
+        start, homeless = timetable(period, turns, waiting, one.uses, one.resources)
         if homeless <= 0:
             one.stretch = step  # less will not do for other numbers of rounds either
             break

@@ -11,7 +11,7 @@ from synth.options import RunOptions
 from synth.solvers import program
 from synth_models.fabric.check.counting import Question, chunks_of_a_block
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps import flows, sums, trees
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes, lanes_of
 from synth_models.fabric.programs.steps.one_chunk import OneChunk

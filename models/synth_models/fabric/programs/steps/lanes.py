@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 
 IntArray = npt.NDArray[np.int64]
 MOST_CAPACITY = 2**20  # chunks a round: more is no ratio that anybody schedules by

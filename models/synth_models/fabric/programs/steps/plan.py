@@ -12,12 +12,12 @@ import numpy as np
 from synth.errors import UnsupportedError
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.chunks import cut, seconds
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.moves import pieces_of
-from synth_models.fabric.parts.timing import Transfers, most_seconds, timed
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.scheduling.chunks import cut, seconds
+from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed
+from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.solution import IntArray, Schedule
 
 Row = tuple[int, int, int, bool]

@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_models.fabric.check.counting import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.relaxing import Relaxed, certificates, lengths_of, relaxed
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes
 
 LARGEST = 150_000  # variables: beyond, the linear program takes longer than what it saves

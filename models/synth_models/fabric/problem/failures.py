@@ -11,7 +11,7 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.text import amounts
 from synth.text.input_file import InputFile
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 FORM = "must be 'link A B' (both directions), 'link A -> B' (one), either with a share left such as 11/12, or 'node A'"
 MOST_SHOWN = 6

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.timing import completion
+from synth_models.fabric.scheduling.list_scheduling import completion
 from synth_models.fabric.solution import Schedule
 
 WORTH = Fraction(1, 100)  # doublings must save at least this part of the time to go on

@@ -12,20 +12,25 @@ from typing import Any
 import numpy as np
 
 from synth.kernels import jit
-from synth_models.fabric.references.pulling.board import Board, rows_of
-from synth_models.fabric.references.pulling.book import new_book
-from synth_models.fabric.references.pulling.game import Moves, Pieces
-from synth_models.fabric.references.pulling.grow import reserve, start_of
+from synth_models.fabric.references.pulling.routing_state import (
+    Routing,
+    RoutingState,
+    earliest_start,
+    reserve_route,
+    rows_of,
+)
+from synth_models.fabric.references.pulling.tree_search import Moves, Pieces
+from synth_models.fabric.scheduling.reservations import new_intervals
 from synth_models.fabric.solution import IntArray
 
 
-def needs(board: Board, moves: Moves) -> tuple[IntArray, IntArray]:
-    """For every transfer those of the same piece that have arrived at its source by its start, as rows. ``board``
+def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
+    """For every transfer those of the same piece that have arrived at its source by its start, as rows. ``routing``
     forwards, ``moves`` with forward times."""
-    ranks = len(board.ranks)
-    into = moves.piece * ranks + board.target[moves.route]
+    ranks = len(routing.ranks)
+    into = moves.piece * ranks + routing.target[moves.route]
     row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
-    key = moves.piece * ranks + board.source[moves.route]
+    key = moves.piece * ranks + routing.source[moves.route]
     found = _needs(row, which, key, moves.start, moves.start + moves.lag)
     return found[0], found[1]
 
@@ -37,31 +42,31 @@ def turned(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
     return start, np.repeat(np.arange(count), np.diff(row))[order]
 
 
-def pushed(board: Board, pieces: Pieces, moves: Moves, passes: int = 1) -> Moves:
+def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> Moves:
     """The same transfers, never later than before: pushed together ``passes`` times, forwards and backwards."""
     if not len(moves.piece):
         return moves
-    row, needed = needs(board, moves)
+    row, needed = needs(routing, moves)
     back_row, back = turned(row, needed)
-    table = board.table(pieces.sizes)
-    ahead, behind = board.kernel(table), board.turned().kernel(table)
+    table = routing.table(pieces.sizes)
+    ahead, behind = routing.state(table), routing.turned().state(table)
     kind = pieces.kind[moves.piece]
-    room = int(np.diff(board.row)[moves.route].sum()) * 4 + 1024
+    room = int(np.diff(routing.row)[moves.route].sum()) * 4 + 1024
     best, now = moves, moves
     for _ in range(passes):
-        start = _serial(ahead, new_book(board.resources, room), np.argsort(now.start, kind="stable"), now.route, kind,
+        start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,
                         row, needed, now.lag)  # fmt: skip
         now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
         if now.completion < best.completion:
             best = now
         late = now.backwards(now.completion)
-        begin = _serial(behind, new_book(board.resources, room), np.argsort(late.start, kind="stable"), late.route,
+        begin = _serial(behind, routing.resources, room, np.argsort(late.start, kind="stable"), late.route,
                         kind, back_row, back, late.lag)  # fmt: skip
         end = int((begin + late.lag).max())
         now = Moves(late.piece, late.route, begin, late.lag, end).backwards(end)
         if now.completion < best.completion:
             best = now
-    start = _serial(ahead, new_book(board.resources, room), np.argsort(now.start, kind="stable"), now.route, kind,
+    start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,
                     row, needed, now.lag)  # fmt: skip
     now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
     return now if now.completion < best.completion else best
@@ -87,13 +92,17 @@ def _needs(row: Any, which: Any, key: Any, start: Any, arrival: Any) -> Any:
 
 
 @jit
-def _serial(board: Any, book: Any, order: Any, route: Any, kind: Any, row: Any, needed: Any, lag: Any) -> Any:
+def _serial(
+    routing: RoutingState, resources: int, room: int, order: IntArray, route: IntArray, kind: IntArray, row: IntArray,
+    needed: IntArray, lag: IntArray,
+) -> IntArray:  # fmt: skip
     """Start of every transfer, placed in this order."""
+    reserved = new_intervals(resources, room)
     start = np.zeros(len(order), dtype=np.int64)
     for i in order:
-        t = np.int64(0)
+        t = 0
         for k in range(row[i], row[i + 1]):
             t = max(t, start[needed[k]] + lag[needed[k]])
-        start[i] = start_of(board, book, route[i], kind[i], t)
-        reserve(board, book, route[i], kind[i], start[i])
+        start[i] = earliest_start(routing, reserved, route[i], kind[i], t)
+        reserve_route(routing, reserved, route[i], kind[i], start[i])
     return start

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
-from synth_models.fabric.parts.exact import exact
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 
 IntArray = npt.NDArray[np.int64]
 ROOM = 2**60  # ticks that the longest schedule of ours may take

@@ -1,9 +1,9 @@
 """Start times by insertion: transfers are placed one by one, in order of priority, each as early as its links allow.
 
-:func:`synth_models.fabric.parts.timing.timed` goes through time and starts whatever can start; a transfer of two links
-then loses its turn to one that needs only the first of them to be free a little earlier. Here a transfer that has been
-placed stays, and later ones fill the gaps left before it, so the order of priority holds on every link. (Serial and
-parallel schedule generation: Kolisch, European Journal of Operational Research 90, 1996.)
+:func:`synth_models.fabric.scheduling.list_scheduling.timed` goes through time and starts whatever can start; a transfer
+of two links then loses its turn to one that needs only the first of them to be free a little earlier. Here a transfer
+that has been placed stays, and later ones fill the gaps left before it, so the order of priority holds on every link.
+(Serial and parallel schedule generation: Kolisch, European Journal of Operational Research 90, 1996.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.timing import Transfers, most_seconds
+from synth_models.fabric.problem import clock
+from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds
+from synth_models.fabric.scheduling.reservations import Uses, earliest_in_gap, new_gaps, reserve_in_gap, uses_of
 from synth_models.fabric.solution import Schedule
 
 IntArray = npt.NDArray[np.int64]
@@ -99,20 +100,9 @@ class Bookings:
     def _place(
         self, priority: IntArray, offset: IntArray, took: IntArray, waits: IntArray, follower: IntArray
     ) -> IntArray:
-        machine = self.instance.machine
-        start = _place(
-            self.transfers.route_start,
-            self.transfers.link,
-            machine.group,
-            machine.links,
-            len(machine.group_names),
-            offset,
-            self.duration,
-            took,
-            priority,
-            waits,
-            follower,
-        )
+        machine, moves = self.instance.machine, self.transfers
+        uses = uses_of(moves.route_start, moves.link, machine.group, offset, self.duration, True)
+        start = _place(uses, machine.links + len(machine.group_names), took, priority, waits, follower)
         if np.any(start < 0):
             raise ValueError(f"{int(np.sum(start < 0))} transfers wait for each other")
         return start
@@ -142,112 +132,21 @@ def ranked(keys: npt.NDArray[Any]) -> IntArray:
 
 @jit
 def _place(
-    route_start: IntArray,
-    link: IntArray,
-    group: IntArray,
-    links: int,
-    groups: int,
-    offset: IntArray,
-    duration: IntArray,
-    took: IntArray,
-    priority: IntArray,
-    waits: IntArray,
-    follower: IntArray,
+    uses: Uses, resources: int, took: IntArray, priority: IntArray, waits: IntArray, follower: IntArray
 ) -> IntArray:
-    """Start ticks, -1 for what is never placed. Where a transfer crosses two links of one group, the group is taken
-    from the first moment to the last."""
-    count = len(route_start) - 1
+    """Start ticks, -1 for what is never placed."""
+    count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
-    free = np.zeros(links + groups, dtype=np.int64)
-    gap_start = np.zeros((links + groups, GAPS), dtype=np.int64)
-    gap_end = np.zeros((links + groups, GAPS), dtype=np.int64)
-    gaps = np.zeros(links + groups, dtype=np.int64)
-    most = 1
-    for i in range(count):
-        most = max(most, route_start[i + 1] - route_start[i])
-    held = np.empty(2 * most, dtype=np.int64)
-    since = np.empty(2 * most, dtype=np.int64)
-    until = np.empty(2 * most, dtype=np.int64)
+    reserved = new_gaps(resources, GAPS)
     heap: Any = [(priority[i], np.int64(i)) for i in range(count) if waits[i] == 0]
     heapq.heapify(heap)
     while len(heap):
         i = heapq.heappop(heap)[1]
-        # what is taken, relative to the start
-        taken = 0
-        for k in range(route_start[i], route_start[i + 1]):
-            held[taken], since[taken], until[taken] = link[k], offset[k], offset[k] + duration[k]
-            taken += 1
-            g = group[link[k]]
-            if g >= 0:
-                at = -1
-                for j in range(taken):
-                    if held[j] == links + g:
-                        at = j
-                if at < 0:
-                    at = taken
-                    held[at], since[at], until[at] = links + g, offset[k], offset[k] + duration[k]
-                    taken += 1
-                since[at] = min(since[at], offset[k])
-                until[at] = max(until[at], offset[k] + duration[k])
-        # the earliest moment at which all of it is free
-        now = ready[i]
-        settled = False
-        while not settled:
-            settled = True
-            for j in range(taken):
-                r, width = held[j], until[j] - since[j]
-                begin = now + since[j]
-                found = max(begin, free[r])
-                if begin < free[r]:
-                    for q in range(gaps[r]):
-                        begins = max(begin, gap_start[r, q])
-                        if begins + width <= gap_end[r, q] and begins < found:
-                            found = begins
-                if found > begin:
-                    now = found - since[j]
-                    settled = False
-        start[i] = now
-        for j in range(taken):
-            r, begin, end = held[j], now + since[j], now + until[j]
-            if begin >= free[r]:
-                if begin > free[r]:
-                    _add_gap(gap_start, gap_end, gaps, r, free[r], begin)
-                free[r] = max(free[r], end)
-            else:
-                for q in range(gaps[r]):
-                    if gap_start[r, q] <= begin and end <= gap_end[r, q]:
-                        old = gap_end[r, q]
-                        if begin > gap_start[r, q]:
-                            gap_end[r, q] = begin
-                            if old > end:
-                                _add_gap(gap_start, gap_end, gaps, r, end, old)
-                        elif old > end:
-                            gap_start[r, q] = end
-                        else:
-                            gaps[r] -= 1
-                            gap_start[r, q] = gap_start[r, gaps[r]]
-                            gap_end[r, q] = gap_end[r, gaps[r]]
-                        break
+        start[i] = earliest_in_gap(reserved, uses, i, ready[i])
+        reserve_in_gap(reserved, uses, i, start[i])
         after = follower[i]
         if after >= 0:
-            ready[after] = now + took[i]
+            ready[after] = start[i] + took[i]
             heapq.heappush(heap, (priority[after], after))
     return start
-
-
-@jit
-def _add_gap(gap_start: IntArray, gap_end: IntArray, gaps: IntArray, resource: int, begin: int, end: int) -> None:
-    """One more gap; where there is no room, instead of the one that ends first (unless that is the new one)."""
-    at = gaps[resource]
-    if at == GAPS:
-        at = 0
-        for q in range(1, GAPS):
-            if gap_end[resource, q] < gap_end[resource, at]:
-                at = q
-        if gap_end[resource, at] > end:
-            return
-    else:
-        gaps[resource] += 1
-    gap_start[resource, at] = begin
-    gap_end[resource, at] = end

@@ -1,4 +1,4 @@
-"""The best schedule so far, and the clock all tries share."""
+"""The best schedule so far, and the clock that all searches share."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from fractions import Fraction
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.chunks import seconds
+from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
-CLOSE = 1e-6  # what is this close to the floor is not searched on
+CLOSE = 1e-6  # what is this close to the lower bound is not searched on
 
 
 @dataclass(eq=False)
-class Tries:
+class Incumbent:
     """Keeps the quickest schedule. ``told``: what it came from; ``tried``: how many there were; ``hurried``: whether
     the time limit ended a search before its count of rounds did."""
 
     instance: FabricInstance
     options: RunOptions
-    floor: float = 0.0
+    lower_bound: float = 0.0
     best: Schedule | None = None
     time: Fraction | None = None
     told: str = ""
@@ -44,10 +44,10 @@ class Tries:
     @property
     def settled(self) -> bool:
         """Whether nothing can be quicker."""
-        return self.time is not None and float(self.time) <= self.floor * (1 + CLOSE)
+        return self.time is not None and float(self.time) <= self.lower_bound * (1 + CLOSE)
 
     def over(self) -> bool:
-        """Whether to stop: at the bound, or at the time limit with something in hand."""
+        """Whether to stop: at the bound, or at the time limit if there is a schedule."""
         if self.best is not None and not self.settled and self.options.out_of_time():
             self.hurried = True
         return self.settled or self.hurried

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.network_spec import MachineSpec, machine_file
+from synth_models.fabric.problem.network_spec import MachineSpec, machine_file
 
 
 def boxes(instance: FabricInstance) -> list[tuple[int, ...]]:

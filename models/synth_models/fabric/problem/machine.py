@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.network import Network
-from synth_models.fabric.parts.exact import exact
+from synth_models.fabric.problem.exact import exact
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

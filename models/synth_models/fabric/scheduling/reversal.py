@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
-from synth_models.fabric.parts.collective import EVERYONE, Blocks
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.timing import Transfers
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.blocks import EVERYONE, Blocks
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import IntArray, Schedule
 
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
@@ -32,8 +32,8 @@ def turned(instance: FabricInstance) -> FabricInstance:
     """A reduction as the spreading that it is when played backwards: on the machine turned around, the blocks going
     from their goal to everyone. For an allreduce the blocks have no origin yet: every piece may have a root of its own.
 
-    For :func:`synth_models.fabric.parts.timing.timed` and for methods that look at ``machine``, ``members``,
-    ``blocks`` and ``switching``; its ``network`` is still that of the file.
+    For :func:`synth_models.fabric.scheduling.list_scheduling.timed` and for methods that look at ``machine``,
+    ``members``, ``blocks`` and ``switching``; its ``network`` is still that of the file.
     """
     there = copy(instance)  # not checked again: a share of an allreduce need not be a whole number of bytes
     there.__dict__["collective"] = SPREADS[instance.collective]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth_models.fabric.parts.collective import COLLECTIVES
+from synth_models.fabric.problem.blocks import COLLECTIVES
 
 _FROM_ONE_TO_ALL = ("allgather", "broadcast")
 _REVERSED = ("reduce_scatter", "reduce")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -18,9 +18,9 @@ from synth.exchange.algorithm import Algorithm
 from synth.exchange.raising import raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts.collective import EVERYONE, SHARED_OUT
-from synth_models.fabric.parts.routes import Route, Routes
-from synth_models.fabric.parts.timing import Transfers, timed
+from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import IntArray, Schedule
 
 Waits = tuple[IntArray, IntArray]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from synth_models.fabric.parts.machine import Machine
-from synth_models.fabric.parts.routes import Route, Routes
-from synth_models.fabric.parts.timing import Transfers
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.routes import Route, Routes
 
 
 class Moves:

@@ -24,7 +24,7 @@ from synth.network.spec import (
     RingSpec,
     TorusSpec,
 )
-from synth_models.fabric.parts.machine import Machine
+from synth_models.fabric.problem.machine import Machine
 
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
 Count = Annotated[int, Field(ge=1, le=100_000)]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.parts import clock
+from synth_models.fabric.problem import clock
+from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 from synth_models.fabric.solution import BoolArray, IntArray, Schedule
 
 
@@ -104,23 +105,14 @@ def timed(
         hop_by_hop,
     )
     duration = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], _lengths(transfers))]
-    after_start, after = turned(transfers)
-    kernel = _in_order if in_order else _list_schedule
-    start = kernel(
-        transfers.route_start,
-        transfers.link,
-        net.src.astype(np.int64),
-        net.dst.astype(np.int64),
-        machine.group,
-        len(machine.group_names),
-        offset,
+    uses = uses_of(transfers.route_start, transfers.link, machine.group, offset, duration.astype(np.int64), False)
+    followers = _followers(
+        *turned(transfers), transfers.route_start, transfers.link, net.src.astype(np.int64), net.dst.astype(np.int64),
         arrival,
-        duration.astype(np.int64),
-        transfers.priority,
-        np.diff(transfers.before_start),
-        after_start,
-        after,
-    )
+    )  # fmt: skip
+    resources = machine.links + len(machine.group_names)
+    kernel = _in_order if in_order else _list_schedule
+    start = kernel(uses, resources, followers, transfers.priority, np.diff(transfers.before_start))
     if np.any(start < 0):
         raise ValueError(
             f"{int(np.sum(start < 0))} transfers wait for each other, or for one that is not at their source"
@@ -252,57 +244,35 @@ def _merge(a: int, b: int, left: IntArray, right: IntArray, priority: IntArray) 
         a = c
 
 
+class Followers(NamedTuple):
+    """Who waits for transfer i: ``transfer[row[i]:row[i + 1]]``, each for ``lag`` ticks from the start of i on, -1 if i
+    never comes to where it starts. ``row``: shape (transfers + 1,)."""
+
+    row: IntArray
+    transfer: IntArray
+    lag: IntArray
+
+
 @jit
-def _earliest(
-    i: int,
-    now: int,
+def _followers(
+    row: IntArray,
+    transfer: IntArray,
     route_start: IntArray,
     link: IntArray,
-    group: IntArray,
-    links: int,
-    offset: IntArray,
-    free: IntArray,
-) -> tuple[int, int]:
-    """The earliest start of transfer i from ``now`` on, and the resource that it waits for (-1: none)."""
-    best, blocker = now, -1
-    for k in range(route_start[i], route_start[i + 1]):
-        e = link[k]
-        if free[e] - offset[k] > best:
-            best, blocker = free[e] - offset[k], e
-        g = group[e]
-        if g >= 0 and free[links + g] - offset[k] > best:
-            best, blocker = free[links + g] - offset[k], links + g
-    return best, blocker
-
-
-@jit
-def _occupy(
-    i: int,
-    start: int,
-    route_start: IntArray,
-    link: IntArray,
-    group: IntArray,
-    links: int,
-    offset: IntArray,
-    duration: IntArray,
-    free: IntArray,
-) -> None:
-    """Note until when transfer i keeps its links and their groups busy."""
-    for k in range(route_start[i], route_start[i + 1]):
-        e = link[k]
-        busy = start + offset[k] + duration[k]
-        free[e] = max(free[e], busy)
-        if group[e] >= 0:
-            free[links + group[e]] = max(free[links + group[e]], busy)
-
-
-@jit
-def _where_it_reaches(i: int, node: int, route_start: IntArray, link: IntArray, dst: IntArray) -> int:
-    """The place in transfer i's route of the link that leads to the node, -1 if none does."""
-    for k in range(route_start[i], route_start[i + 1]):
-        if dst[link[k]] == node:
-            return k
-    return -1
+    src: IntArray,
+    dst: IntArray,
+    arrival: IntArray,
+) -> Followers:
+    """With the lag of each: until what it waits for has arrived at the node from which it leaves."""
+    lag = np.full(len(transfer), -1, dtype=np.int64)
+    for i in range(len(row) - 1):
+        for s in range(row[i], row[i + 1]):
+            node = src[link[route_start[transfer[s]]]]
+            for k in range(route_start[i], route_start[i + 1]):
+                if dst[link[k]] == node:
+                    lag[s] = arrival[k]
+                    break
+    return Followers(row, transfer, lag)
 
 
 @jit
@@ -316,57 +286,42 @@ def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priorit
 
 
 @jit
-def _list_schedule(
-    route_start: IntArray,
-    link: IntArray,
-    src: IntArray,
-    dst: IntArray,
-    group: IntArray,
-    groups: int,
-    offset: IntArray,
-    arrival: IntArray,
-    duration: IntArray,
-    priority: IntArray,
-    missing: IntArray,
-    after_start: IntArray,
-    after: IntArray,
-) -> IntArray:
+def _list_schedule(uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray) -> IntArray:
     """Start ticks, -1 for a transfer that never becomes ready. Complexity: n log n in transfers, times the moves from
     one busy link's queue to another's."""
-    count, links = len(route_start) - 1, len(group)
+    count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
     waits = missing.copy()
-    free = np.zeros(links + groups, dtype=np.int64)
-    queue = np.full(links + groups, -1, dtype=np.int64)
+    reserved = new_next_free(resources)
+    queue = np.full(resources, -1, dtype=np.int64)
     left = np.full(count, -1, dtype=np.int64)
     right = np.full(count, -1, dtype=np.int64)
-    wake = np.full(links + groups, -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
-    wake_priority = np.zeros(links + groups, dtype=np.int64)
+    wake = np.full(resources, -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
+    wake_priority = np.zeros(resources, dtype=np.int64)
     events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(count):
         if waits[i] == 0:
             heapq.heappush(events, (np.int64(0), np.int64(0), priority[i], np.int64(i)))
     while len(events):
-        event: Any = heapq.heappop(events)
-        now, kind, number = event[0], event[1], event[3]
+        now, kind, event_priority, number = heapq.heappop(events)
         if kind == 0:  # a transfer becomes ready: it queues at the resource that it waits for longest
             i = number
-            when, at = _earliest(i, now, route_start, link, group, links, offset, free)
+            when, at = earliest_behind(reserved, uses, i, now)
             if at < 0:
-                at = link[route_start[i]]
+                at = uses.resource[uses.row[i]]
             left[i], right[i] = -1, -1
             queue[at] = _merge(queue[at], i, left, right, priority)
             if _sooner(wake, wake_priority, at, when, priority[i]):
                 heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
             continue
         at = number
-        if wake[at] != now or wake_priority[at] != event[2]:
+        if wake[at] != now or wake_priority[at] != event_priority:
             continue  # replaced by a sooner one
         wake[at] = -1
         while queue[at] >= 0:
             i = queue[at]
-            when, blocker = _earliest(i, now, route_start, link, group, links, offset, free)
+            when, blocker = earliest_behind(reserved, uses, i, now)
             if when > now and blocker == at:
                 if _sooner(wake, wake_priority, at, when, priority[i]):
                     heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
@@ -379,14 +334,13 @@ def _list_schedule(
                     heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
                 continue
             start[i] = now
-            _occupy(i, now, route_start, link, group, links, offset, duration, free)
-            for s in range(after_start[i], after_start[i + 1]):
-                j = after[s]
-                k = _where_it_reaches(i, src[link[route_start[j]]], route_start, link, dst)
-                if k < 0:
+            reserve_behind(reserved, uses, i, now)
+            for s in range(followers.row[i], followers.row[i + 1]):
+                j = followers.transfer[s]
+                if followers.lag[s] < 0:
                     waits[j] = -count - 1  # the piece never comes to where j starts
                     continue
-                ready[j] = max(ready[j], now + arrival[k])
+                ready[j] = max(ready[j], now + followers.lag[s])
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
@@ -394,40 +348,23 @@ def _list_schedule(
 
 
 @jit
-def _in_order(
-    route_start: IntArray,
-    link: IntArray,
-    src: IntArray,
-    dst: IntArray,
-    group: IntArray,
-    groups: int,
-    offset: IntArray,
-    arrival: IntArray,
-    duration: IntArray,
-    priority: IntArray,
-    missing: IntArray,
-    after_start: IntArray,
-    after: IntArray,
-) -> IntArray:
+def _in_order(uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray) -> IntArray:
     """Start ticks when transfers are placed one by one, by priority, each behind those that its links have; -1 for
     one whose turn comes before all that it waits for."""
-    count, links = len(route_start) - 1, len(group)
+    count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
     waits = missing.copy()
-    free = np.zeros(links + groups, dtype=np.int64)
-    order = np.argsort(priority, kind="mergesort")
-    for at in range(count):
-        i = order[at]
+    reserved = new_next_free(resources)
+    for i in np.argsort(priority, kind="mergesort"):
         if waits[i] != 0:
             continue
-        now, _ = _earliest(i, ready[i], route_start, link, group, links, offset, free)
+        now, _ = earliest_behind(reserved, uses, i, ready[i])
         start[i] = now
-        _occupy(i, now, route_start, link, group, links, offset, duration, free)
-        for s in range(after_start[i], after_start[i + 1]):
-            j = after[s]
-            k = _where_it_reaches(i, src[link[route_start[j]]], route_start, link, dst)
-            if k >= 0:
-                ready[j] = max(ready[j], now + arrival[k])
+        reserve_behind(reserved, uses, i, now)
+        for s in range(followers.row[i], followers.row[i + 1]):
+            if followers.lag[s] >= 0:
+                j = followers.transfer[s]
+                ready[j] = max(ready[j], now + followers.lag[s])
                 waits[j] -= 1
     return start

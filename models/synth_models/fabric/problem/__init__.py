@@ -1,0 +1,1 @@
+"""The problem: the machine and its failures, the blocks to be moved, ticks of time."""

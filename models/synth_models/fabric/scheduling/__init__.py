@@ -1,0 +1,1 @@
+"""From transfers to start times: routes, reservations, list scheduling, insertion, timetables."""
