@@ -32,6 +32,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from synth.family import Outcome
+from synth.graph.hops import hops
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import chunks
@@ -173,13 +174,8 @@ def least_load(classes: tuple[tuple[int, int], ...], bandwidth: tuple[Fraction, 
 
 
 def _distances(machine: Machine, roots: Sequence[int]) -> IntArray:
-    from scipy.sparse.csgraph import dijkstra
-
     net = machine.network
-    graph = csr_array((np.ones(net.links), (net.src, net.dst)), shape=(machine.nodes, machine.nodes))
-    graph.data[:] = 1
-    found = dijkstra(graph, unweighted=True, indices=list(roots))
-    return np.where(np.isfinite(found), found, -1).astype(np.int64)
+    return hops(machine.nodes, net.src, net.dst, roots).astype(np.int64)
 
 
 def _whole_parts(instance: FabricInstance, found: Sequence[Loads]) -> list[int]:

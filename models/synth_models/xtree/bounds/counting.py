@@ -34,6 +34,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from synth.family import Outcome
+from synth.graph.hops import breadth_first
 from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
@@ -112,31 +113,22 @@ def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: in
     """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node stands for all."""
     farthest, needed = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     hops, crossings = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
-    queue, seen = np.empty(nodes, np.int64), np.full(nodes, -1, np.int64)
+    distance, order = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     for i in range(len(some)):
         v = some[i]
         degree = pointer[v + 1] - pointer[v]
-        queue[0], seen[v] = v, i
-        begin, end, level = 0, 1, 0
-        while begin < end:
-            left = nodes - begin  # nodes level hops away or more
-            if level:
-                crossing = every if every else left * chunks
-                timesteps = level - 1 + (crossing + degree - 1) // degree
-                if timesteps > needed[i]:
-                    needed[i], hops[i], crossings[i] = timesteps, level, crossing
-                farthest[i] = level
-            stop = end
-            while begin < stop:
-                u = queue[begin]
-                begin += 1
-                for e in range(pointer[u], pointer[u + 1]):
-                    w = tail[e]
-                    if seen[w] != i:
-                        seen[w] = i
-                        queue[end] = w
-                        end += 1
-            level += 1
+        breadth_first(pointer, tail, v, distance, order)
+        for begin in range(1, nodes):
+            level = distance[order[begin]]
+            if order[begin] < 0:
+                break
+            if level == farthest[i]:
+                continue
+            farthest[i] = level
+            crossing = every if every else (nodes - begin) * chunks  # of the nodes level hops away or more
+            timesteps = level - 1 + (crossing + degree - 1) // degree
+            if timesteps > needed[i]:
+                needed[i], hops[i], crossings[i] = timesteps, level, crossing
     return farthest, needed, hops, crossings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth.schedule.edge_colouring import edge_colours
+from synth.graph.edge_colouring import edge_colours
 
 
 @pytest.mark.parametrize("seed", range(10))
