@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import connected_components
 
+from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, orbits
 from synth_models.harvest.bounds.rate_prices import RatePrices
@@ -125,6 +126,8 @@ class Relaxation:
                 self.rows.append(make.direct(k, load, least))
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
         self.src, self.dst = pairs[:, 0], pairs[:, 1]
+        self.out_trees = PathTrees(shared.gpus, self.src, self.dst)
+        self.in_trees = PathTrees(shared.gpus, self.dst, self.src)
         self.arc_orbit = [shared.orbit[key] for key in (self.src * shared.gpus + self.dst).tolist()]
         self.arc_column = np.array([self.column[("a", orbit)] for orbit in self.arc_orbit])
         self.at_arc = {(u, v): o for (u, v), o in zip(pairs.tolist(), self.arc_orbit, strict=True)}
@@ -199,10 +202,10 @@ class Relaxation:
         shared, rows = self.shared, []
         length = point[self.arc_column]
         for inwards in (False, True):
-            src, dst = (self.dst, self.src) if inwards else (self.src, self.dst)
-            graph = csr_array((length, (src, dst)), shape=(shared.gpus, shared.gpus))
-            distance, before = dijkstra(graph, indices=shared.roots, return_predecessors=True)
-            for root, far, parent in zip(shared.roots, distance, before.astype(np.int64), strict=True):
+            trees, tail = (self.in_trees, self.dst) if inwards else (self.out_trees, self.src)
+            distance, entered = trees.trees(length, np.array(shared.roots))
+            before = np.where(entered >= 0, tail[entered], -1)
+            for root, far, parent in zip(shared.roots, distance, before, strict=True):
                 rows += self._trees(root, far, parent, inwards)
                 if shared.ports == 1 and not inwards:
                     rows += self._cycle(root, far, parent, length)

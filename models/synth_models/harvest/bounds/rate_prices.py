@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
+from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds.automorphisms import orbits
 from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
@@ -69,6 +69,7 @@ class RatePrices:
         self.ends = np.stack([self.node[first // gpus], self.node[first % gpus]], axis=1)
         off = ~np.eye(gpus, dtype=bool)
         self.src, self.dst = np.nonzero(off)
+        self.path_trees = PathTrees(self.gpus, self.src, self.dst)
         self.of_arc = self.label[off]
         self.picks = [self._pick(pairs) for pairs in patterns]
 
@@ -170,9 +171,8 @@ class RatePrices:
         return np.asarray(self._tree(prices, source)[0])
 
     def _tree(self, prices: FloatArray | IntArray, source: int) -> tuple[FloatArray, IntArray]:
-        graph = csr_array((prices[self.of_arc].astype(float), (self.src, self.dst)), shape=(self.gpus, self.gpus))
-        distance, before = dijkstra(graph, indices=[source], return_predecessors=True)
-        return distance[0], before[0].astype(np.int64)
+        distance, entered = self.path_trees.trees(prices[self.of_arc].astype(float), np.array([source]))
+        return distance[0], np.where(entered[0] >= 0, self.src[entered[0]], -1)
 
     def path(self, prices: FloatArray, source: int) -> tuple[FloatArray, IntArray]:
         """Cheapest paths from a GPU under prices that are kept positive: distances and predecessors."""
