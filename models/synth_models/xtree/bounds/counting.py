@@ -30,11 +30,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from synth.family import Outcome
 from synth.graph.hops import breadth_first
+from synth.graph.max_flow import MaximumFlow
 from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
@@ -175,33 +174,20 @@ def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> n
     rows = np.concatenate([tail, np.full(n, n)])
     cols = np.concatenate([head, np.arange(n)])
     limits = np.concatenate([capacity.astype(np.int64) * horizon, np.full(n, chunks)])
-    graph = csr_array((np.minimum(limits, n * chunks).astype(np.int32), (rows, cols)), shape=(n + 1, n + 1))
-    flow = maximum_flow(graph, n, target)
-    if flow.flow_value >= n * chunks:
-        return None
-    residual = csr_array(graph - flow.flow)
-    residual.eliminate_zeros()
-    reached = breadth_first_order(residual, n, return_predecessors=False)
-    inside = np.ones(n + 1, dtype=bool)
-    inside[reached] = False
-    return inside[:n]
+    flow = MaximumFlow(n + 1, rows, cols, np.minimum(limits, n * chunks), n, target)
+    return None if flow.value >= n * chunks else ~flow.source_side[:n]
 
 
 def _narrowest_cut(network: Network) -> npt.NDArray[np.bool_]:
     """A proper node set with the fewest links into it (global directed minimum cut by max-flows from and to node 0)."""
     tail, head, capacity, _ = network.arcs
-    graph = csr_array((capacity.astype(np.int32), (tail, head)), shape=(network.nodes, network.nodes))
     best: tuple[int, npt.NDArray[np.bool_]] | None = None
     targets = sorted(range(1, network.nodes), key=lambda v: int(min(network.in_degree[v], network.out_degree[v])))
     for v in targets[: max(1, FLOW_WORK // network.links)]:
         for source, sink in ((0, v), (v, 0)):
-            flow = maximum_flow(graph, source, sink)
-            if best is None or flow.flow_value < best[0]:
-                residual = csr_array(graph - flow.flow)
-                residual.eliminate_zeros()
-                inside = np.ones(network.nodes, dtype=bool)
-                inside[breadth_first_order(residual, source, return_predecessors=False)] = False
-                best = (int(flow.flow_value), inside)
+            flow = MaximumFlow(network.nodes, tail, head, capacity, source, sink)
+            if best is None or flow.value < best[0]:
+                best = flow.value, ~flow.source_side
     assert best is not None
     return best[1]
 
