@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
-from synth_models.harvest.bounds.automorphisms import generators, orbits
+from synth_models.harvest.bounds.automorphisms import generators, row_orbits
 from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import GrowingProgram
@@ -45,7 +45,7 @@ class Patterns:
         self.pairs = [instance.demands[self.of_step.index(k)] for k in range(len(numbers))]
         self.group = generators(self.pairs, self.gpus)
         stacked = np.unique(np.concatenate(self.pairs)[:, :2], axis=0)
-        labels = orbits(stacked, self.group, self.gpus)
+        labels = row_orbits(stacked, self.group)
         self.orbit = dict(zip((stacked[:, 0] * self.gpus + stacked[:, 1]).tolist(), labels.tolist(), strict=True))
         self.sizes: list[dict[int, int]] = []
         for pairs in self.pairs:
@@ -53,7 +53,7 @@ class Patterns:
             for key, volume in zip((pairs[:, 0] * self.gpus + pairs[:, 1]).tolist(), pairs[:, 2].tolist(), strict=True):
                 size[self.orbit[key]] = size.get(self.orbit[key], 0) + volume
             self.sizes.append(dict(sorted(size.items())))
-        at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
+        at = row_orbits(np.arange(self.gpus)[:, None], self.group)
         self.roots = np.unique(at, return_index=True)[1].tolist()
         self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
         self.routed = [routed_load(pairs, self.ports, self.gpus) for pairs in self.pairs]

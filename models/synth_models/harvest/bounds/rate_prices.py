@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from synth.graph.shortest_paths import PathTrees
-from synth_models.harvest.bounds.automorphisms import orbits
+from synth_models.harvest.bounds.automorphisms import row_orbits
 from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -62,9 +62,9 @@ class RatePrices:
         if not self.usable:
             return
         grid = np.stack(np.meshgrid(np.arange(gpus), np.arange(gpus), indexing="ij"), axis=-1).reshape(-1, 2)
-        self.label = orbits(grid, group, gpus).reshape(gpus, gpus)
+        self.label = row_orbits(grid, group).reshape(gpus, gpus)
         self.count = int(self.label.max()) + 1
-        self.node = orbits(np.arange(gpus)[:, None], group, gpus)
+        self.node = row_orbits(np.arange(gpus)[:, None], group)
         first = np.unique(self.label, return_index=True)[1]
         self.ends = np.stack([self.node[first // gpus], self.node[first % gpus]], axis=1)
         off = ~np.eye(gpus, dtype=bool)

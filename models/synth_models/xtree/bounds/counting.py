@@ -34,6 +34,7 @@ import numpy.typing as npt
 from synth.family import Outcome
 from synth.graph.hops import breadth_first
 from synth.graph.max_flow import MaximumFlow
+from synth.graph.symmetry import orbits_of_group
 from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
@@ -79,8 +80,8 @@ def representatives(network: Network) -> npt.NDArray[np.int64]:
     network too."""
     if unit_translations(network):
         return np.zeros(1, dtype=np.int64)
-    images = np.stack(point_symmetries(network))
-    return np.flatnonzero(images.min(axis=0) == np.arange(network.nodes))
+    least = orbits_of_group(np.stack(point_symmetries(network)))
+    return np.flatnonzero(least == np.arange(network.nodes))
 
 
 def _late_arrivals(

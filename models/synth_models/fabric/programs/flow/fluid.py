@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.graph.shortest_paths import PathTrees
+from synth.graph.symmetry import orbits_of_group
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
-from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, orbits, symmetries
+from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, symmetries
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -160,7 +161,7 @@ def _demand(instance: FabricInstance) -> model.Demand:
 
 
 def _representatives(demand: model.Demand, group: Symmetries) -> model.Demand:
-    orbit = orbits(group.node)[demand.source]
+    orbit = orbits_of_group(group.node)[demand.source]
     _, first, times = np.unique(orbit, return_index=True, return_counts=True)
     return model.Demand(demand.source[first], demand.bytes[first], times.astype(np.int64))
 

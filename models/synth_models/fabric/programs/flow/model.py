@@ -25,9 +25,10 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from synth.graph.shortest_paths import PathTrees
+from synth.graph.symmetry import orbits_of_group
 from synth.solvers import writing
 from synth_models.fabric.programs.flow.arcs import Arcs
-from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
+from synth_models.fabric.programs.flow.symmetry import Symmetries
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -144,7 +145,7 @@ def link_capacity(
 ) -> tuple[coo_array[Any], IntArray, IntArray]:
     """sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit O of
     resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
-    named = orbits(resource_images(arcs, group))
+    named = orbits_of_group(resource_images(arcs, group))
     _, number, size = np.unique(named, return_inverse=True, return_counts=True)
     use = arcs.use.tocoo()
     folded = csr_array(
