@@ -22,10 +22,10 @@ import numpy as np
 from synth.family import Outcome
 from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.parts import chunks
 from synth_models.fabric.parts.boxes import boxes
-from synth_models.fabric.parts.collective import REDUCING
 from synth_models.fabric.parts.mirrored import joined, mirrored, turned
 from synth_models.fabric.parts.timing import Transfers, timed
 from synth_models.fabric.references.spreading import too_large
