@@ -14,7 +14,6 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter")
 BUFFERS = ("i", "o", "s")  # input, output, scratch
 KINDS = ("s", "r", "cpy", "re", "rrc", "rcs", "rrs", "rrcs", "nop")  # as MSCCL names them
 SENDS = ("s", "rcs", "rrs", "rrcs")

@@ -27,9 +27,9 @@ from synth.exchange.places import (
     changes_nothing,
 )
 from synth.kernels import jit
+from synth.schedule.collective import REDUCING
 
 MOST_WORDS = 2**27  # 64-bit words for sets of contributions
-REDUCING = ("reduce_scatter", "allreduce", "reduce")
 NOTHING = 0
 SPOILT, DOUBLED, MIXED, NO_SUMS = range(1, 5)  # why a symbol is none: reported already; twice; of different chunks; …
 

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from synth.errors import InputError
 from synth.exchange import contents, order, places, validity
 from synth.exchange.algorithm import Algorithm, IntArray
-from synth.exchange.contents import REDUCING, Contents
+from synth.exchange.contents import Contents
 from synth.exchange.places import RECEIVING, SENDING, Steps
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
+from synth.schedule.collective import REDUCING
 
 
 @dataclass(frozen=True)

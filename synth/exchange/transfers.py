@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from synth.schedule.collective import REDUCING
+
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -88,10 +90,6 @@ class Transfers:
     def parts(self) -> int:
         """Number of parts of the data."""
         return parts_of(self.collective, self.ranks)
-
-
-REDUCING = ("reduce_scatter", "allreduce", "reduce")
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 def parts_of(collective: str, ranks: int) -> int:

@@ -20,10 +20,11 @@ import numpy as np
 
 from synth.errors import Fault, FaultsByKind, InputError, first_of_kind
 from synth.exchange import contents, order, places
-from synth.exchange.algorithm import BUFFERS, COLLECTIVES, KINDS, Algorithm, IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
 from synth.exchange.contents import DOUBLED, MIXED, NO_SUMS, Contents, Wanted
 from synth.exchange.places import READS_SRC, RECEIVING, SENDING, WRITES_DST, Cells, Steps, block_place, place
 from synth.exchange.races import races, touched
+from synth.schedule.collective import NAMES
 
 MOST_RANKS = 2**16
 MOST_CELLS = 2**26
@@ -94,8 +95,8 @@ def _facts(a: Algorithm, steps: Steps, found: order.Messages, level: IntArray) -
 
 def _head_faults(a: Algorithm) -> Iterator[Fault]:
     """What must hold before anything else can be looked at."""
-    if a.collective not in COLLECTIVES:
-        yield Fault("collective", f"must be one of {', '.join(COLLECTIVES)}", a.collective, True)
+    if a.collective not in NAMES:
+        yield Fault("collective", f"must be one of {', '.join(NAMES)}", a.collective, True)
     if not 1 <= a.ranks <= MOST_RANKS:
         yield Fault("ranks", f"must be in 1..{MOST_RANKS}", a.ranks, True)
         return

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.network.hops import hops
+from synth.graph.hops import hops
+from synth.graph.rows import rows_by
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -110,16 +111,16 @@ class Network:
     @cached_property
     def in_links(self) -> tuple[IntArray, IntArray]:
         """``(pointer, links)``: the links into ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
-        return self._grouped(self.dst, self.in_degree)
+        return self._grouped(self.dst)
 
     @cached_property
     def out_links(self) -> tuple[IntArray, IntArray]:
         """``(pointer, links)``: the links out of ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
-        return self._grouped(self.src, self.out_degree)
+        return self._grouped(self.src)
 
-    def _grouped(self, key: IntArray, degree: IntArray) -> tuple[IntArray, IntArray]:
-        pointer = np.concatenate(([0], np.cumsum(degree)))
-        return _frozen(pointer, np.int32), _frozen(np.argsort(key, kind="stable"), np.int32)
+    def _grouped(self, key: IntArray) -> tuple[IntArray, IntArray]:
+        pointer, links = rows_by(key, self.nodes)
+        return _frozen(pointer, np.int32), _frozen(links, np.int32)
 
     @cached_property
     def arcs(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:

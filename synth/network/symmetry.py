@@ -7,20 +7,13 @@ from itertools import permutations, product
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.symmetry import Permutation, arc_images
 from synth.network.network import Network
-
-Permutation = npt.NDArray[np.int64]
 
 
 def is_automorphism(network: Network, image: Permutation) -> bool:
     """Whether moving node ``v`` to ``image[v]`` maps the links onto the links, with their bandwidth and latency."""
-
-    def links_sorted(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        order = np.lexsort((network.latency, network.bandwidth, dst, src))
-        return np.stack([src[order], dst[order], network.bandwidth[order], network.latency[order]])
-
-    moved = links_sorted(image[network.src], image[network.dst])
-    return bool(np.array_equal(moved, links_sorted(network.src.astype(np.int64), network.dst.astype(np.int64))))
+    return arc_images(image, network.src, network.dst, (network.bandwidth, network.latency)) is not None
 
 
 def translation(sides: tuple[int, ...], by: tuple[int, ...]) -> Permutation:

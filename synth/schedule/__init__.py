@@ -3,9 +3,9 @@
 from synth.schedule.collective import (
     COLLECTIVES,
     Collective,
-    all_to_all,
     allgather,
     allreduce,
+    alltoall,
     broadcast,
     reduce_scatter,
 )
@@ -15,9 +15,9 @@ __all__ = [
     "COLLECTIVES",
     "Collective",
     "Schedule",
-    "all_to_all",
     "allgather",
     "allreduce",
+    "alltoall",
     "broadcast",
     "reduce_scatter",
 ]

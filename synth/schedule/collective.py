@@ -1,13 +1,20 @@
-"""Collectives: which chunk (or which contributions to it) stands where before and after."""
+"""Collectives: their names, and which chunk (or which contributions to it) stands where before and after."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int32]
+CollectiveName = Literal[
+    "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter"
+]
+NAMES: tuple[CollectiveName, ...] = get_args(CollectiveName)
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
+REDUCING = ("reduce_scatter", "allreduce", "reduce")
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,10 @@ def broadcast(nodes: int, root: int, chunks: int) -> Collective:
     return Collective("broadcast", nodes, np.full(chunks, root, dtype=np.int32), reduces=False, to_all=True)
 
 
-def all_to_all(nodes: int) -> Collective:
+def alltoall(nodes: int) -> Collective:
     """One chunk per ordered pair: chunk ``s * nodes + d`` goes from ``s`` to ``d``."""
     owner, target = np.divmod(np.arange(nodes * nodes, dtype=np.int32), np.int32(nodes))
-    return Collective("all_to_all", nodes, owner, reduces=False, to_all=False, target=target)
+    return Collective("alltoall", nodes, owner, reduces=False, to_all=False, target=target)
 
 
 COLLECTIVES = {"allgather": allgather, "reduce_scatter": reduce_scatter, "allreduce": allreduce}

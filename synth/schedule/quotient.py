@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import InputError
+from synth.graph.symmetry import arc_images
 from synth.network import Network
 from synth.schedule.schedule import Schedule
 
@@ -51,19 +52,15 @@ class QuotientSchedule:
 def link_moves(network: Network, generators: IntArray, within: IntArray) -> IntArray | None:
     """Where each generator moves the links ``within``, shape (generators, links within), entries being positions in
     ``within``; None if one of them does not map these links onto themselves, with bandwidth and latency."""
-    src, dst = network.src[within].astype(np.int64), network.dst[within].astype(np.int64)
-    kind = np.unique(np.stack([network.bandwidth[within], network.latency[within]]), axis=1, return_inverse=True)[1]
-    own = np.lexsort((within, kind, dst, src))
-    alike = np.stack([src[own], dst[own], kind.reshape(-1)[own]])
-    copy = np.empty(len(within), dtype=np.int64)  # the i-th of its parallel links
-    first = np.flatnonzero(np.any(np.diff(alike, axis=1, prepend=-1) != 0, axis=0))
-    copy[own] = np.arange(len(within)) - np.repeat(first, np.diff(first, append=len(within)))
+    by_id = np.argsort(within, kind="stable")  # parallel links go to parallel links in the order of their ids
+    links = within[by_id]
+    kinds = network.bandwidth[links], network.latency[links]
     moves = np.empty((len(generators), len(within)), dtype=np.int64)
     for move, image in zip(moves, generators, strict=True):
-        order = np.lexsort((copy, kind.reshape(-1), image[dst], image[src]))
-        if not np.array_equal(np.stack([image[src][order], image[dst][order], kind.reshape(-1)[order]]), alike):
+        found = arc_images(image, network.src[links], network.dst[links], kinds)
+        if found is None:
             return None
-        move[order] = own
+        move[by_id] = by_id[found]
     return moves
 
 

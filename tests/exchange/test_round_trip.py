@@ -13,10 +13,11 @@ from exchange.possession import Run, expected
 
 import synth
 from synth.exchange import chakra, executors, msccl_xml, mscclpp, validity
-from synth.exchange.algorithm import COLLECTIVES, Algorithm
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.exporting import FORMATS, algorithm_of, transfers_of, write_schedule
 from synth.exchange.lowering import Wish
 from synth.exchange.transfers import Transfers
+from synth.schedule.collective import NAMES
 
 MACHINES = Path(__file__).resolve().parents[2] / "models/synth_models/fabric/machines"
 SHAPES: list[dict[str, Any]] = [
@@ -43,7 +44,7 @@ def test_round_trip(where: dict[str, Any], collective: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", NAMES)
 @pytest.mark.parametrize("where", EVERYWHERE, ids=lambda where: "-".join(map(str, where.values())))
 def test_round_trip_everywhere(where: dict[str, Any], collective: str, tmp_path: Path) -> None:
     round_trip(where, collective, tmp_path)
@@ -98,7 +99,7 @@ def same(one: Algorithm, other: Algorithm) -> None:
             assert np.array_equal(a, b), field.name
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("collective", NAMES)
 def test_plans_and_traces_hold_the_same_moves(collective: str, tmp_path: Path) -> None:
     t = schedule({"network": "full", "nodes": 4}, collective)
     write_schedule(t, FORMATS["chakra"], tmp_path / "trace")

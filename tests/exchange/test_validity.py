@@ -13,9 +13,9 @@ from exchange.random_copies import with_copies
 from exchange.small_algorithms import SMALL, edited, swapped, without
 
 from synth.errors import InputError
-from synth.exchange.algorithm import COLLECTIVES
 from synth.exchange.msccl_xml import read_stream
 from synth.exchange.validity import check
+from synth.schedule.collective import NAMES
 
 
 def faults(text: str) -> str:
@@ -123,7 +123,7 @@ def test_copies_are_judged_as_by_running_all_interleavings_on_real_cells(name: s
 
 
 def test_no_collective_is_left_out() -> None:
-    assert {name.split("-")[0] for name in SMALL if "-in" in name} == set(COLLECTIVES)
+    assert {name.split("-")[0] for name in SMALL if "-in" in name} == set(NAMES)
 
 
 def test_facts_and_logical_time() -> None:

@@ -399,6 +399,7 @@ def test_a_tiny_question_imports_no_numba() -> None:
 FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "xtree")
 DRIVERS = (
     "exchange",
+    "synth/graph",
     "synth/schedule",
     *(f"models/{family}" for family in FAMILIES),
     "models/test_rare_kernels.py",

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
+from synth.schedule.collective import CollectiveName
 
 MAX_RANKS = 65_536
 _RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
@@ -24,7 +25,6 @@ MAX_LINKS = 10**9  # between two groups, or of one to the core
 MAX_COST = 1000  # of a byte on one level
 INSIDE_NODE, INSIDE_GROUP, BETWEEN_GROUPS = range(3)
 TREES = ("broadcast", "reduce", "scatter", "gather")
-Collective = Literal["broadcast", "reduce", "scatter", "gather", "allgather", "reduce_scatter", "allreduce", "alltoall"]
 
 
 def parse_runs(text: str) -> tuple[list[str], list[int]]:
@@ -119,7 +119,7 @@ class BineInstance(Instance):
     family: Literal["bine"] = "bine"
     jobs: list[Job] = Field(default_factory=list)
     torus: list[Annotated[int, Field(ge=1)]] | None = None
-    collective: Collective = "broadcast"
+    collective: CollectiveName = "broadcast"
     vector: Literal["small", "large"] = "small"
     problem: Literal["any", "tree", "butterfly"] = "any"
     bytes: Annotated[float, Field(gt=0, le=MAX_BYTES), Unit("bytes")] = 1_048_576.0

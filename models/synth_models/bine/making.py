@@ -20,9 +20,10 @@ from pydantic import Field
 from synth.errors import Fault, InputError
 from synth.making import Bytes, Count, Keys, Listed, Sides
 from synth.options import read_int
+from synth.schedule.collective import CollectiveName
 from synth.text.files import decode
 from synth.text.input_file import InputFile, as_input_file
-from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, Collective, parse_runs
+from synth_models.bine.instance import MAX_RANKS, TREES, BineInstance, parse_runs
 
 _SOURCES = ("groups", "hosts", "jobs", "torus")
 _OWN = ("collective", "vector", "problem", "bytes", "root", "rounds")
@@ -71,7 +72,7 @@ class BineKeys(Keys):
     only: str | None = Field(
         None, description="jobs to keep: powers (2^k ranks in several groups), or names with commas"
     )
-    collective: Collective | None = Field(None, description="what to do (default broadcast)")
+    collective: CollectiveName | None = Field(None, description="what to do (default broadcast)")
     vector: Literal["small", "large"] | None = Field(None, description="which algorithm of an allreduce or broadcast")
     problem: Literal["any", "tree", "butterfly"] | None = Field(
         None, description="which schedules count (default: tree for small rooted collectives, else any)"

@@ -14,9 +14,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
+from synth.schedule.collective import ROOTED
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
-    ROOTED,
     SHARED_OUT,
     Blocks,
     Collective,

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from synth.making import make
 from synth.optimality import gap
 from synth.reproduction.collect import Reproduction
+from synth.schedule.collective import NAMES
 from synth.study.figures import natural
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.family import FAMILY
@@ -25,7 +26,6 @@ from synth_models.fabric.problem.reach import knows
 from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, name_of, without_latency
 
 GIB, MIB, KIB = 2**30, 2**20, 2**10
-COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter")
 SMALL = (KIB, 8 * KIB, 64 * KIB)
 CURVE = tuple(KIB * 4**k for k in range(12))  # 1 KiB to 4 GiB
 DGX_A100, TWO_DGX_A100 = {"machine": "dgx-a100"}, {"machine": "dgx-a100", "boxes": "2"}
@@ -45,7 +45,7 @@ def reproduce(page: Reproduction) -> None:
     """Everything that the page states, a record behind every number of ours."""
     _anchors(page)
     machines = MACHINES[3:4] if page.quick else MACHINES
-    collectives = COLLECTIVES[:2] if page.quick else COLLECTIVES
+    collectives = NAMES[:2] if page.quick else NAMES
     large = list(cells(page, machines, collectives, [GIB]))
     small = list(cells(page, machines, collectives, SMALL[-1:] if page.quick else SMALL))
     _large(page, large)

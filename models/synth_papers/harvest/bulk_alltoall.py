@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
+from synth.graph.hops import hops
 from synth_models.harvest.solution import IntArray
 
 
@@ -33,9 +33,8 @@ def bulk_load(links: IntArray, gpus: int) -> Bulk:
 
     A linear program with gpus * links variables, solved by HiGHS's interior-point method.
     """
-    graph = csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(gpus, gpus))
-    hops = shortest_path(graph, unweighted=True)
-    if not np.all(np.isfinite(hops)):
+    apart = hops(gpus, links[:, 0], links[:, 1], range(gpus))
+    if np.any(apart < 0):
         raise ValueError("a pair cannot be reached")
     edges = len(links)
     source = np.repeat(np.arange(gpus), edges)
@@ -67,4 +66,4 @@ def bulk_load(links: IntArray, gpus: int) -> Bulk:
     )
     if result.status != 0:
         raise RuntimeError(f"the bulk program ended with: {result.message}")
-    return Bulk(float(result.fun), float(hops.sum() / links[:, 2].sum()), int(hops.max()))
+    return Bulk(float(result.fun), float(apart.sum() / links[:, 2].sum()), int(apart.max()))

@@ -15,12 +15,12 @@ from synth.errors import Fault
 from synth.exchange.chakra.messages import COMP, RECV, SEND
 from synth.exchange.chakra.trace import Pieces, Trace
 from synth.kernels import jit
+from synth.schedule.collective import REDUCING
 
 IntArray = npt.NDArray[np.int64]
 WordArray = npt.NDArray[np.uint64]
 
 FEW = 20  # places named for one kind of fault
-SUMS = ("allreduce", "reduce_scatter", "reduce")
 SEARCH = 200_000_000  # steps that the search for an order between nodes of one tag may take
 
 
@@ -221,7 +221,7 @@ _MESSAGES = {
 
 def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) -> list[Fault]:
     """The dataflow from the ranks' own data to the collective's end."""
-    ranks, sums = trace.ranks, pieces.collective in SUMS
+    ranks, sums = trace.ranks, pieces.collective in REDUCING
     part = pieces.piece_part
     moved, piece_of = trace.tag >= 0, trace.piece
     if not len(part) and moved.any():

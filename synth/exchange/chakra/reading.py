@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from synth.errors import Fault, InputError
-from synth.exchange.algorithm import COLLECTIVES
 from synth.exchange.chakra.messages import COMP, RECV, SCHEMA, SEND, read_messages
 from synth.exchange.chakra.trace import TAGS, Pieces, Trace, file_of, ranks_there
+from synth.schedule.collective import NAMES
 
 MOST_FAULTS = 10_000
 
@@ -158,8 +158,8 @@ def _pieces(reading: _Reading) -> Pieces | None:
         return None
     wrong: list[str] = []
     collective, name = about.get("collective"), about.get("name")
-    if collective not in COLLECTIVES:
-        wrong.append(f"collective is none of {', '.join(COLLECTIVES)}")
+    if collective not in NAMES:
+        wrong.append(f"collective is none of {', '.join(NAMES)}")
     if not isinstance(name, str):
         wrong.append("name is missing")
     root, part_bytes = about.get("root"), about.get("part_bytes")

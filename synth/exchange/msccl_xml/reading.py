@@ -19,7 +19,8 @@ from defusedxml.expatreader import create_parser
 
 from synth.errors import Fault, FaultsByKind, InputError, abridged
 from synth.exchange import executors
-from synth.exchange.algorithm import BUFFERS, COLLECTIVES, KINDS, Algorithm, IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
+from synth.schedule.collective import NAMES as COLLECTIVE_NAMES
 
 MOST_BYTES = 2**29
 MOST_STEPS = 4_000_000
@@ -33,8 +34,10 @@ ENDLESS = 2**40  # bytes
 PIECE = 2**16  # bytes fed to the parser at a time
 
 PROTOCOLS = ("LL", "LL128", "Simple")
-NAMES = {name: name.replace("_", "") for name in COLLECTIVES}  # as executors write them: reducescatter
-SPELLINGS = {spelling: name for name in COLLECTIVES for spelling in (name, NAMES[name])}
+NAMES: dict[str, str] = {
+    name: name.replace("_", "") for name in COLLECTIVE_NAMES
+}  # as executors write them: reducescatter
+SPELLINGS = {spelling: name for name in COLLECTIVE_NAMES for spelling in (name, NAMES[name])}
 MULTIPLIED = ("allgather", "reduce_scatter", "alltoall")  # nchunksperloop counts the chunks of all ranks
 PARENT = {"algo": None, "gpu": "algo", "tb": "gpu", "step": "tb", "copy": "gpu"}
 PATH = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from synth.errors import Fault, UnsupportedError
 from synth.exchange.mscclpp.plan import Plan, Span
+from synth.schedule.collective import REDUCING
 
 # a value: the item it is of, and the ranks whose contributions are in it (1 where nothing is added)
 Value = tuple[int, int]
@@ -25,7 +26,6 @@ COLLECTIVES = {  # their names for them: ours. The last four have no name of the
     "gather": "gather",
     "scatter": "scatter",
 }
-SUMS = ("allreduce", "reduce_scatter", "reduce")
 WIDE_IN = ("reduce_scatter", "alltoall", "scatter")  # a part a rank in the input
 WIDE_OUT = ("allgather", "alltoall", "gather")
 
@@ -60,7 +60,7 @@ class Goal:
     @property
     def sums(self) -> bool:
         """Whether contributions are added up."""
-        return self.collective in SUMS
+        return self.collective in REDUCING
 
     @property
     def each(self) -> int:

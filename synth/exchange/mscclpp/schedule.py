@@ -8,8 +8,7 @@ from synth.errors import InputError
 from synth.exchange.mscclpp.plan import Plan
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.transfers import Transfers
-
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
+from synth.schedule.collective import ROOTED
 
 
 def transfers(

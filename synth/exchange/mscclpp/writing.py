@@ -24,12 +24,13 @@ import numpy as np
 
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
-from synth.exchange.mscclpp.goals import COLLECTIVES, SUMS
+from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
 from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
 from synth.exchange.mscclpp.reading import parse
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.transfers import Transfers
+from synth.schedule.collective import REDUCING
 from synth.text.files import write_atomically
 
 MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
@@ -86,7 +87,7 @@ def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> dic
 
 def _needed(t: Transfers) -> Transfers:
     """Without what brings a rank a copy that it has already (sums are left as they are)."""
-    if t.collective in SUMS:
+    if t.collective in REDUCING:
         return t
     owner = t.piece_part
     if t.collective == "alltoall":
@@ -335,7 +336,7 @@ class _Writer:
     def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
         t, each = self.t, self.t.part_bytes
-        if self.in_place or (t.collective in SUMS and t.ranks > 1):
+        if self.in_place or (t.collective in REDUCING and t.ranks > 1):
             return
         for rank in range(t.ranks):
             block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 import synth
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
@@ -21,7 +22,6 @@ from synth_models.fabric.references import bfb, cycles, double_tree, ring, sprea
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 def named(network: dict[str, Any], **own: Any) -> FabricInstance:

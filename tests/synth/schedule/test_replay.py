@@ -86,7 +86,7 @@ ALLREDUCE = [
 BROADCAST = [(1, 0, 0, False), (2, 0, 1, False), (2, 2, 0, False), (3, 2, 1, False)]
 # all-to-all: chunk 3s+d; 0->2 and 2->0 take two hops, everything else one: links 0->1 and 2->1 carry two chunks each,
 # the middle's links two each: 2 steps would do for the ends, the passed-on chunks arrive in step 1 and leave in 2
-ALL_TO_ALL = [
+ALLTOALL = [
     (1, 0, 2, False), (2, 0, 1, False), (1, 3, 6, False), (2, 3, 7, False), (1, 1, 3, False), (1, 2, 5, False),
     (2, 2, 2, False), (2, 1, 6, False),
 ]  # fmt: skip
@@ -95,7 +95,7 @@ BY_HAND = {
     "reduce_scatter": (collectives.reduce_scatter(3, 1), REDUCE_SCATTER, 2),
     "allreduce": (collectives.allreduce(3, 1), ALLREDUCE, 4),
     "broadcast": (collectives.broadcast(3, 0, 2), BROADCAST, 3),
-    "all_to_all": (collectives.all_to_all(3), ALL_TO_ALL, 2),
+    "alltoall": (collectives.alltoall(3), ALLTOALL, 2),
 }
 
 
@@ -135,7 +135,7 @@ def test_every_transfer_by_hand_is_needed(name: str) -> None:
          "node 1 adds a contribution to chunk 1 that it already has"),
         (collectives.allreduce(3, 1), [*ALLREDUCE, (1, 1, 1, False)], "passes on chunk 1 as complete, but"),
         (collectives.allreduce(3, 1), REDUCE_SCATTER, "end: node 1 does not hold the complete sum of chunk 0"),
-        (collectives.all_to_all(3), ALL_TO_ALL[:-1], "end: node 0 does not hold chunk 6"),
+        (collectives.alltoall(3), ALLTOALL[:-1], "end: node 0 does not hold chunk 6"),
     ],
 )  # fmt: skip
 def test_faults_are_named(task: Collective, transfers: list[Transfer], message: str) -> None:
@@ -368,7 +368,7 @@ def test_random_schedules_get_the_slow_verdict(data: st.DataObject, network: Net
             [
                 *(make(network.nodes, 1) for make in collectives.COLLECTIVES.values()),
                 collectives.broadcast(network.nodes, 0, 2),
-                collectives.all_to_all(network.nodes),
+                collectives.alltoall(network.nodes),
                 Collective("reduce", network.nodes, np.array([0], np.int32), True, False, np.array([0], np.int32)),
                 Collective("allreduce", network.nodes, np.array([0], np.int32), True, True),
             ]

@@ -27,8 +27,8 @@ import numpy as np
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth.graph.edge_colouring import edge_colours
 from synth.options import RunOptions
-from synth.schedule.edge_colouring import edge_colours
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.steps import Rows
 from synth_models.bine.solution import Ints, Steps, join

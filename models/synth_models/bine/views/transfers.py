@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from synth.errors import InputError
-from synth.exchange.transfers import ROOTED, Transfers, in_order
+from synth.exchange.transfers import Transfers, in_order
+from synth.schedule.collective import ROOTED
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages
 

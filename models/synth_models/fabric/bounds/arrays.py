@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
@@ -83,9 +84,7 @@ class Links:
     @cached_property
     def out(self) -> tuple[IntArray, IntArray]:
         """Links by the node they leave: ``links[start[v]:start[v + 1]]``."""
-        order = np.argsort(self.src, kind="stable").astype(np.int64)
-        start = np.concatenate([[0], np.cumsum(np.bincount(self.src, minlength=self.nodes))]).astype(np.int64)
-        return start, order
+        return rows_by(self.src, self.nodes)
 
     @cached_property
     def lag(self) -> tuple[IntArray, IntArray]:

@@ -26,10 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE, add_loads, search
 from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
-from synth_models.fabric.bounds.paths import FAR, distances, loads, shortest
+from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.pricing import anywhere, improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
 
@@ -61,13 +62,13 @@ class Demands:
         came, order = np.empty(self.links.nodes, dtype=np.int64), np.empty(self.links.nodes, dtype=np.int64)
         everywhere = anywhere(self.links)
         for u in sources:
-            first = np.full(self.links.nodes, FAR, dtype=np.int64)
+            first = np.full(self.links.nodes, UNREACHABLE, dtype=np.int64)
             first[u] = 0
-            cost = shortest(*self.links.out, self.links.dst, length, first, everywhere, came, order)
+            cost = search(*self.links.out, self.links.dst, length, first, everywhere, came, order)
             wanted = self.wanted[u]
             values.append(exact_dot(wanted[wanted > 0], cost[wanted > 0]))
             load = np.zeros(self.links.links, dtype=np.int64)
-            loads(came, order, self.links.src, wanted, load)
+            add_loads(came, order, self.links.src, wanted, load)
             by_link.append(load)
         return values, by_link
 
@@ -92,7 +93,7 @@ def _strongest_of(demands: Demands, look: Colours, more: Callable[[], bool], bes
     links = demands.links
     begin = distances(links, links.delay, demands.origins)[links.src]
     left = distances(links.reverse, links.delay, demands.goals)[links.dst]
-    left = np.where(left < FAR, left + links.delay, FAR)
+    left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     resources = resources_of(links, look, begin, left)
     same = links.instance.collective == "demand"
     some = [u for u in (list(demands.wanted) if same else look.first.tolist()) if u in demands.wanted]

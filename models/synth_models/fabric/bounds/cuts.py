@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE
 from synth.text.quantities import BYTES, shown
 from synth_models.fabric.bounds.arrays import (
     BoolArray,
@@ -54,7 +55,7 @@ from synth_models.fabric.bounds.arrays import (
 )
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.maxflow import Arcs, arcs_of, cut_off
-from synth_models.fabric.bounds.paths import FAR, distances
+from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 
@@ -121,13 +122,13 @@ def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolAr
     crossing = inside[links.src] & ~inside[links.dst]
     begin = distances(links, links.delay, sources)[links.src]
     left = distances(links.reverse, links.delay, sinks)[links.dst]
-    crossing &= (begin < FAR) & (left < FAR)
+    crossing &= (begin < UNREACHABLE) & (left < UNREACHABLE)
     if not crossing.any():
         return None
     row, rows = group_rows(links, crossing)
     weight = np.zeros(rows, dtype=np.int64)
     np.maximum.at(weight, row, links.rate[crossing])
-    at = [np.full(rows, FAR), np.full(rows, FAR)]
+    at = [np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)]
     before, behind = links.lag
     for least, values in zip(at, (begin + before, left + behind), strict=True):
         np.minimum.at(least, row, values[crossing])
@@ -191,7 +192,7 @@ def _improved(question: Question, arcs: Arcs, best: Proven) -> Proven:
         best = found
     begin = distances(links, links.delay, sources)[links.src]
     left = distances(links.reverse, links.delay, sinks)[links.dst]
-    head = np.minimum(begin, FAR // 4) + links.delay + np.minimum(left, FAR // 4)
+    head = np.minimum(begin, UNREACHABLE // 4) + links.delay + np.minimum(left, UNREACHABLE // 4)
     while True:
         capacity, amounts = _scaled(links, head, supply, best.seconds)
         short, inside = cut_off(arcs, links, capacity, amounts, question.sink)
@@ -212,7 +213,7 @@ def _scaled(links: Links, head: IntArray, supply: IntArray, seconds: Fraction) -
         share = links.unit * seconds / common
         top, bottom = share.numerator, share.denominator
         if total // common * bottom < 2**61 and int(links.rate.max()) * top < 2**62:
-            return np.where(head < FAR // 4, links.rate * top, 0), supply // common * bottom
+            return np.where(head < UNREACHABLE // 4, links.rate * top, 0), supply // common * bottom
     factor = max(1, 2**FLOW_BITS // total)
     open_ticks = np.maximum(float(seconds * links.ticks) - head, 0.0)
     carried = links.rate * (float(links.unit / links.ticks * factor)) * open_ticks

@@ -39,11 +39,12 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE, add_loads, search
 from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.gossip import counts_each
-from synth_models.fabric.bounds.paths import FAR, distances, into_ranks, loads, shortest
+from synth_models.fabric.bounds.paths import distances, into_ranks
 from synth_models.fabric.bounds.pricing import improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -56,11 +57,11 @@ class Origin:
     """One member's deliveries: which windows its direct and its relayed transfers pay, and where they are wanted."""
 
     def __init__(self, links: Links, u: int, relayed_from: IntArray) -> None:
-        """``relayed_from``: the first moment at which every rank can send what it has received, :data:`FAR` where it
-        never relays, shape (nodes,)."""
+        """``relayed_from``: the first moment at which every rank can send what it has received, :data:`UNREACHABLE`
+        where it never relays, shape (nodes,)."""
         self.links, self.u = links, u
         self.direct_at = distances(links, links.delay, [u], links.is_switch)[links.src]
-        self.relays = relayed_from < FAR
+        self.relays = relayed_from < UNREACHABLE
         self.relayed_at = relayed_times(links, relayed_from)
         self.pays: list[tuple[BoolArray, BoolArray]] = []
 
@@ -78,14 +79,14 @@ class Origin:
         cost = np.sum([np.where(pays[1], c, 0) for pays, c in zip(self.pays, lengths, strict=True)], axis=0)
         distance, came, order = self._ways(cost, self.relays)
         last = np.empty(self.links.nodes, dtype=np.int64)
-        distance[~self.relays & ~self.links.is_switch] = FAR
+        distance[~self.relays & ~self.links.is_switch] = UNREACHABLE
         return into_ranks(self.links.dst, self.links.src, cost, distance, last), last, came, order
 
     def _ways(self, cost: IntArray, sources: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
         links = self.links
         came, order = np.empty(links.nodes, dtype=np.int64), np.empty(links.nodes, dtype=np.int64)
-        first = np.where(sources, 0, FAR)
-        found = shortest(*links.out, links.dst, cost, first, links.is_switch, came, order)
+        first = np.where(sources, 0, UNREACHABLE)
+        found = search(*links.out, links.dst, cost, first, links.is_switch, came, order)
         return found, came, order
 
     def load(self, ways: tuple[Any, ...], wanted: IntArray, kind: int) -> list[IntArray]:
@@ -100,14 +101,15 @@ class Origin:
             wanted = start
         else:
             _, came, order = ways
-        loads(came, order, self.links.src, wanted, load)
+        add_loads(came, order, self.links.src, wanted, load)
         return [np.where(pays[kind], load, 0) for pays in self.pays]
 
 
 def relayed_times(links: Links, relayed_from: IntArray) -> IntArray:
     """The first moment at which a relayed transfer can cross every link, ticks."""
     came, order = np.empty(links.nodes, dtype=np.int64), np.empty(links.nodes, dtype=np.int64)
-    return shortest(*links.out, links.dst, links.delay, relayed_from, links.is_switch, came, order)[links.src]
+    found: IntArray = search(*links.out, links.dst, links.delay, relayed_from, links.is_switch, came, order)
+    return found[links.src]
 
 
 def strongest_deliveries(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
@@ -148,8 +150,8 @@ class _FromEach:
         ranks = ~self.links.is_switch
         found = []
         for u in sources:
-            known = np.where(ranks, distances(self.links, self.links.delay, [u]), FAR)
-            known[u] = FAR
+            known = np.where(ranks, distances(self.links, self.links.delay, [u]), UNREACHABLE)
+            known[u] = UNREACHABLE
             found.append(Origin(self.links, u, known))
         return found
 
@@ -189,7 +191,7 @@ class _Allreduce:
     def worth(self, origins: list[Origin], lengths: list[IntArray]) -> tuple[list[int], list[list[IntArray]]]:
         members = self.links.members
         ways = [origin.direct(lengths) for origin in origins]
-        direct = np.minimum(np.stack([way[0][members] for way in ways]), FAR // (len(members) + 1))
+        direct = np.minimum(np.stack([way[0][members] for way in ways]), UNREACHABLE // (len(members) + 1))
         np.fill_diagonal(direct, 0)
         relayed = origins[0].relayed(lengths)
         straight = direct.sum(axis=0) <= relayed[0][members]
@@ -208,12 +210,12 @@ class _Allreduce:
 
 def soonest_news(links: Links) -> IntArray:
     """The first moment at which every rank can have received something from a member, ticks, shape (nodes,)."""
-    found = np.full(links.nodes, FAR, dtype=np.int64)
+    found = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
     for u in links.members.tolist():
         from_u = distances(links, links.delay, [u])
-        from_u[u] = FAR
+        from_u[u] = UNREACHABLE
         found = np.minimum(found, from_u)
-    return np.where(links.is_switch, FAR, found)
+    return np.where(links.is_switch, UNREACHABLE, found)
 
 
 def _strongest(problem: Any, look: Colours, more: Callable[[], bool], best: Proven) -> Proven:
@@ -221,15 +223,15 @@ def _strongest(problem: Any, look: Colours, more: Callable[[], bool], best: Prov
     origins = problem.origins(problem.first)
     beginning = np.min([np.minimum(o.direct_at, o.relayed_at) for o in origins], axis=0)
     relayed = np.min([o.relayed_at for o in origins], axis=0)
-    after = [np.zeros(links.links, dtype=np.int64), np.where(relayed < FAR, relayed, 0)]
+    after = [np.zeros(links.links, dtype=np.int64), np.where(relayed < UNREACHABLE, relayed, 0)]
     members = np.zeros(links.nodes, dtype=bool)
     members[links.members] = True
     left = distances(links.reverse, links.delay, members, links.is_switch)[links.dst]
     before, behind = links.lag
-    left = np.where(left < FAR, left + behind, FAR)
+    left = np.where(left < UNREACHABLE, left + behind, UNREACHABLE)
     begins = np.minimum(beginning, distances(links, links.delay, sorted(problem.sources))[links.src])
     each = counts_each(links)
-    opens = [np.where(begins < FAR, np.maximum(begins, t) + before, FAR) for t in after]
+    opens = [np.where(begins < UNREACHABLE, np.maximum(begins, t) + before, UNREACHABLE) for t in after]
     resources = [resources_of(links, look, at, left, each) for at in opens]
     for origin in origins:
         origin.open(after)

@@ -42,10 +42,11 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
 from synth_models.fabric.bounds.colours import Colours
-from synth_models.fabric.bounds.paths import FAR, distances, shortest
+from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.pricing import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.proven import Proven
 
@@ -80,7 +81,7 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
     members[links.members] = True
     begin = distances(links, links.delay, members)[links.src]
     left = distances(links.reverse, links.delay, members)[links.dst]
-    left = np.where(left < FAR, left + links.delay, FAR)
+    left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     resources = resources_of(links, look, begin, left, each=counts_each(links))
     best = _strongest_partition(links, begin, left, more, known)
     if pays_its_way(links) and only_members(links):
@@ -125,13 +126,13 @@ def _spanning(
     through = np.ones(nodes, dtype=np.bool_)
     order = np.empty(nodes, dtype=np.int64)
     for i in range(count):
-        first[:] = FAR
+        first[:] = UNREACHABLE
         first[members[i]] = 0
-        found = shortest(out_start, out, dst, length, first, through, came[i], order)
+        found = search(out_start, out, dst, length, first, through, came[i], order)
         for j in range(count):
             distance[i, j] = found[members[j]]
     load = np.zeros(len(src), dtype=np.float64)
-    near = np.full(count, FAR, dtype=np.int64)
+    near = np.full(count, UNREACHABLE, dtype=np.int64)
     begin = np.zeros(count, dtype=np.int64)
     forth = np.zeros(count, dtype=np.bool_)
     inside = np.zeros(count, dtype=np.bool_)

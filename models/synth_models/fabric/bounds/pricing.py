@@ -19,10 +19,11 @@ from math import lcm
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links, least_time
 from synth_models.fabric.bounds.colours import Colours
-from synth_models.fabric.bounds.paths import FAR, distances
+from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
 
 SCALE = 2**30  # prices as whole numbers while searching
@@ -106,17 +107,17 @@ def time_to_pay(resources: Sequence[Resources], lengths: Sequence[IntArray], wor
 def resources_of(
     links: Links, look: Colours, begin: IntArray, left: IntArray, each: bool = False, apart: IntArray | None = None
 ) -> Resources:
-    """Resources with the windows that ``begin`` and ``left`` (ticks, shape (links,), :data:`FAR` where never) leave
-    them. ``each``: a transfer may count every link of a group. ``apart``: a number for every link; links with
+    """Resources with the windows that ``begin`` and ``left`` (ticks, shape (links,), :data:`UNREACHABLE` where never)
+    leave them. ``each``: a transfer may count every link of a group. ``apart``: a number for every link; links with
     different ones share no variable."""
-    useful = (begin < FAR) & (left < FAR)
+    useful = (begin < UNREACHABLE) & (left < UNREACHABLE)
     part = _parts(links, each)
     key = np.where(part >= 0, links.links + part, np.arange(links.links))
     row = np.full(links.links, -1, dtype=np.int64)
     values, row[useful] = np.unique(key[useful], return_inverse=True)
     rows = len(values)
-    earliest, least = np.full(rows, FAR), np.full(rows, FAR)
-    colour = np.full(rows, FAR)
+    earliest, least = np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)
+    colour = np.full(rows, UNREACHABLE)
     np.minimum.at(earliest, row[useful], begin[useful])
     np.minimum.at(least, row[useful], left[useful])
     marks = look.link if apart is None else np.unique(np.stack([look.link, apart]), axis=1, return_inverse=True)[1]
@@ -263,7 +264,7 @@ def _on_one_route(links: Links, inside: IntArray) -> bool:
     """Whether a transfer may use two of the links, one after the other."""
     for way in (links,):
         for e in inside[way.is_switch[way.dst[inside]]].tolist():
-            reached = distances(way, np.ones_like(way.delay), [int(way.dst[e])], way.is_switch) < FAR
+            reached = distances(way, np.ones_like(way.delay), [int(way.dst[e])], way.is_switch) < UNREACHABLE
             after = inside[way.is_switch[way.src[inside]] & (inside != e) & (way.dst[inside] != way.src[e])]
             if reached[way.src[after]].any():
                 return True

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours, colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
@@ -24,7 +25,6 @@ from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.moments import strongest_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import REDUCING
 from synth_models.fabric.problem.exact import float_below
 
 SHARE = 0.4  # of the time that is left, for every argument but the last

@@ -182,7 +182,10 @@ def _on_one_path(fabric: Fabric, inside: IntArray) -> bool:
 def _least_costs(
     start: IntArray, leaving: IntArray, head: IntArray, cost: IntArray, first: IntArray, passes: BoolArray
 ) -> IntArray:
-    """Dijkstra's algorithm; a node that does not pass is left only where the path begins."""
+    """Return least costs (Dijkstra); a node that does not pass is left only where a path may begin.
+
+    The check's own: methods search with :mod:`synth.graph.shortest_paths`, of which this shares nothing.
+    """
     least = first.copy()
     waiting: Any = [(np.int64(0), np.int64(0)) for _ in range(0)]
     for v in range(len(first)):

@@ -27,14 +27,12 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from synth.schedule.collective import CollectiveName
+
 IntArray = npt.NDArray[np.int64]
 
-Collective = Literal[
-    "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter", "demand"
-]
+Collective = Literal[CollectiveName, "demand"]
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
-ROOTED = ("broadcast", "reduce", "gather", "scatter")
-REDUCING = ("reduce_scatter", "allreduce", "reduce")
 SHARED_OUT = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")  # bytes are cut into N equal parts
 EVERYONE = -1
 PART_BYTES = {"allgather": 16, "reduce_scatter": 16, "alltoall": 16, "gather": 4, "scatter": 4}  # of nccl-tests

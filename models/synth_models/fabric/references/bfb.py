@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from synth.family import Outcome
+from synth.graph.hops import hops
+from synth.graph.max_flow import MaximumFlow
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
@@ -173,13 +173,8 @@ def least_load(classes: tuple[tuple[int, int], ...], bandwidth: tuple[Fraction, 
 
 
 def _distances(machine: Machine, roots: Sequence[int]) -> IntArray:
-    from scipy.sparse.csgraph import dijkstra
-
     net = machine.network
-    graph = csr_array((np.ones(net.links), (net.src, net.dst)), shape=(machine.nodes, machine.nodes))
-    graph.data[:] = 1
-    found = dijkstra(graph, unweighted=True, indices=list(roots))
-    return np.where(np.isfinite(found), found, -1).astype(np.int64)
+    return hops(machine.nodes, net.src, net.dst, roots).astype(np.int64)
 
 
 def _whole_parts(instance: FabricInstance, found: Sequence[Loads]) -> list[int]:
@@ -269,11 +264,9 @@ def _shares(near: Any, bandwidth: Any, least: Fraction, parts: int) -> IntArray:
     row, column = np.nonzero(near)
     tail = np.concatenate([np.full(roots, source), row, roots + np.arange(links)])
     head = np.concatenate([np.arange(roots), roots + column, np.full(links, sink)])
-    capacity = np.concatenate(
-        [np.full(roots, parts), np.full(len(row), parts), np.minimum(limit, roots * parts)]
-    ).astype(np.int32)
-    graph = csr_array((capacity, (tail, head)), shape=(sink + 1, sink + 1))
-    flow = maximum_flow(graph, source, sink)
-    assert flow.flow_value == roots * parts
-    found = flow.flow[:roots, roots : roots + links].toarray()
-    return np.maximum(found, 0).astype(np.int64)
+    capacity = np.concatenate([np.full(roots, parts), np.full(len(row), parts), np.minimum(limit, roots * parts)])
+    flow = MaximumFlow(sink + 1, tail, head, capacity, source, sink)
+    assert flow.value == roots * parts
+    found = np.zeros((roots, links), dtype=np.int64)
+    found[row, column] = flow.on_arcs[roots : roots + len(row)]
+    return found

@@ -18,13 +18,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from synth.family import Outcome
+from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import REDUCING
 from synth_models.fabric.references.spreading import too_large
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.boxes import boxes
@@ -154,12 +153,12 @@ class _Graph:
         alike = weight[order] <= np.repeat(weight[self.best], np.diff([*first, len(order)])) * (1 + 1e-9)
         self.order, self.first, self.parallel = order, first, np.add.reduceat(alike, first)
         self.nodes = net.nodes
-        self.matrix = csr_array((weight[self.best], (self.src[self.best], self.dst[self.best])), shape=(net.nodes,) * 2)
+        self.weight, self.paths = weight, PathTrees(net.nodes, self.src, self.dst)
 
     def before(self, origins: IntArray) -> IntArray:
         """The node before each on the quickest path from each origin, negative without one: (origins, nodes)."""
-        found: IntArray = dijkstra(self.matrix, indices=origins, return_predecessors=True)[1].astype(np.int64)
-        return found
+        entered = self.paths.trees(self.weight, origins)[1]
+        return np.where(entered >= 0, self.src[entered], -1)
 
     def links(self, tail: IntArray, head: IntArray, turn: IntArray) -> IntArray:
         """A quickest link from each tail to its head, equal ones by ``turn``."""

@@ -26,9 +26,10 @@ import numpy as np
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.problem.blocks import EVERYONE, REDUCING
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from synth.deadline import demand_time, left
 from synth.family import Outcome
+from synth.graph.rows import rows_by
 from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth.options import RunOptions
@@ -169,7 +170,7 @@ def _spread(instance: FabricInstance, block: Any, size: Any, holder: Any, seed: 
     wants = np.zeros(len(machine.ranks), dtype=np.bool_)
     wants[place[list(instance.members)]] = True
     way, piece, came = _greedy(
-        ways.src, ways.dst, ways.seconds, ways.busy, ways.start, ways.used, *_by(ways.src, len(wants)),
+        ways.src, ways.dst, ways.seconds, ways.busy, ways.start, ways.used, *rows_by(ways.src, len(wants)),
         *_by_resource(ways, machine.links + len(machine.group_names)), place[holder], wants, seed, left(),
     )  # fmt: skip
     demand_time()
@@ -184,14 +185,9 @@ def _spread(instance: FabricInstance, block: Any, size: Any, holder: Any, seed: 
     return only_useful(machine, made, instance.members)
 
 
-def _by(key: IntArray, rows: int) -> tuple[IntArray, IntArray]:
-    start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=rows))]).astype(np.int64)
-    return start, np.argsort(key, kind="stable").astype(np.int64)
-
-
 def _by_resource(ways: _Ways, resources: int) -> tuple[IntArray, IntArray]:
     owner = np.repeat(np.arange(len(ways.routes), dtype=np.int64), np.diff(ways.start))
-    start, order = _by(ways.used, resources)
+    start, order = rows_by(ways.used, resources)
     return start, owner[order]
 
 

@@ -9,13 +9,12 @@ been sent over the others is remembered (:meth:`Routes.take`): equal paths share
 
 from __future__ import annotations
 
-import heapq
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
+from synth.graph.rows import rows_by
+from synth.graph.shortest_paths import search
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
@@ -42,8 +41,8 @@ class Routes:
         self.hop_by_hop = hop_by_hop
         net = machine.network
         self._src, self._dst = net.src.astype(np.int64), net.dst.astype(np.int64)
-        self._start, self._out = _rows(self._src, machine.nodes)
-        self._in_start, self._in = _rows(self._dst, machine.nodes)
+        self._start, self._out = rows_by(self._src, machine.nodes)
+        self._in_start, self._in = rows_by(self._dst, machine.nodes)
         self._seconds = self.size / net.bandwidth  # per link, of one piece
         distinct = np.unique(net.bandwidth)
         if hop_by_hop or not len(distinct):
@@ -182,46 +181,14 @@ class Routes:
     def _latency(self, source: int, row: int) -> FloatArray:
         key = (source, row)
         if key not in self._distance:
-            self._distance[key] = _shortest(
-                source, self._start, self._out, self._dst, self.machine.is_switch, self._weight,
-                np.asarray(self.machine.network.bandwidth, dtype=np.float64), self._least[row],
+            wide = np.asarray(self.machine.network.bandwidth) >= self._least[row]
+            first, scratch = np.full(self.machine.nodes, np.inf), np.empty((2, self.machine.nodes), dtype=np.int64)
+            first[source] = 0.0
+            self._distance[key] = search(
+                self._start, self._out, self._dst, np.where(wide, self._weight, np.inf), first,
+                self.machine.is_switch, scratch[0], scratch[1],
             )  # fmt: skip
         return self._distance[key]
-
-
-def _rows(key: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
-    start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=nodes))]).astype(np.int64)
-    return start, np.argsort(key, kind="stable").astype(np.int64)
-
-
-@jit
-def _shortest(
-    source: int,
-    start: IntArray,
-    out: IntArray,
-    dst: IntArray,
-    is_switch: Any,
-    weight: FloatArray,
-    bandwidth: FloatArray,
-    least: float,
-) -> FloatArray:
-    """Least sum of weights from ``source`` over links of at least this bandwidth, through switches only."""
-    distance = np.full(len(start) - 1, np.inf)
-    distance[source] = 0.0
-    heap = [(0.0, np.int64(source))]
-    while len(heap):
-        at, node = heapq.heappop(heap)
-        if at > distance[node] or (node != source and not is_switch[node]):
-            continue
-        for k in range(start[node], start[node + 1]):
-            e = out[k]
-            if bandwidth[e] < least:
-                continue
-            v = dst[e]
-            if at + weight[e] < distance[v]:
-                distance[v] = at + weight[e]
-                heapq.heappush(heap, (distance[v], np.int64(v)))
-    return distance
 
 
 @jit

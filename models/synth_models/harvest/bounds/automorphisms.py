@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
+from synth.graph.symmetry import arc_images, orbits, row_images
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.parts.topologies import torus_sides
 from synth_models.harvest.solution import IntArray
@@ -21,38 +20,18 @@ REFLECTIONS_UP_TO = 256  # GPUs
 
 def generators(patterns: Sequence[IntArray], gpus: int) -> list[IntArray]:
     """Permutations of the GPUs, shape (gpus,) each, under which all patterns (pairs, 3) are invariant."""
-    known = [_sorted(pairs[:, 0] * gpus + pairs[:, 1], volumes(pairs)) for pairs in patterns]
 
     def keeps(moved: IntArray) -> bool:
-        return all(
-            np.array_equal(_sorted(moved[pairs[:, 0]] * gpus + moved[pairs[:, 1]], volumes(pairs)), rows)
-            for pairs, rows in zip(patterns, known, strict=True)
-        )
+        return all(arc_images(moved, pairs[:, 0], pairs[:, 1], (volumes(pairs),)) is not None for pairs in patterns)
 
     return [moved for family in _families(gpus) for moved in _first(family, keeps)]
 
 
-def _sorted(keys: IntArray, volume: IntArray) -> IntArray:
-    """Keys of pairs, which differ, in order, with their volumes beside them, shape (2, pairs)."""
-    order = np.argsort(keys)
-    return np.stack([keys[order], volume[order]])
-
-
-def orbits(rows: IntArray, group: Sequence[IntArray], gpus: int) -> IntArray:
+def row_orbits(rows: IntArray, group: Sequence[IntArray]) -> IntArray:
     """Orbit number of every row, shape (rows,), numbered by first appearance; rows (rows, columns) of GPUs form a set
     that the group maps onto itself."""
-    weights = gpus ** np.arange(rows.shape[1] - 1, -1, -1)
-    keys = rows @ weights
-    order = np.argsort(keys)
-    count = len(rows)
-    at = [order[np.searchsorted(keys[order], moved[rows] @ weights)] for moved in group]
-    src = np.tile(np.arange(count), len(at) + 1)
-    graph = csr_array((np.ones(len(src)), (src, np.concatenate([np.arange(count), *at]))), shape=(count, count))
-    labels = connected_components(graph, directed=False)[1]
-    _, first, number = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[number]
+    least = orbits(len(rows), row_images(group, rows))
+    return np.unique(least, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _first(family: Iterator[IntArray], keeps: object) -> Iterator[IntArray]:

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import connected_components
 
+from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
-from synth_models.harvest.bounds.automorphisms import generators, orbits
+from synth_models.harvest.bounds.automorphisms import generators, row_orbits
 from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import GrowingProgram
@@ -44,7 +45,7 @@ class Patterns:
         self.pairs = [instance.demands[self.of_step.index(k)] for k in range(len(numbers))]
         self.group = generators(self.pairs, self.gpus)
         stacked = np.unique(np.concatenate(self.pairs)[:, :2], axis=0)
-        labels = orbits(stacked, self.group, self.gpus)
+        labels = row_orbits(stacked, self.group)
         self.orbit = dict(zip((stacked[:, 0] * self.gpus + stacked[:, 1]).tolist(), labels.tolist(), strict=True))
         self.sizes: list[dict[int, int]] = []
         for pairs in self.pairs:
@@ -52,7 +53,7 @@ class Patterns:
             for key, volume in zip((pairs[:, 0] * self.gpus + pairs[:, 1]).tolist(), pairs[:, 2].tolist(), strict=True):
                 size[self.orbit[key]] = size.get(self.orbit[key], 0) + volume
             self.sizes.append(dict(sorted(size.items())))
-        at = orbits(np.arange(self.gpus)[:, None], self.group, self.gpus)
+        at = row_orbits(np.arange(self.gpus)[:, None], self.group)
         self.roots = np.unique(at, return_index=True)[1].tolist()
         self.direct = [direct_load(pairs, self.ports) for pairs in self.pairs]
         self.routed = [routed_load(pairs, self.ports, self.gpus) for pairs in self.pairs]
@@ -125,6 +126,8 @@ class Relaxation:
                 self.rows.append(make.direct(k, load, least))
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
         self.src, self.dst = pairs[:, 0], pairs[:, 1]
+        self.out_trees = PathTrees(shared.gpus, self.src, self.dst)
+        self.in_trees = PathTrees(shared.gpus, self.dst, self.src)
         self.arc_orbit = [shared.orbit[key] for key in (self.src * shared.gpus + self.dst).tolist()]
         self.arc_column = np.array([self.column[("a", orbit)] for orbit in self.arc_orbit])
         self.at_arc = {(u, v): o for (u, v), o in zip(pairs.tolist(), self.arc_orbit, strict=True)}
@@ -199,10 +202,10 @@ class Relaxation:
         shared, rows = self.shared, []
         length = point[self.arc_column]
         for inwards in (False, True):
-            src, dst = (self.dst, self.src) if inwards else (self.src, self.dst)
-            graph = csr_array((length, (src, dst)), shape=(shared.gpus, shared.gpus))
-            distance, before = dijkstra(graph, indices=shared.roots, return_predecessors=True)
-            for root, far, parent in zip(shared.roots, distance, before.astype(np.int64), strict=True):
+            trees, tail = (self.in_trees, self.dst) if inwards else (self.out_trees, self.src)
+            distance, entered = trees.trees(length, np.array(shared.roots))
+            before = np.where(entered >= 0, tail[entered], -1)
+            for root, far, parent in zip(shared.roots, distance, before, strict=True):
                 rows += self._trees(root, far, parent, inwards)
                 if shared.ports == 1 and not inwards:
                     rows += self._cycle(root, far, parent, length)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
-from synth_models.harvest.bounds.automorphisms import orbits
+from synth.graph.shortest_paths import PathTrees
+from synth_models.harvest.bounds.automorphisms import row_orbits
 from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.solution import FloatArray, IntArray
@@ -62,13 +62,14 @@ class RatePrices:
         if not self.usable:
             return
         grid = np.stack(np.meshgrid(np.arange(gpus), np.arange(gpus), indexing="ij"), axis=-1).reshape(-1, 2)
-        self.label = orbits(grid, group, gpus).reshape(gpus, gpus)
+        self.label = row_orbits(grid, group).reshape(gpus, gpus)
         self.count = int(self.label.max()) + 1
-        self.node = orbits(np.arange(gpus)[:, None], group, gpus)
+        self.node = row_orbits(np.arange(gpus)[:, None], group)
         first = np.unique(self.label, return_index=True)[1]
         self.ends = np.stack([self.node[first // gpus], self.node[first % gpus]], axis=1)
         off = ~np.eye(gpus, dtype=bool)
         self.src, self.dst = np.nonzero(off)
+        self.path_trees = PathTrees(self.gpus, self.src, self.dst)
         self.of_arc = self.label[off]
         self.picks = [self._pick(pairs) for pairs in patterns]
 
@@ -170,9 +171,8 @@ class RatePrices:
         return np.asarray(self._tree(prices, source)[0])
 
     def _tree(self, prices: FloatArray | IntArray, source: int) -> tuple[FloatArray, IntArray]:
-        graph = csr_array((prices[self.of_arc].astype(float), (self.src, self.dst)), shape=(self.gpus, self.gpus))
-        distance, before = dijkstra(graph, indices=[source], return_predecessors=True)
-        return distance[0], before[0].astype(np.int64)
+        distance, entered = self.path_trees.trees(prices[self.of_arc].astype(float), np.array([source]))
+        return distance[0], np.where(entered[0] >= 0, self.src[entered[0]], -1)
 
     def path(self, prices: FloatArray, source: int) -> tuple[FloatArray, IntArray]:
         """Cheapest paths from a GPU under prices that are kept positive: distances and predecessors."""

@@ -291,7 +291,10 @@ def _places(ports: int, most: int) -> list[int]:
 
 
 def _distances(price: IntArray, source: int) -> IntArray:
-    """Cheapest paths from one GPU over all ordered pairs, exact (Dijkstra on whole numbers)."""
+    """Return the cost of the cheapest path from one GPU to each over all ordered pairs, exact (Dijkstra).
+
+    The check's own: methods search with :mod:`synth.graph.shortest_paths`, of which this shares nothing.
+    """
     distance: IntArray = price[source].copy()
     distance[source] = 0
     left = np.ones(len(price), dtype=bool)

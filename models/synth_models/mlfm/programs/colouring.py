@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.graph.python import max_flow
 
-from synth.schedule.edge_colouring import edge_colours
+from synth.graph.edge_colouring import edge_colours
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, with_routes
 from synth_models.mlfm.solution import PhaseTable

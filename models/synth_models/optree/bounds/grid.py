@@ -39,9 +39,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from synth.graph.max_flow import MaximumFlow
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
@@ -101,16 +100,10 @@ def cut_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
     for root in roots(instance):
         while not options.out_of_time():
             capacity = np.r_[np.full(len(links), min(best[0] * wavelengths, nodes)), np.ones(nodes, dtype=np.int64)]
-            shape = (nodes + 1, nodes + 1)
-            graph = coo_array((capacity.astype(np.int32), (ends[:, 0], ends[:, 1])), shape=shape).tocsr()
-            flow = maximum_flow(graph, nodes, root)
-            if flow.flow_value >= nodes:
+            flow = MaximumFlow(nodes + 1, ends[:, 0], ends[:, 1], capacity, nodes, root)
+            if flow.value >= nodes:
                 break
-            residual = graph - flow.flow
-            residual.eliminate_zeros()
-            behind = np.ones(nodes + 1, dtype=bool)
-            behind[breadth_first_order(residual, nodes, return_predecessors=False)] = False
-            found = _cut_words(instance, links, behind[:nodes])
+            found = _cut_words(instance, links, ~flow.source_side[:nodes])
             assert found[0] > best[0]  # the cut is why not all items arrive in so many steps
             best = found
     return best

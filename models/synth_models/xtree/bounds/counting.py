@@ -30,10 +30,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from synth.family import Outcome
+from synth.graph.hops import breadth_first
+from synth.graph.max_flow import MaximumFlow
+from synth.graph.symmetry import orbits_of_group
 from synth.kernels import jit
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
@@ -79,8 +80,8 @@ def representatives(network: Network) -> npt.NDArray[np.int64]:
     network too."""
     if unit_translations(network):
         return np.zeros(1, dtype=np.int64)
-    images = np.stack(point_symmetries(network))
-    return np.flatnonzero(images.min(axis=0) == np.arange(network.nodes))
+    least = orbits_of_group(np.stack(point_symmetries(network)))
+    return np.flatnonzero(least == np.arange(network.nodes))
 
 
 def _late_arrivals(
@@ -112,31 +113,22 @@ def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: in
     """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node stands for all."""
     farthest, needed = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     hops, crossings = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
-    queue, seen = np.empty(nodes, np.int64), np.full(nodes, -1, np.int64)
+    distance, order = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     for i in range(len(some)):
         v = some[i]
         degree = pointer[v + 1] - pointer[v]
-        queue[0], seen[v] = v, i
-        begin, end, level = 0, 1, 0
-        while begin < end:
-            left = nodes - begin  # nodes level hops away or more
-            if level:
-                crossing = every if every else left * chunks
-                timesteps = level - 1 + (crossing + degree - 1) // degree
-                if timesteps > needed[i]:
-                    needed[i], hops[i], crossings[i] = timesteps, level, crossing
-                farthest[i] = level
-            stop = end
-            while begin < stop:
-                u = queue[begin]
-                begin += 1
-                for e in range(pointer[u], pointer[u + 1]):
-                    w = tail[e]
-                    if seen[w] != i:
-                        seen[w] = i
-                        queue[end] = w
-                        end += 1
-            level += 1
+        breadth_first(pointer, tail, v, distance, order)
+        for begin in range(1, nodes):
+            level = distance[order[begin]]
+            if order[begin] < 0:
+                break
+            if level == farthest[i]:
+                continue
+            farthest[i] = level
+            crossing = every if every else (nodes - begin) * chunks  # of the nodes level hops away or more
+            timesteps = level - 1 + (crossing + degree - 1) // degree
+            if timesteps > needed[i]:
+                needed[i], hops[i], crossings[i] = timesteps, level, crossing
     return farthest, needed, hops, crossings
 
 
@@ -183,33 +175,20 @@ def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> n
     rows = np.concatenate([tail, np.full(n, n)])
     cols = np.concatenate([head, np.arange(n)])
     limits = np.concatenate([capacity.astype(np.int64) * horizon, np.full(n, chunks)])
-    graph = csr_array((np.minimum(limits, n * chunks).astype(np.int32), (rows, cols)), shape=(n + 1, n + 1))
-    flow = maximum_flow(graph, n, target)
-    if flow.flow_value >= n * chunks:
-        return None
-    residual = csr_array(graph - flow.flow)
-    residual.eliminate_zeros()
-    reached = breadth_first_order(residual, n, return_predecessors=False)
-    inside = np.ones(n + 1, dtype=bool)
-    inside[reached] = False
-    return inside[:n]
+    flow = MaximumFlow(n + 1, rows, cols, np.minimum(limits, n * chunks), n, target)
+    return None if flow.value >= n * chunks else ~flow.source_side[:n]
 
 
 def _narrowest_cut(network: Network) -> npt.NDArray[np.bool_]:
     """A proper node set with the fewest links into it (global directed minimum cut by max-flows from and to node 0)."""
     tail, head, capacity, _ = network.arcs
-    graph = csr_array((capacity.astype(np.int32), (tail, head)), shape=(network.nodes, network.nodes))
     best: tuple[int, npt.NDArray[np.bool_]] | None = None
     targets = sorted(range(1, network.nodes), key=lambda v: int(min(network.in_degree[v], network.out_degree[v])))
     for v in targets[: max(1, FLOW_WORK // network.links)]:
         for source, sink in ((0, v), (v, 0)):
-            flow = maximum_flow(graph, source, sink)
-            if best is None or flow.flow_value < best[0]:
-                residual = csr_array(graph - flow.flow)
-                residual.eliminate_zeros()
-                inside = np.ones(network.nodes, dtype=bool)
-                inside[breadth_first_order(residual, source, return_predecessors=False)] = False
-                best = (int(flow.flow_value), inside)
+            flow = MaximumFlow(network.nodes, tail, head, capacity, source, sink)
+            if best is None or flow.value < best[0]:
+                best = flow.value, ~flow.source_side
     assert best is not None
     return best[1]
 

@@ -16,9 +16,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.hops import hops
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, equimesh
-from synth.network.hops import hops
 from synth.schedule import Schedule
 
 Directions = tuple[str, ...]

@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from synth.graph.symmetry import Permutation, orbits
 from synth.network import Network
-from synth.network.symmetry import Permutation, point_symmetries, unit_translations
+from synth.network.symmetry import point_symmetries, unit_translations
 from synth.schedule import Schedule
 
 Label = npt.NDArray[np.int32]
@@ -165,10 +164,4 @@ def _orbits(first: list[Any], second: list[Any], rows: int, cols: int) -> Label:
     """Smallest pair of each orbit of (row, column) pairs under the joint maps, numbered row-major."""
     pair = np.arange(rows * cols).reshape(rows, cols)
     images = [pair[np.ix_(f, s)].ravel() for f, s in zip(first, second, strict=True)]
-    source = np.tile(pair.ravel(), len(images))
-    target = np.concatenate(images)
-    graph = coo_array((np.ones(len(source), dtype=np.int8), (source, target)), shape=(pair.size, pair.size))
-    _, label = connected_components(graph.tocsr(), directed=False)
-    smallest = np.full(label.max() + 1, pair.size, dtype=np.int64)
-    np.minimum.at(smallest, label, pair.ravel())
-    return smallest[label].reshape(rows, cols).astype(np.int32)
+    return orbits(rows * cols, images).reshape(rows, cols).astype(np.int32)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -130,14 +131,11 @@ class Problem:
         for kind in range(len(set(self.size))):
             piece = self.kind.index(kind)
             n = self.instance.machine.nodes
-            away = np.full((n, n), MOST_UNITS, dtype=np.int64)
-            np.fill_diagonal(away, 0)
+            away = np.full((n, n), UNREACHABLE, dtype=np.int64)
             for number, way in enumerate(self.ways.all):
                 for (v, _), took in zip(way.leaves, self._whole(number, piece), strict=True):
                     away[way.source, v] = min(away[way.source, v], took)
-            for w in range(n):
-                away = np.minimum(away, away[:, w : w + 1] + away[w : w + 1, :])
-            found.append(np.minimum(away, MOST_UNITS).tolist())
+            found.append(np.minimum(all_pairs(away), MOST_UNITS).tolist())
         return found
 
     def _whole(self, way: int, piece: int) -> Sequence[int]:

@@ -18,13 +18,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from synth.graph.max_flow import MaximumFlow
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.scheduling.boxes import boxes
 
@@ -224,12 +222,7 @@ def _least_cuts(grid: Grid, source: int, sink: int) -> Iterable[BoolArray]:
     """The least cut nearest to the source, and the one nearest to the sink."""
     nodes = grid.instance.machine.nodes
     scale = 10**6 / float(max(grid.capacity))
-    weight = np.array([max(1, round(float(c) * scale)) for c in grid.capacity], dtype=np.int32)
-    graph: Any = csr_array((weight, (grid.src, grid.dst)), shape=(nodes, nodes)).astype(np.int32)
-    left = graph - maximum_flow(graph, source, sink).flow
-    left.data[left.data < 0] = 0
-    left.eliminate_zeros()
-    for start, turned in ((source, False), (sink, True)):
-        reached = np.zeros(nodes, dtype=bool)
-        reached[breadth_first_order(left.T.tocsr() if turned else left, start, return_predecessors=False)] = True
-        yield ~reached if turned else reached
+    weight = np.array([max(1, round(float(c) * scale)) for c in grid.capacity], dtype=np.int64)
+    flow = MaximumFlow(nodes, grid.src, grid.dst, weight, source, sink)
+    yield flow.source_side
+    yield ~flow.sink_side

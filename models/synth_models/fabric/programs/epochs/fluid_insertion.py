@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.deadline import demand_time, left
+from synth.graph.rows import rows_by
 from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
@@ -86,8 +87,7 @@ def inserted(
 def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None:
     """The blocks placed in this order within ``most`` epochs; None where one does not fit."""
     machine, blocks = grid.instance.machine, grid.instance.blocks
-    by_src = np.argsort(ways.src, kind="stable").astype(np.int64)
-    first = np.searchsorted(ways.src[by_src], np.arange(machine.nodes + 1)).astype(np.int64)
+    first, by_src = rows_by(ways.src, machine.nodes)
     pushes, hops = _place(
         order,
         Demands(blocks.origin, blocks.goal, grid.demand),

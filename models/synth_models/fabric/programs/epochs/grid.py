@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
+from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth.options import read_duration
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -100,7 +101,10 @@ class Grid:
     @cached_property
     def distance(self) -> IntArray:
         """Least epochs from node to node, shape (nodes, nodes); :data:`FAR` where there is no way."""
-        return distances(self.instance.machine.nodes, self.src, self.dst, self.lag)
+        nodes = self.instance.machine.nodes
+        direct = np.full((nodes, nodes), UNREACHABLE, dtype=np.int64)
+        np.minimum.at(direct, (self.src, self.dst), self.lag)
+        return np.minimum(all_pairs(direct), FAR)
 
     @cached_property
     def origin(self) -> IntArray:
@@ -177,16 +181,6 @@ def epoch_seconds(instance: FabricInstance, tau: str, chunks: int = 1) -> Fracti
     chunk = Fraction(int(instance.blocks.bytes.max()), chunks)
     bandwidth = instance.machine.network.bandwidth
     return chunk / exact(float(bandwidth.max() if tau == "fast" else bandwidth.min()))
-
-
-def distances(nodes: int, src: IntArray, dst: IntArray, lag: IntArray) -> IntArray:
-    """Least sum of lags from node to node, shape (nodes, nodes)."""
-    found = np.full((nodes, nodes), FAR, dtype=np.int64)
-    np.fill_diagonal(found, 0)
-    np.minimum.at(found, (src, dst), lag)
-    for via in range(nodes):
-        np.minimum(found, found[:, via, None] + found[None, via, :], out=found)
-    return np.minimum(found, FAR)
 
 
 def _latency_epochs(instance: FabricInstance, tau: Fraction) -> list[int]:

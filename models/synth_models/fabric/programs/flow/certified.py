@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.concurrent_flow import Demands
-from synth_models.fabric.bounds.paths import FAR, distances
+from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.pricing import Resources, resources_of, time_to_pay, whole_prices
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
@@ -54,7 +55,7 @@ def certified(instance: FabricInstance, price: FloatArray) -> Certified | None:
     demands = Demands(links, {int(u): distances(links, links.delay, [int(u)]) for u in origins}, 0)
     begin = distances(links, links.delay, demands.origins)[links.src]
     left = distances(links.reverse, links.delay, demands.goals)[links.dst]
-    left = np.where(left < FAR, left + links.delay, FAR)
+    left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     alone = Colours(np.arange(links.nodes), np.arange(links.links), links.members, np.ones_like(links.members))
     found = resources_of(links, alone, begin, left)
     by_link = _ByLink(found.links, found.row, found.lost, found.kind, links.links)

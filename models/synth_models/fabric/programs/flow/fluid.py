@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
+from synth.graph.shortest_paths import PathTrees
+from synth.graph.symmetry import orbits_of_group
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
-from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, orbits, symmetries
+from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, symmetries
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -137,21 +137,13 @@ def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tupl
     stops = ~arcs.machine.is_switch[net.dst[link]] | (instance.switching.mode == "store_and_forward")
     block = float(instance.blocks.bytes.max(initial=1))
     weight = net.latency[link] + stops * block / net.bandwidth[link]
-    from_source = _distances(arcs, weight, demand.source)
+    paths = PathTrees(arcs.states, arcs.tail, arcs.head)
+    from_source = paths.distances(weight, demand.source)
     behind = from_source[:, arcs.tail] + weight
     head = from_source[:, arcs.head]
     detour = np.where(np.isfinite(behind), behind, np.inf) - np.where(np.isfinite(head), head, 0.0) * (1 + 1e-9)
-    least = _distances(arcs, net.latency[link] + 1e-15, demand.source)[:, : demand.bytes.shape[1]]
+    least = paths.distances(net.latency[link] + 1e-15, demand.source)[:, : demand.bytes.shape[1]]
     return detour, float(least[demand.bytes > 0].max(initial=0.0))
-
-
-def _distances(arcs: Arcs, weight: FloatArray, sources: IntArray) -> FloatArray:
-    order = np.lexsort((weight, arcs.head, arcs.tail))
-    tail, head = arcs.tail[order], arcs.head[order]
-    first = np.concatenate([[True], (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])])
-    graph = csr_array((weight[order][first], (tail[first], head[first])), shape=(arcs.states, arcs.states))
-    found: FloatArray = dijkstra(graph, indices=sources)
-    return found
 
 
 def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand, cut_through: bool) -> float:
@@ -169,7 +161,7 @@ def _demand(instance: FabricInstance) -> model.Demand:
 
 
 def _representatives(demand: model.Demand, group: Symmetries) -> model.Demand:
-    orbit = orbits(group.node)[demand.source]
+    orbit = orbits_of_group(group.node)[demand.source]
     _, first, times = np.unique(orbit, return_index=True, return_counts=True)
     return model.Demand(demand.source[first], demand.bytes[first], times.astype(np.int64))
 

@@ -27,12 +27,13 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array
-from scipy.sparse.csgraph import dijkstra
 
+from synth.graph.shortest_paths import PathTrees
+from synth.graph.symmetry import orbits_of_group
 from synth.solvers import writing
 from synth.solvers.names import all_named
 from synth_models.fabric.programs.flow.arcs import Arcs
-from synth_models.fabric.programs.flow.symmetry import Symmetries, orbits
+from synth_models.fabric.programs.flow.symmetry import Symmetries
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -149,7 +150,7 @@ def link_capacity(
 ) -> tuple[coo_array[Any], IntArray, IntArray]:
     """(2): sum over sources and arcs of u(resource, arc) x(s, arc) <= T for every link and every group; of every orbit
     O of resources the sum of its rows divided by ``|O|``, a source counted for its whole orbit."""
-    named = orbits(resource_images(arcs, group))
+    named = orbits_of_group(resource_images(arcs, group))
     _, number, size = np.unique(named, return_inverse=True, return_counts=True)
     use = arcs.use.tocoo()
     folded = csr_array(
@@ -290,19 +291,13 @@ def _shortest_routes(arcs: Arcs, demand: Demand, program: Program, price: FloatA
     cost: FloatArray = arcs.use.T @ price
     typical = float(cost.max(initial=0.0)) or 1.0
     weight = cost + 1e-9 * typical  # of routes that cost the same, one with few arcs
-    order = np.lexsort((weight, arcs.head, arcs.tail))
-    tail, head = arcs.tail[order], arcs.head[order]
-    cheapest = order[np.concatenate([[True], (tail[1:] != tail[:-1]) | (head[1:] != head[:-1])])]
-    shape = (arcs.states, arcs.states)
-    graph = csr_array((weight[cheapest], (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
-    number = csr_array((cheapest + 1, (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
-    _, before = dijkstra(graph, indices=demand.source, return_predecessors=True)
+    paths = PathTrees(arcs.states, arcs.tail, arcs.head)
+    _, entered = paths.trees(weight, demand.source)
     used = np.zeros((len(demand.source), len(arcs.link)), dtype=bool)
-    commodity, state = np.nonzero(before >= 0)
-    used[commodity, np.asarray(number[before[commodity, state], state]).reshape(-1) - 1] = True
+    commodity, state = np.nonzero(entered >= 0)
+    used[commodity, entered[commodity, state]] = True
     missing = np.append(used[program.commodity, program.arc], False)
-    exactly = csr_array((cost[cheapest] + 1e-300, (arcs.tail[cheapest], arcs.head[cheapest])), shape=shape)
-    distance = dijkstra(exactly, indices=demand.source)[:, : demand.bytes.shape[1]]
+    distance = paths.distances(cost + 1e-300, demand.source)[:, : demand.bytes.shape[1]]
     wanted = demand.bytes > 0
     paid = np.where(wanted, demand.bytes * np.where(wanted, distance, 0.0), 0.0).sum(axis=1)
     return float(paid @ demand.times), missing

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow.arcs import Arcs
@@ -38,7 +39,7 @@ class Routes:
 def decomposed(arcs: Arcs, demand: Demand, flow: Flow) -> Routes:
     """Paths of every commodity, the shortest first; bytes that go round in circles are left out."""
     source, goal, share, start, links = [], [], [], [np.zeros(1, dtype=np.int64)], []
-    out_start, out_arc = _rows(arcs.tail, arcs.states)
+    out_start, out_arc = rows_by(arcs.tail, arcs.states)
     total = 0
     for c, s in enumerate(demand.source.tolist()):
         ends, amounts, first, path = _paths(
@@ -160,11 +161,6 @@ def _without_circles(arcs: Arcs, start: IntArray, path: IntArray) -> tuple[IntAr
         kept += way
         begins.append(len(kept))
     return np.array(begins, dtype=np.int64), np.array(kept, dtype=np.int64)
-
-
-def _rows(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    order = np.argsort(keys, kind="stable").astype(np.int64)
-    return np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))]).astype(np.int64), order
 
 
 @jit

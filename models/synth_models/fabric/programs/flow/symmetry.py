@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.symmetry import arc_images, generated, orbits_of_group
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 
@@ -54,7 +55,7 @@ def symmetries(instance: FabricInstance) -> Symmetries:
             break
         nodes = np.arange(machine.nodes)
         nodes[members] = members[image]
-        orbit = orbits(group.node)
+        orbit = orbits_of_group(group.node)
         if np.array_equal(orbit[nodes[members]], orbit[members]):
             continue  # brings no two orbits together
         if keys is not None and not _same(_demand_keys(instance, nodes), keys):
@@ -65,18 +66,12 @@ def symmetries(instance: FabricInstance) -> Symmetries:
             larger = _generated(machine, [*generators, found], limit) if found is not None else None
             if found is None or larger is None:
                 continue
-            quality = (len(larger), len(np.unique(orbits(larger.link))))  # small groups that move many links
+            quality = (len(larger), len(np.unique(orbits_of_group(larger.link))))  # small groups that move many links
             if best is None or quality < best:
                 best, group, extended = quality, larger, [*generators, found]
         if best is not None:
-            generators, apart = extended, len(np.unique(orbits(group.node)[members]))
+            generators, apart = extended, len(np.unique(orbits_of_group(group.node)[members]))
     return group
-
-
-def orbits(images: IntArray) -> IntArray:
-    """Orbit of every point, named by its least member, from all images, shape (elements, points)."""
-    least: IntArray = images.min(axis=0)
-    return least
 
 
 def automorphism(
@@ -114,19 +109,10 @@ def automorphism(
     moved = np.empty(total, dtype=np.int64)
     moved[mine] = yours
     group = np.where(machine.group >= 0, moved[machine.nodes + machine.group] - machine.nodes, -1)
-    here = np.lexsort((group, net.latency, net.bandwidth, moved[net.dst], moved[net.src]))
-    there = np.lexsort((machine.group, net.latency, net.bandwidth, net.dst, net.src))
-    same = (
-        np.array_equal(moved[net.src][here], net.src[there])
-        and np.array_equal(moved[net.dst][here], net.dst[there])
-        and np.array_equal(net.bandwidth[here], net.bandwidth[there])
-        and np.array_equal(net.latency[here], net.latency[there])
-        and np.array_equal(group[here], machine.group[there])
-    )
-    if not same or not np.array_equal(machine.is_switch[moved[: machine.nodes]], machine.is_switch):
+    kinds = net.latency, net.bandwidth
+    links = arc_images(moved, net.src, net.dst, (machine.group, *kinds), (group, *kinds))
+    if links is None or not np.array_equal(machine.is_switch[moved[: machine.nodes]], machine.is_switch):
         return None
-    links = np.empty(machine.links, dtype=np.int64)
-    links[here] = there
     return moved[: machine.nodes], links
 
 
@@ -164,22 +150,11 @@ def _demand_keys(instance: FabricInstance, image: IntArray) -> IntArray | None:
 
 
 def _generated(machine: Machine, generators: list[tuple[IntArray, IntArray]], limit: int) -> Symmetries | None:
-    """The group that these generate, if it is not too large."""
-    nodes, links = [np.arange(machine.nodes)], [np.arange(machine.links)]
-    seen = {links[0].tobytes()}
-    at = 0
-    while at < len(nodes):
-        for more_nodes, more_links in generators:
-            image = more_links[links[at]]
-            key = image.tobytes()
-            if key not in seen:
-                if len(nodes) == limit:
-                    return None
-                seen.add(key)
-                links.append(image)
-                nodes.append(more_nodes[nodes[at]])
-        at += 1
-    return Symmetries(np.array(nodes), np.array(links))
+    """The group that these generate, if it is not too large: permutations of the nodes and, behind them, the links."""
+    nodes = machine.nodes
+    moved = [np.concatenate([of_nodes, nodes + of_links]) for of_nodes, of_links in generators]
+    found = generated(moved, nodes + machine.links, limit, told_apart=nodes)
+    return None if found is None else Symmetries(found[:, :nodes].copy(), found[:, nodes:] - nodes)
 
 
 def _mixed(values: Hashes) -> Hashes:

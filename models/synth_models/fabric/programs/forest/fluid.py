@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.max_flow import augment, of_matrix, reached
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.flows import augment, behind, neighbours, shortfall
+from synth_models.fabric.programs.forest.flows import shortfall
 
 IntArray = npt.NDArray[np.int64]
 FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
@@ -135,9 +136,9 @@ def set_rate(fluid: Fluid) -> None:
         _, who = shortfall(scaled, source, fluid.members, p * total, 1)
         if who < 0:
             break
-        start, other = neighbours(scaled, source + 1)
-        augment(scaled, start, other, source, int(fluid.members[who]), p * total)
-        side = behind(scaled, start, other, source)[:source]
+        network = of_matrix(scaled)
+        augment(network, source, int(fluid.members[who]), p * total)
+        side = reached(network, source)[:source]
         ratio = Fraction(int(cap[:source, :source][np.ix_(side, ~side)].sum()), int(fluid.weight[side].sum()))
     p, q = ratio.numerator, ratio.denominator
     _rescale(fluid, q)

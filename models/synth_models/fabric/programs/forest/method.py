@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import REDUCING
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
 from synth_models.fabric.programs.forest.justify import justified

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.deadline import OutOfTime, left
+from synth.graph.max_flow import augment, of_matrix
 from synth.kernel_clock import now
 from synth.kernels import jit
-from synth_models.fabric.programs.forest.flows import augment, neighbours
 
 IntArray = npt.NDArray[np.int64]
 SWEEPS = 20
@@ -117,8 +117,7 @@ def _slack(
                 net[node, r] = count[j]
         node += 1
     net[n, u] += everything + most
-    start, other = neighbours(net, nodes)
-    return augment(net, start, other, n, v, everything + most) - everything
+    return augment(of_matrix(net), n, v, everything + most) - everything
 
 
 @jit

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from synth_models.fabric.programs.forest.flows import augment, behind, neighbours
+from synth.graph.max_flow import augment, of_matrix, reached
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
 
 IntArray = npt.NDArray[np.int64]
@@ -83,13 +83,15 @@ class _Game:
         net[list(ends), n + 1] = 0
         for v in ends:
             net[:n, v][list(ends)] = 0
-        before = net[:n, :n].copy()
-        start, other = neighbours(net, n + 2)
-        got = augment(net, start, other, n, n + 1, len(ends) * self.k)
-        moved = before - net[:n, :n]  # from v to w: a unit between them leaves v's pebbles for w's
+        network = of_matrix(net)
+        tail = network.head.reshape(-1, 2)[:, ::-1].reshape(-1)
+        moved = net.copy()
+        got = augment(network, n, n + 1, len(ends) * self.k)
+        moved[tail, network.head] -= network.room
+        moved = moved[:n, :n]  # from v to w: a unit between them leaves v's pebbles for w's
         positive = np.maximum(moved, 0)
         self.entering = self.entering - positive.T + positive
-        return got + int(free[list(ends)].sum()), behind(net, start, other, n)
+        return got + int(free[list(ends)].sum()), reached(network, n)
 
     def fill(self) -> None:
         """Lay as much as fits, edge by edge."""

@@ -11,13 +11,12 @@ objects: few flows, and trees that need few hops.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
+from synth.graph.hops import hops, hops_from_nearest
 from synth_models.fabric.programs.forest.flows import shortfall
 from synth_models.fabric.programs.forest.fluid import Fluid, Share
 
@@ -99,25 +98,17 @@ def _distances(capacity: IntArray, origins: list[int], without: int) -> IntArray
     nodes = len(capacity) - 1
     joined = capacity[:nodes, :nodes] > 0
     joined[without] = joined[:, without] = False
-    hops = dijkstra(csr_array(joined), indices=origins, unweighted=True)
-    found: IntArray = np.where(np.isfinite(hops), hops, nodes + 1).astype(np.int64)
-    return found
+    tail, head = np.nonzero(joined)
+    found = hops(nodes, tail, head, origins)
+    return np.where(found >= 0, found, nodes + 1).astype(np.int64)
 
 
 def _distance(capacity: IntArray, origins: list[int]) -> list[int]:
     """Hops from the nearest origin, over capacity in its direction."""
     nodes = len(capacity) - 1
-    far = [nodes + 1] * nodes
-    queue = deque(origins)
-    for v in origins:
-        far[v] = 0
-    while queue:
-        u = queue.popleft()
-        for v in np.flatnonzero(capacity[u, :nodes] > 0).tolist():
-            if far[v] > nodes:
-                far[v] = far[u] + 1
-                queue.append(v)
-    return far
+    tail, head = np.nonzero(capacity[:nodes, :nodes] > 0)
+    found = hops_from_nearest(nodes, tail, head, origins).tolist()
+    return [away if away >= 0 else nodes + 1 for away in found]
 
 
 class _Switch:
@@ -134,9 +125,9 @@ class _Switch:
         out = np.flatnonzero(cap[w, :nodes] > 0).tolist()
         classes: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for u, far in zip(into, _distances(cap, into, w)[:, out].tolist(), strict=True):
-            for v, hops in zip(out, far, strict=True):
+            for v, away in zip(out, far, strict=True):
                 if u != v:
-                    classes[hops].append((u, v))
+                    classes[away].append((u, v))
         for _, pairs in sorted(classes.items(), reverse=True):
             self._try(self._evenly(pairs))
         everything = [pair for _, pairs in sorted(classes.items(), reverse=True) for pair in pairs]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.errors import UnsupportedError
+from synth.graph.hops import hops
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
@@ -53,12 +54,8 @@ class Lanes:
     @cached_property
     def hops(self) -> IntArray:
         """Fewest lanes from rank to rank, shape (nodes, nodes); :data:`FAR` where there is no way."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import shortest_path
-
-        graph = csr_array((np.ones(self.count), (self.tail, self.head)), shape=(self.nodes, self.nodes))
-        apart = shortest_path(graph, unweighted=True)
-        return np.where(np.isinf(apart), FAR, apart).astype(np.int64)
+        apart = hops(self.nodes, self.tail, self.head, range(self.nodes)).astype(np.int64)
+        return np.where(apart < 0, FAR, apart)
 
     @cached_property
     def two_way(self) -> bool:

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.graph.symmetry import orbits
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers import program
@@ -230,8 +231,6 @@ def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:
     Of many renumberings only the first are looked at."""
     from networkx import DiGraph
     from networkx.algorithms.isomorphism import DiGraphMatcher, categorical_edge_match, categorical_node_match
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
 
     ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
     graph: Any = DiGraph()
@@ -240,10 +239,9 @@ def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:
     same = categorical_node_match("member", None), categorical_edge_match("room", None)
     images = islice(DiGraphMatcher(graph, graph, *same).isomorphisms_iter(), MOST_IMAGES)
     number = {pair: e for e, pair in enumerate(ends)}
-    pairs = {(e, number[image[u], image[v]]) for image in images for e, (u, v) in enumerate(ends)}
-    rows, columns = zip(*pairs, strict=True)
-    found: Any = connected_components(coo_array((np.ones(len(pairs)), (rows, columns)), (len(ends), len(ends))))
-    return np.asarray(found[1], dtype=np.int64)
+    moved = {tuple(number[image[u], image[v]] for u, v in ends) for image in images}
+    least = orbits(len(ends), [np.array(image, dtype=np.int64) for image in moved])
+    return np.unique(least, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def whole_prices(price: FloatArray) -> IntArray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.graph.max_flow import MaximumFlow
 from synth_models.fabric.check.counting import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -133,22 +134,17 @@ class Refuter:
         self, room: np.ndarray[Any, Any], amounts: Mapping[int, int], rank: int, away: bool
     ) -> Iterator[Certificate]:
         """The least cut between a rank and the others, if less fits through it than has to pass."""
-        import networkx as nx
-
-        graph: Any = nx.DiGraph()
-        lanes = self.lanes
-        for u, v, c in zip(lanes.tail.tolist(), lanes.head.tolist(), room.tolist(), strict=True):
-            graph.add_edge(u, v, capacity=c)
-        outside = -1
-        for v, amount in amounts.items():
-            graph.add_edge(*((v, outside) if away else (outside, v)), capacity=amount)
-        graph.add_node(rank)
-        value, (inside, _) = nx.minimum_cut(graph, *((rank, outside) if away else (outside, rank)))
-        if value < sum(amounts.values()):
-            crossing = [
-                u in inside and v not in inside for u, v in zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True)
-            ]
-            yield {"argument": "paths", "length": self._by_link(np.array(crossing, dtype=np.int64))}
+        lanes, others = self.lanes, np.array(list(amounts), dtype=np.int64)
+        outside = np.full(len(others), lanes.nodes)
+        tail = np.concatenate([lanes.tail, others if away else outside])
+        head = np.concatenate([lanes.head, outside if away else others])
+        capacity = np.concatenate([room, np.array(list(amounts.values()), dtype=np.int64)])
+        ends = (rank, lanes.nodes) if away else (lanes.nodes, rank)
+        flow = MaximumFlow(lanes.nodes + 1, tail, head, capacity, *ends)
+        if flow.value < sum(amounts.values()):
+            inside = ~flow.sink_side
+            crossing = inside[lanes.tail] & ~inside[lanes.head]
+            yield {"argument": "paths", "length": self._by_link(crossing.astype(np.int64))}
 
     def _prices(self, question: Question) -> Iterator[Certificate]:
         """The dual of the concurrent flow within the windows, in whole prices."""

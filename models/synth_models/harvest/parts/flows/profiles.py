@@ -14,9 +14,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
+from synth.graph.hops import hops
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import relative_volumes, volumes
 from synth_models.harvest.parts.flows import forced, symmetry
@@ -100,9 +99,8 @@ def _two_way_ring(pairs: IntArray, links: IntArray, gpus: int) -> tuple[int, int
 def _distances(links: bytes, gpus: int) -> IntArray:
     """Hops between all GPUs, shape (gpus, gpus); 2^30 where there is no route."""
     rows = np.frombuffer(links, dtype=np.int64).reshape(-1, 3)
-    graph = csr_array((np.ones(len(rows)), (rows[:, 0], rows[:, 1])), shape=(gpus, gpus))
-    hops = shortest_path(graph, unweighted=True)
-    return np.where(np.isfinite(hops), hops, 1 << 30).astype(np.int64)
+    found = hops(gpus, rows[:, 0], rows[:, 1], range(gpus)).astype(np.int64)
+    return np.where(found < 0, 1 << 30, found)
 
 
 def _least_load(pairs: IntArray, links: IntArray, apart: IntArray, gpus: int) -> float:

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from synth.graph.symmetry import arc_images, orbits_of_group, row_images
 from synth_models.harvest.parts.topologies import torus_sides
 from synth_models.harvest.solution import IntArray
 
@@ -18,7 +19,6 @@ from synth_models.harvest.solution import IntArray
 def translations(pairs: IntArray, links: IntArray, gpus: int) -> IntArray:
     """Permutations of the GPUs, shape (group, gpus), the identity first. They move every GPU (except the identity)."""
     best: tuple[int, tuple[int, ...], list[int]] = (1, (gpus,), [gpus])
-    pattern, topology = _keys(pairs, gpus), _keys(links, gpus)
     for sides in ((gpus,), torus_sides(gpus, 2), torus_sides(gpus, 3)):
         if sides is None:
             continue
@@ -27,10 +27,7 @@ def translations(pairs: IntArray, links: IntArray, gpus: int) -> IntArray:
         for axis, side in enumerate(sides):
             for period in (p for p in range(1, side + 1) if side % p == 0):
                 moved = np.roll(ids, -period, axis).ravel()
-                if period == side or (
-                    np.array_equal(_keys(_moved(pairs, moved), gpus), pattern)
-                    and np.array_equal(_keys(_moved(links, moved), gpus), topology)
-                ):
+                if period == side or (_keeps(moved, pairs) and _keeps(moved, links)):
                     periods.append(period)
                     break
         order = prod(side // period for side, period in zip(sides, periods, strict=True))
@@ -47,23 +44,9 @@ def translations(pairs: IntArray, links: IntArray, gpus: int) -> IntArray:
 def orbits(rows: IntArray, group: IntArray) -> IntArray:
     """Smallest index of a row in the orbit of each row, shape (rows,); rows start with two GPUs and are closed under
     the group."""
-    gpus = group.shape[1]
-    keys = rows[:, 0] * gpus + rows[:, 1]
-    order = np.argsort(keys)
-    least = np.arange(len(rows), dtype=np.int64)
-    for moved in group[1:]:
-        at = order[np.searchsorted(keys[order], moved[rows[:, 0]] * gpus + moved[rows[:, 1]])]
-        least = np.minimum(least, at)
-    return least
+    return orbits_of_group(np.array(row_images(group, rows[:, :2]), dtype=np.int64))
 
 
-def _moved(rows: IntArray, permutation: IntArray) -> IntArray:
-    result = rows.copy()
-    result[:, :2] = permutation[rows[:, :2]]
-    return result
-
-
-def _keys(rows: IntArray, gpus: int) -> IntArray:
-    """The rows in an order of their own: by both ends, which no two rows share, with what stands beside them."""
-    order = np.argsort(rows[:, 0] * gpus + rows[:, 1])
-    return rows[order]
+def _keeps(moved: IntArray, rows: IntArray) -> bool:
+    """Whether the rows, two GPUs and what stands beside them, stay the same."""
+    return arc_images(moved, rows[:, 0], rows[:, 1], tuple(rows[:, 2:].T)) is not None

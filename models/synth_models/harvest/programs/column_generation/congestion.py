@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.graph.hops import breadth_first
 from synth.kernels import jit
 from synth_models.harvest.solution import FloatArray, IntArray
 
@@ -17,24 +18,6 @@ ROUNDS = 10  # of Frank-Wolfe for a hop limit
 IDLE = 3e-3  # relative: two rounds that gain less end them
 LONGER = 3  # hop limits above the smallest one
 NEVER = 1e300
-
-
-@jit
-def distances(out: IntArray, source: int, distance: IntArray, queue: IntArray) -> None:
-    """Hops from ``source`` over ``out`` (gpus, ports), in breadth-first order into ``queue``; -1 where none lead."""
-    distance[:] = -1
-    distance[source] = 0
-    queue[0], head, tail = source, 0, 1
-    while head < tail:
-        at = queue[head]
-        head += 1
-        for port in range(out.shape[1]):
-            to = out[at, port]
-            if distance[to] < 0:
-                distance[to] = distance[at] + 1
-                queue[tail] = to
-                tail += 1
-    queue[tail:] = -1
 
 
 @jit
@@ -48,13 +31,14 @@ def _split_evenly(
     load: FloatArray,
 ) -> None:
     """Add to ``load`` (orbits, ports) what an even split over the shortest routes of the pairs puts on links."""
-    gpus = len(out)
+    gpus, ports = out.shape
+    first_port, heads = np.arange(0, gpus * ports + 1, ports), out.ravel()
     distance, queue = np.empty(gpus, np.int64), np.empty(gpus, np.int64)
     ways, passing = np.empty(gpus), np.empty(gpus)
     for number in range(len(sources)):
         if start[number] == start[number + 1]:
             continue
-        distances(out, sources[number], distance, queue)
+        breadth_first(first_port, heads, sources[number], distance, queue)
         ways[:] = 0.0
         passing[:] = 0.0
         ways[sources[number]] = 1.0
@@ -209,6 +193,7 @@ def interval_seconds(
     """
     gpus, ports = out.shape
     patterns, orbits = starts.shape[0], len(sources)
+    first_port, heads = np.arange(0, gpus * ports + 1, ports), out.ravel()
     distance, queue = np.empty(gpus, np.int64), np.empty(gpus, np.int64)
     farthest, floor = np.zeros(patterns, np.int64), np.zeros(patterns)
     for number in range(orbits):
@@ -217,7 +202,7 @@ def interval_seconds(
             wanted = wanted or starts[pattern, number] < starts[pattern, number + 1]
         if not wanted:
             continue
-        distances(out, sources[number], distance, queue)
+        breadth_first(first_port, heads, sources[number], distance, queue)
         for pattern in range(patterns):
             for index in range(starts[pattern, number], starts[pattern, number + 1]):
                 apart = distance[ends[index]]

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from synth.graph.symmetry import generated, orbits_of_group
 from synth_models.harvest.parts.topologies import count_links
 from synth_models.harvest.solution import IntArray
 
@@ -32,12 +33,12 @@ class Lift:
     @cached_property
     def sources(self) -> IntArray:
         """The first GPU of every orbit, ascending."""
-        return np.unique(self.moved.min(axis=0))
+        return np.unique(orbits_of_group(self.moved))
 
     @cached_property
     def orbit(self) -> IntArray:
         """Number of every GPU's orbit, shape (gpus,)."""
-        found: IntArray = np.searchsorted(self.sources, self.moved.min(axis=0)).astype(np.int64)
+        found: IntArray = np.searchsorted(self.sources, orbits_of_group(self.moved)).astype(np.int64)
         return found
 
     @cached_property
@@ -131,19 +132,5 @@ def _least_factor(number: int) -> int:
 
 def _closure(generators: Sequence[IntArray], gpus: int) -> IntArray | None:
     """All products, shape (order, gpus), the identity first; None where one of them fixes a GPU but not all."""
-    identity = np.arange(gpus, dtype=np.int64)
-    known = {identity.tobytes(): identity}
-    front = [identity]
-    while front:
-        following = []
-        for one in front:
-            for moved in generators:
-                product = moved[one]
-                if product.tobytes() in known:
-                    continue
-                if np.any(product == identity) or len(known) == gpus:
-                    return None
-                known[product.tobytes()] = product
-                following.append(product)
-        front = following
-    return np.array(list(known.values()), dtype=np.int64)
+    found = generated(generators, gpus, gpus)
+    return None if found is None or np.any(found[1:] == found[0]) else found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
+from synth.graph.symmetry import isomorphisms
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import pattern_degree
 from synth_models.harvest.solution import IntArray
@@ -123,27 +125,6 @@ def relabellings(blocks: Sequence[Block], gpus: int, most: int = RELABELLINGS_KE
         member[rows[:, 0], rows[:, 1]] = 1 + np.unique(rows[:, 2], return_inverse=True)[1]
         kinds = np.unique((member.max() + 1) * colour + member, return_inverse=True)[1]
         colour = kinds.reshape(gpus, gpus).astype(np.int64)
-    found = [Relabelling(image, False) for image in _maps(colour, colour, most)]
-    found += [Relabelling(image, True) for image in _maps(colour, colour.T, most)]
+    found = [Relabelling(image, False) for image in islice(isomorphisms(colour, colour), most)]
+    found += [Relabelling(image, True) for image in islice(isomorphisms(colour, colour.T), most)]
     return found[:most]
-
-
-def _maps(colour: IntArray, target: IntArray, most: int) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = []
-    for image in _extend(colour, target, []):
-        found.append(image)
-        if len(found) == most:
-            break
-    return found
-
-
-def _extend(colour: IntArray, target: IntArray, image: list[int]) -> Iterator[tuple[int, ...]]:
-    u = len(image)
-    if u == len(colour):
-        yield tuple(image)
-        return
-    for v in range(len(colour)):
-        if v in image or colour[u, u] != target[v, v]:
-            continue
-        if all(colour[u, w] == target[v, x] and colour[w, u] == target[x, v] for w, x in enumerate(image)):
-            yield from _extend(colour, target, [*image, v])

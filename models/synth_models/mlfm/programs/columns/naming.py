@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.schedule.edge_colouring import edge_colours
+from synth.graph.edge_colouring import edge_colours
 from synth_models.mlfm.instance import IntArray, MLFMInstance
 from synth_models.mlfm.programs.columns.model import ColumnProblem
 from synth_models.mlfm.solution import ColumnPhases

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.kernels import jit
+
 IntArray = npt.NDArray[np.int32]
-SMALL_WORK = 50_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (a few ms)
+Numbers = npt.NDArray[np.integer[Any]]
+SMALL_WORK = 5_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (less than 1 ms)
 LOADING_WORK = 2_000_000  # the same where scipy would have to be imported first: that takes longer
 
 
-def hops(
-    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
-) -> IntArray:
+def hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
     """Return the hops from each source to each node, shape (sources, nodes); -1 where there is no path.
 
     Arcs go from ``tail`` to ``head``, shape (arcs,) each; parallel arcs may occur.
@@ -28,9 +29,14 @@ def hops(
     return large_hops(nodes, tail, head, sources)
 
 
-def small_hops(
-    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
-) -> IntArray:
+def hops_from_nearest(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
+    """Return the hops from the nearest of the sources to each node, shape (nodes,); -1 where there is no path."""
+    joined = np.concatenate([tail, np.full(len(sources), nodes)])  # a node more, from which an arc leads to each source
+    found = hops(nodes + 1, joined, np.concatenate([head, np.asarray(sources, dtype=np.int64)]), [nodes])[0, :nodes]
+    return np.where(found > 0, found - 1, -1).astype(np.int32)
+
+
+def small_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
     """Return :func:`hops` by breadth-first search in plain Python."""
     successors: list[list[int]] = [[] for _ in range(nodes)]
     for start, end in zip(tail.tolist(), head.tolist(), strict=True):
@@ -50,9 +56,7 @@ def small_hops(
     return found
 
 
-def large_hops(
-    nodes: int, tail: npt.NDArray[np.integer[Any]], head: npt.NDArray[np.integer[Any]], sources: Sequence[int]
-) -> IntArray:
+def large_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
     """Return :func:`hops` by scipy."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -60,3 +64,25 @@ def large_hops(
     graph = csr_array((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
     found = dijkstra(graph, indices=np.asarray(sources, dtype=np.int64), unweighted=True)
     return np.where(np.isfinite(found), found, -1).astype(np.int32)
+
+
+@jit
+def breadth_first(start: Any, head: Any, source: int, distance: Any, order: Any) -> None:
+    """Search from one node, in a kernel: fill ``distance`` (-1: no path) and ``order``, shape (nodes,) each.
+
+    The arcs of node v lead to ``head[start[v]:start[v + 1]]``. ``order``: the nodes as they are reached, -1 behind the
+    last. O(nodes + arcs).
+    """
+    distance[:] = -1
+    distance[source] = 0
+    order[0], first, last = source, 0, 1
+    while first < last:
+        at = order[first]
+        first += 1
+        for place in range(start[at], start[at + 1]):
+            to = head[place]
+            if distance[to] < 0:
+                distance[to] = distance[at] + 1
+                order[last] = to
+                last += 1
+    order[last:] = -1

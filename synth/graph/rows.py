@@ -1,0 +1,19 @@
+"""Arcs by the node that they leave or enter: the form in which every search here reads a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+def rows_by(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[IntArray, IntArray]:
+    """Return ``(start, order)``: the places where ``key`` is v are ``order[start[v]:start[v + 1]]``, ascending.
+
+    ``key``: numbers below ``count``, shape (arcs,). Shapes (count + 1,) and (arcs,).
+    """
+    start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=count))]).astype(np.int64)
+    return start, np.argsort(key, kind="stable").astype(np.int64)
