@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from synth.family import Outcome
-from synth.network.symmetry import Permutation, point_symmetries
+from synth.graph.symmetry import Permutation
+from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
 from synth.solvers.horizon import Decision

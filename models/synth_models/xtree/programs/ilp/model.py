@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.network.symmetry import Permutation
+from synth.graph.symmetry import Permutation
 from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, add_rows, ones, variables
 from synth_models.xtree.programs.time_expansion import TimeExpansion
