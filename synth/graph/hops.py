@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.compiling import uncounted
 from synth.kernels import jit
 
 IntArray = npt.NDArray[np.int32]
@@ -58,8 +59,9 @@ def small_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] 
 
 def large_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
     """Return :func:`hops` by scipy."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
+    with uncounted():
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
 
     graph = csr_array((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
     found = dijkstra(graph, indices=np.asarray(sources, dtype=np.int64), unweighted=True)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from synth.compiling import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 
@@ -190,8 +191,9 @@ class MaximumFlow:
         return max(float(between), float(capacity[self._tail == self._source].sum(dtype=np.float64)))
 
     def _by_scipy(self, capacity: Numbers) -> None:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_flow
+        with uncounted():
+            from scipy.sparse import csr_array
+            from scipy.sparse.csgraph import maximum_flow
 
         shape = (self._nodes, self._nodes)
         graph: Any = csr_array((capacity.astype(np.int32), (self._tail, self._head)), shape=shape)
@@ -230,7 +232,8 @@ class MaximumFlow:
         return np.array([max(of.get(pair, 0), 0) for pair in ends], dtype=np.int64)
 
     def _reached(self, left: Any, node: int) -> BoolArray:
-        from scipy.sparse.csgraph import breadth_first_order
+        with uncounted():
+            from scipy.sparse.csgraph import breadth_first_order
 
         found = np.zeros(self._nodes, dtype=bool)
         found[breadth_first_order(left, node, return_predecessors=False)] = True

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.compiling import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 
@@ -119,13 +120,15 @@ class PathTrees:
 
         ``length``: not negative, shape (arcs,).
         """
-        from scipy.sparse.csgraph import dijkstra
+        with uncounted():
+            from scipy.sparse.csgraph import dijkstra
 
         return np.asarray(dijkstra(self._graph(self._shortest(length)[0]), indices=sources))
 
     def trees(self, length: FloatArray, sources: Numbers) -> tuple[FloatArray, IntArray]:
         """Return :meth:`distances` and the arc by which the tree of each source enters each node, -1 for none."""
-        from scipy.sparse.csgraph import dijkstra
+        with uncounted():
+            from scipy.sparse.csgraph import dijkstra
 
         least, arc = self._shortest(length)
         distance, before = dijkstra(self._graph(least), indices=sources, return_predecessors=True)
@@ -146,6 +149,7 @@ class PathTrees:
         return least, arc
 
     def _graph(self, least: FloatArray) -> Any:
-        from scipy.sparse import csr_array
+        with uncounted():
+            from scipy.sparse import csr_array
 
         return csr_array((least, self._keys % max(self._nodes, 1), self._start), shape=(self._nodes, self._nodes))

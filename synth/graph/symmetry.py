@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.compiling import uncounted
+
 IntArray = npt.NDArray[np.int64]
 Permutation = IntArray
 Numbers = npt.NDArray[np.integer[Any]]
@@ -56,8 +58,9 @@ def row_images(images: Sequence[Permutation] | IntArray, rows: IntArray) -> list
 
 def orbits(count: int, generators: Sequence[Numbers]) -> IntArray:
     """Return the least member of the orbit of each of ``count`` things under what the permutations generate."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    with uncounted():
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
     here = np.tile(np.arange(count), len(generators))
     there = np.concatenate(generators) if len(generators) else here
