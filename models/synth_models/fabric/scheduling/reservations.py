@@ -131,11 +131,12 @@ def new_next_free(resources: int) -> NextFree:
 def earliest_behind(reserved: NextFree, uses: Uses, i: int, now: int) -> tuple[int, int]:
     """The first start of transfer i from ``now`` on at which all it occupies is free for good, and the resource that
     it waits for longest (-1: none)."""
+    free, resource, offset = reserved.free, uses.resource, uses.offset
     start, blocker = now, -1
     for k in range(uses.row[i], uses.row[i + 1]):
-        begin = reserved.free[uses.resource[k]] - uses.offset[k]
+        begin = free[resource[k]] - offset[k]
         if begin > start:
-            start, blocker = begin, uses.resource[k]
+            start, blocker = begin, resource[k]
     return start, blocker
 
 
@@ -252,10 +253,11 @@ def new_intervals(resources: int, room: int) -> Intervals:
 @jit
 def earliest(reserved: Intervals, uses: Uses, i: int, start: int) -> int:
     """The first start of transfer i from ``start`` on at which all it occupies is free."""
+    resource, offset, duration = uses.resource, uses.offset, uses.duration
     first, last = uses.row[i], uses.row[i + 1]
     k, settled = first, 0
     while settled < last - first:
-        found = _free_from(reserved, uses.resource[k], start + uses.offset[k], uses.duration[k]) - uses.offset[k]
+        found = _free_from(reserved, resource[k], start + offset[k], duration[k]) - offset[k]
         if found > start:
             start, settled = found, 0
         settled += 1
@@ -285,11 +287,11 @@ def release(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
 @jit
 def _place_of(reserved: Intervals, x: int, t: int) -> int:
     """Index in the pool of the first interval of resource x that ends after t."""
-    low = reserved.first[x]
+    low, end = reserved.first[x], reserved.end
     high = low + reserved.length[x]
     while low < high:
         middle = (low + high) >> 1
-        if reserved.end[middle] > t:
+        if end[middle] > t:
             high = middle
         else:
             low = middle + 1
@@ -301,8 +303,9 @@ def _free_from(reserved: Intervals, x: int, t: int, duration: int) -> int:
     """The first moment from t on from which resource x is free for so long."""
     i = _place_of(reserved, x, t)
     last = reserved.first[x] + reserved.length[x]
-    while i < last and reserved.begin[i] < t + duration:
-        t = reserved.end[i]
+    begin, end = reserved.begin, reserved.end
+    while i < last and begin[i] < t + duration:
+        t = end[i]
         i += 1
     return int(t)
 

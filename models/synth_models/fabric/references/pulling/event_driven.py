@@ -192,8 +192,13 @@ def _next_pull(
 ) -> Pull:  # fmt: skip
     """The rarest piece that v can pull now, over a route that brings it no later than it may be expected otherwise; if
     there is none, one that arrives within ``slack`` ticks."""
-    one, words = np.uint64(1), holdings.held.shape[1]
-    degree = routing.entering_row[v + 1] - routing.entering_row[v]
+    held, promised, holders = holdings.held, holdings.promised, holdings.holders  # here, not within loops: each costs
+    near_held, near_due, due = holdings.near_held, holdings.near_due, holdings.due  # counting a reference
+    source, entering, lags = routing.source, routing.entering, routing.lag
+    free, uses_row, resource, offset = reserved.free, uses.row, uses.resource, uses.offset
+    one, words = np.uint64(1), held.shape[1]
+    first_entering = routing.entering_row[v]
+    degree = routing.entering_row[v + 1] - first_entering
     best_r, best_p = -1, -1
     best_good, best_rare, best_arrival = False, UNREACHABLE, UNREACHABLE
     again = UNREACHABLE
@@ -203,14 +208,14 @@ def _next_pull(
         j = j0 + turn
         if j >= degree:
             j -= degree
-        r = routing.entering[routing.entering_row[v] + j]
-        u, entry = routing.source[r], uses.row[r]
-        enter = reserved.free[uses.resource[entry]] - uses.offset[entry]
+        r = entering[first_entering + j]
+        u, entry = source[r], uses_row[r]
+        enter = free[resource[entry]] - offset[entry]
         if enter > now and enter >= again:
             continue
         some = False
         for w in range(words):
-            if holdings.held[u, w] & ~holdings.promised[v, w]:
+            if held[u, w] & ~promised[v, w]:
                 some = True
                 break
         if not some:
@@ -227,20 +232,20 @@ def _next_pull(
             w = w0 + first
             if w >= words:
                 w -= words
-            bits = holdings.held[u, w] & ~holdings.promised[v, w]
+            bits = held[u, w] & ~promised[v, w]
             while bits:
                 low = bits & (~bits + one)
                 bits ^= low
                 q = w * 64 + BIT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
                 looked += 1
-                arrival = now + lag_of(routing, r, kind[q])
-                other = now + holdings.near_held[q, v]
-                if holdings.due[q, v] > now and holdings.near_due[q, v] < other:
-                    other = holdings.near_due[q, v]
+                arrival = now + (lags[kind[q], r] if len(lags) else lag_of(routing, r, kind[q]))
+                other = now + near_held[q, v]
+                if due[q, v] > now and near_due[q, v] < other:
+                    other = near_due[q, v]
                 good = arrival <= other
                 if not good and arrival > now + slack:
                     continue
-                rare = holdings.holders[q] if good else -other
+                rare = holders[q] if good else -other
                 better = rare < best_rare or (rare == best_rare and arrival < best_arrival)
                 if best_p < 0 or (good and not best_good) or (good == best_good and better):
                     best_r, best_p, best_good, best_rare, best_arrival = r, q, good, rare, arrival

@@ -52,11 +52,12 @@ def _squared(x: Any) -> Any:
 def _load(tree: TreeState, price: Any) -> None:
     """Write every resource's share of the busiest one's time into ``price``."""
     price[:] = 0.0
-    uses, transfers = tree.routing.uses, tree.transfers
+    routing, transfers, kind = tree.routing, tree.transfers, tree.pieces.kind
+    uses = routing.uses
     for p in range(len(transfers.first)):
         i = transfers.first[p]
         while i >= 0:
-            find_uses(tree.routing, transfers.route[i], tree.pieces.kind[p])
+            find_uses(routing, transfers.route[i], kind[p])
             for k in range(uses.row[1]):
                 price[uses.resource[k]] += uses.duration[k]
             i = transfers.following[i]
@@ -100,16 +101,14 @@ def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: I
 def _take_out(tree: TreeState, finish: IntArray, old: Chosen, picked: int) -> bool:
     """Release what the chosen pieces hold, keeping their transfers for the way back, and shuffle them. False if the
     pool is full."""
-    transfers = tree.transfers
+    transfers, routing, reserved, kind = tree.transfers, tree.routing, tree.reserved, tree.pieces.kind
     for j in range(picked):
         p = old.piece[j]
         old.first[j], old.finish[j] = transfers.first[p], finish[p]
         i = transfers.first[p]
         transfers.first[p] = -1
         while i >= 0:
-            if not release_route(
-                tree.routing, tree.reserved, transfers.route[i], tree.pieces.kind[p], transfers.start[i]
-            ):
+            if not release_route(routing, reserved, transfers.route[i], kind[p], transfers.start[i]):
                 return False
             i = transfers.following[i]
     for j in range(picked - 1, 0, -1):
@@ -134,7 +133,7 @@ def _give_up(transfers: Any, old: Chosen, picked: int) -> None:
 @jit
 def _put_back(tree: TreeState, finish: IntArray, old: Chosen, picked: int, grown: int) -> bool:
     """Drop the first ``grown`` of the new trees and reserve the old ones again. False if the pool is full."""
-    transfers = tree.transfers
+    transfers, routing, reserved, kind = tree.transfers, tree.routing, tree.reserved, tree.pieces.kind
     for j in range(grown):
         if not drop(tree, old.piece[j]):
             return False
@@ -143,9 +142,7 @@ def _put_back(tree: TreeState, finish: IntArray, old: Chosen, picked: int, grown
         transfers.first[p], finish[p] = old.first[j], old.finish[j]
         i = transfers.first[p]
         while i >= 0:
-            if not reserve_route(
-                tree.routing, tree.reserved, transfers.route[i], tree.pieces.kind[p], transfers.start[i]
-            ):
+            if not reserve_route(routing, reserved, transfers.route[i], kind[p], transfers.start[i]):
                 return False
             i = transfers.following[i]
     return True

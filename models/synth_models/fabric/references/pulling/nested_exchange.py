@@ -170,17 +170,18 @@ class Offer(NamedTuple):
 @jit
 def _quickest(sums: Sums, p: int, v: int, below: IntArray, group: int, offer: Offer) -> Offer:
     """The route by which v first receives piece p from an active rank of the ``group`` (-1: of any), or ``offer``."""
-    routing, kind = sums.routing, sums.kind[p]
+    routing, reserved, kind = sums.routing, sums.reserved, sums.kind[p]
+    active, ready = sums.active[p], sums.ready[p]
     route, start, arrival = offer.route, offer.start, offer.arrival
     for j in range(routing.entering_row[v], routing.entering_row[v + 1]):
         r = routing.entering[j]
         w = routing.source[r]
-        if (group >= 0 and below[w] != group) or not sums.active[p, w]:
+        if (group >= 0 and below[w] != group) or not active[w]:
             continue
         lag = lag_of(routing, r, kind)
-        if sums.ready[p, w] + lag >= arrival:
+        if ready[w] + lag >= arrival:
             continue
-        s = earliest_start(routing, sums.reserved, r, kind, sums.ready[p, w])
+        s = earliest_start(routing, reserved, r, kind, ready[w])
         if s + lag < arrival:
             route, start, arrival = r, s, s + lag
     return Offer(route, start, arrival)

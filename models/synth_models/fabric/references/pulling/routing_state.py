@@ -152,25 +152,27 @@ def find_uses(routing: RoutingState, r: int, c: int) -> None:
     """Write what a transfer of class c over route r occupies into ``routing.uses``, as transfer 0: the links in their
     order, then their groups, each once."""
     uses = routing.uses
+    resource, offset, duration = uses.resource, uses.offset, uses.duration
+    links, table, link_row, latency = routing.links, routing.table, routing.link_row, routing.latency
     t, longest, count = 0, 0, 0
     for k in range(routing.row[r], routing.row[r + 1]):
-        e = routing.links[k]
-        d = routing.table[routing.link_row[e], c]
-        uses.resource[count], uses.offset[count], uses.duration[count] = e, t, d
+        e = links[k]
+        d = table[link_row[e], c]
+        resource[count], offset[count], duration[count] = e, t, d
         count += 1
-        t += routing.latency[e]
+        t += latency[e]
         if routing.hop_by_hop:
             t += d
         longest = max(longest, d)
     lag = t if routing.hop_by_hop else t + longest
-    links = count
-    for k in range(links):
-        g = routing.group[uses.resource[k]]
+    group, first_group = routing.group, count
+    for k in range(first_group):
+        g = group[resource[k]]
         if g >= 0:
-            count = add_use(uses, links, count, g, uses.offset[k], uses.duration[k])
+            count = add_use(uses, first_group, count, g, offset[k], duration[k])
     if routing.mirrored:
         for k in range(count):
-            uses.offset[k] = lag - uses.offset[k] - uses.duration[k]
+            offset[k] = lag - offset[k] - duration[k]
     uses.row[1] = count
 
 

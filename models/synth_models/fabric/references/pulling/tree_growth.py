@@ -106,10 +106,10 @@ def put(transfers: TreeTransfers, p: int, r: int, t: int) -> bool:
 @jit
 def drop(tree: TreeState, p: int) -> bool:
     """Release the transfers of piece p and give back their places. False if the pool is full."""
-    transfers = tree.transfers
+    transfers, routing, reserved, kind = tree.transfers, tree.routing, tree.reserved, tree.pieces.kind[p]
     i = transfers.first[p]
     while i >= 0:
-        if not release_route(tree.routing, tree.reserved, transfers.route[i], tree.pieces.kind[p], transfers.start[i]):
+        if not release_route(routing, reserved, transfers.route[i], kind, transfers.start[i]):
             return False
         after = transfers.following[i]
         transfers.following[i], transfers.free[0] = transfers.free[0], i
@@ -134,15 +134,15 @@ def _priced(routing: RoutingState, r: int, c: int, price: Any) -> int:
 
 
 @jit
-def _better(tree: TreeState, r: int, c: int, price: Any, left: int) -> bool:
+def _better(routing: RoutingState, reserved: Intervals, labels: Labels, r: int, c: int, price: Any, left: int) -> bool:
     """Whether route r gives its end a better label, which is then written. ``left``: ticks from there to the goal."""
-    labels, u, v = tree.labels, tree.routing.source[r], tree.routing.target[r]
-    lag = lag_of(tree.routing, r, c)
-    extra = _priced(tree.routing, r, c, price) + left
+    u, v = routing.source[r], routing.target[r]
+    lag = lag_of(routing, r, c)
+    extra = _priced(routing, r, c, price) + left
     known = labels.key[v] if labels.state[v] != UNSEEN else UNREACHABLE
     if labels.arrival[u] + lag + extra >= known:
         return False
-    s = earliest_start(tree.routing, tree.reserved, r, c, labels.arrival[u])
+    s = earliest_start(routing, reserved, r, c, labels.arrival[u])
     if s + lag + extra >= known:
         return False
     labels.arrival[v], labels.key[v], labels.route[v], labels.start[v] = s + lag, s + lag + extra, r, s
@@ -152,20 +152,22 @@ def _better(tree: TreeState, r: int, c: int, price: Any, left: int) -> bool:
 
 
 @jit
-def _look_again(tree: TreeState, v: int, c: int, price: Any, left: int) -> None:
+def _look_again(
+    routing: RoutingState, reserved: Intervals, labels: Labels, v: int, c: int, price: Any, left: int
+) -> None:
     """Find the label of v again, whose route is no longer free when it was."""
-    routing, labels = tree.routing, tree.labels
     labels.state[v] = UNSEEN
     for j in range(routing.entering_row[v], routing.entering_row[v + 1]):
         r = routing.entering[j]
         if labels.state[routing.source[r]] >= PASSED:
-            _better(tree, r, c, price, left)
+            _better(routing, reserved, labels, r, c, price, left)
 
 
 @jit
 def _reserve_branch(tree: TreeState, p: int, v: int) -> bool:
     """Reserve the transfers that bring piece p from a rank that holds it to v. False if memory is full."""
-    labels, routing, c = tree.labels, tree.routing, tree.pieces.kind[p]
+    labels, routing, reserved, c = tree.labels, tree.routing, tree.reserved, tree.pieces.kind[p]
+    transfers = tree.transfers
     length, w = 0, v
     while labels.state[w] != HOLDS:
         labels.chain[length] = w
@@ -174,8 +176,8 @@ def _reserve_branch(tree: TreeState, p: int, v: int) -> bool:
     for j in range(length - 1, -1, -1):
         w = labels.chain[j]
         r = labels.route[w]
-        s = earliest_start(routing, tree.reserved, r, c, labels.arrival[routing.source[r]])
-        if not (put(tree.transfers, p, r, s) and reserve_route(routing, tree.reserved, r, c, s)):
+        s = earliest_start(routing, reserved, r, c, labels.arrival[routing.source[r]])
+        if not (put(transfers, p, r, s) and reserve_route(routing, reserved, r, c, s)):
             return False
         labels.arrival[w] += s - labels.start[w]
         labels.start[w], labels.state[w] = s, HOLDS
@@ -189,7 +191,8 @@ def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
     ``price``: ticks per tick of use of every resource, or empty. Returns the last arrival; -1 if nothing arrives before
     ``cutoff``, -2 if a target cannot be reached, :data:`FULL`. What was reserved until then stays.
     """
-    routing, labels, toward = tree.routing, tree.labels, tree.toward
+    routing, reserved, labels = tree.routing, tree.reserved, tree.labels  # taken out once: that counts references
+    toward, wants = tree.toward, tree.wants
     state, arrival, key = labels.state, labels.arrival, labels.key
     origin, goal, c = tree.pieces.origin[p], tree.pieces.goal[p], tree.pieces.kind[p]
     ranks = len(state)
@@ -199,7 +202,7 @@ def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
     if goal < 0:
         missing = 0
         for v in range(ranks):
-            if tree.wants[v] and v != origin:
+            if wants[v] and v != origin:
                 missing += 1
     last: Any = 0
     state[origin], arrival[origin], key[origin] = HOLDS, 0, 0
@@ -214,11 +217,11 @@ def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
             if at > cutoff:
                 return -1
             r = labels.route[v]
-            if earliest_start(routing, tree.reserved, r, c, arrival[routing.source[r]]) > labels.start[v]:
-                _look_again(tree, v, c, price, toward[v, goal] if guided else 0)
+            if earliest_start(routing, reserved, r, c, arrival[routing.source[r]]) > labels.start[v]:
+                _look_again(routing, reserved, labels, v, c, price, toward[v, goal] if guided else 0)
                 heapq.heappush(heap, (key[v], np.random.random(), np.int64(v)))
                 continue
-            if v == goal or (goal < 0 and tree.wants[v]):
+            if v == goal or (goal < 0 and wants[v]):
                 if not _reserve_branch(tree, p, v):
                     return FULL
                 missing -= 1
@@ -239,6 +242,6 @@ def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
                 left = toward[w, goal]
                 if left >= UNREACHABLE or (state[goal] == SEEN and arrival[v] + left >= key[goal]):
                     continue
-            if _better(tree, r, c, price, left):
+            if _better(routing, reserved, labels, r, c, price, left):
                 heapq.heappush(heap, (key[w], np.random.random(), np.int64(w)))
     return int(last)
