@@ -39,6 +39,7 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
     proven = Proven(*lower_bound(instance))
     if not options.method["counting"]:
         proven = Proven(instance.topology.diameter, f"diameter {instance.topology.diameter}")
+    options.held.offer_bound(float(proven.steps), proven.proof, proven.certificate)
     horizon, known, origin, started = options.method["horizon"], None, "", time.monotonic()
     if horizon is None:
         hold_first(instance, options)
