@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
+from synth.solvers.catalogue import takes
 from synth.solvers.names import all_named, give_names, named
 from synth.solvers.rows import Row, add_rows
 
@@ -121,7 +122,8 @@ class Solved:
 
 def solve(program: Program, options: RunOptions, hint: Mapping[int, int] | None = None) -> Solved:
     """Is there a point? ``hint`` are values to try first (CP-SAT). Raises ``RuntimeError`` when the solver fails."""
-    return _by_cpsat(program, options, hint or {}) if options.solver == "cpsat" else _by_rows(program, options)
+    constraints = takes(options.solver or "highs", "cp")
+    return _by_cpsat(program, options, hint or {}) if constraints else _by_rows(program, options)
 
 
 def _by_cpsat(program: Program, options: RunOptions, hint: Mapping[int, int]) -> Solved:
