@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 from exchange.possession import begins, needs
 
-from synth.exchange.algorithm import COLLECTIVES
 from synth.exchange.transfers import Transfers, in_order, parts_of
+from synth.schedule.collective import NAMES as COLLECTIVES
 
 Row = tuple[int, int, int, bool, float, float]
 

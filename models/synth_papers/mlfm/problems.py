@@ -20,7 +20,7 @@ BLOCKS = ((2, 3, 2), (3, 3, 2), (3, 4, 2), (2, 4, 3))  # the paper's experiments
 COMMAND = "python -m synth_models.mlfm.study"  # this module when the files were made; their hashes stand in records
 
 
-HERE = "python -m synth_papers.mlfm.problems"  # of instances made later
+HERE = "python -m synth_models.mlfm.paper.problems"  # likewise, of five that came later
 FIVE = ("000 010", "000 020", "100 020", "100 110", "001 110")  # a ring of conflicts, as layer column slot
 SPINES_FAILED, DRAWS = (1, 10, 30, 60, 100), 200
 

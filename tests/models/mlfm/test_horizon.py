@@ -185,7 +185,7 @@ class Ended:
 def test_the_program_of_one_phase_does_not_hide_a_failure(
     monkeypatch: pytest.MonkeyPatch, status: int, message: str, fails: bool
 ) -> None:
-    monkeypatch.setattr("synth.solvers.whole_point.milp", lambda *_, **__: Ended(status, message))
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: Ended(status, message))
     if fails:
         with pytest.raises(RuntimeError, match="a whole-number program failed"):
             outcome(ODD_ONE, "cpsat", decompose=True, horizon=5)

@@ -74,7 +74,7 @@ def test_no_command_is_put_together_without_quoting() -> None:
     root = Path(synth.__file__).parent
     plain = r"(name|family|example|NAME|finding|page)\b"
     plain = r"(?!command|shlex|(?:name|family|family\.name|example|NAME|finding\.page or family\.name|page)\})"
-    words = re.compile(r"synth (?:solve|check|show|pack|export|import|study|batch|tour)\b[^\"'`{]*\{" + plain)
+    words = re.compile(r"synth (?:solve|check|show|pack|export|import|study|batch|tour)\b[^\"\n'`{]*\{" + plain)
     found = [f"{file.name}: {hit[0]}" for file in root.rglob("*.py") for hit in words.finditer(file.read_text())]
     assert not found
 
