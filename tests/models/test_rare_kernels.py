@@ -13,6 +13,7 @@ from kernels_twice import both, twice
 from synth.errors import InputError
 from synth.exchange.lowering import moving, ordering
 from synth.exchange.lowering.chunking import chunked
+from synth.graph.hops import breadth_first
 from synth_models.fabric.check import possession
 from synth_models.fabric.scheduling import reservations
 from synth_models.harvest.programs.column_generation import congestion, search
@@ -52,7 +53,8 @@ def test_topologies_of_a_search(seed: int) -> None:
     out, load = lift.unfolded(targets), random.random(targets.shape)
     starts, ends, begins, volume, least, steps = demand(random, lift, int(random.integers(1, 4)))
     way = (out, lift.orbit, lift.sources, starts[0], ends, volume)
-    assert both(congestion.distances, out, int(ends[0]), np.zeros(8, dtype=np.int64), np.zeros(8, dtype=np.int64))
+    ports = np.arange(0, out.size + 1, out.shape[1])
+    assert both(breadth_first, ports, out.ravel(), int(ends[0]), *np.zeros((2, 8), dtype=np.int64))
     assert both(congestion._power_sum, load, random.random(targets.shape), 0.3, 0.7)
     assert both(congestion._split_evenly, *way, load)
     taken = (out, lift.orbit, lift.sources, starts, ends, volume, least, steps, 1e-6)

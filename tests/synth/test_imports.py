@@ -95,8 +95,8 @@ WITHOUT_SCIPY = {
 
 @pytest.mark.parametrize("name", family_names())
 def test_a_reference_imports_no_solver_and_no_table(name: str, tmp_path: Path) -> None:
-    """On the tour's instances, from reading to checking, and no compiler but for kernels that take long, which none does
-    here: how long they take is the machine's."""
+    """On the tour's instances, from reading to checking; and no compiler but where kernels take long, which depends on
+    the machine, so that here none does."""
     references = [method.name for method in get_family(name).methods.values() if method.kind == "reference"]
     references = [method for method in references if method not in LONG + SOLVING]
     program = f"""
