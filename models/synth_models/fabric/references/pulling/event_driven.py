@@ -288,6 +288,7 @@ def spread(
     leaving_row, leaving, target = routing.leaving_row, routing.leaving, routing.target
     first_use, resource, offset, free = uses.row, uses.resource, uses.offset, reserved.free
     link, quick = entries.link, entries.quick
+    found: Any = np.int64(0)  # what find_uses finds; a constant would have what takes it compiled twice
     wake = np.full(ranks, np.int64(UNREACHABLE))
     content = np.zeros(ranks, dtype=np.bool_)  # whether a rank only waits for links, and has much to choose from
     events: Any = [(np.int64(0), np.int64(0), np.random.random(), np.int64(0), np.int64(0)) for _ in range(0)]
@@ -330,8 +331,8 @@ def spread(
                     heapq.heappush(events, (again, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
                 break
             find_uses(routing, pull.route, kind[pull.piece])
-            s, _ = earliest_behind(reserved, routing.uses, 0, now)
-            reserve_behind(reserved, routing.uses, 0, s)
+            s, _ = earliest_behind(reserved, routing.uses, found, now)
+            reserve_behind(reserved, routing.uses, found, s)
             arrival = s + lag_of(routing, pull.route, kind[pull.piece])
             _promise(holdings, apart, pull.piece, v, arrival)
             out_piece[done], out_route[done], out_start[done] = pull.piece, pull.route, s

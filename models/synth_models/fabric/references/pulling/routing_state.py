@@ -154,7 +154,8 @@ def find_uses(routing: RoutingState, r: int, c: int) -> None:
     uses = routing.uses
     resource, offset, duration = uses.resource, uses.offset, uses.duration
     links, table, link_row, latency = routing.links, routing.table, routing.link_row, routing.latency
-    t, longest, count = 0, 0, 0
+    t, longest = 0, 0
+    count: Any = np.int64(0)  # a constant has a type of its own: what takes it would be compiled twice
     for k in range(routing.row[r], routing.row[r + 1]):
         e = links[k]
         d = table[link_row[e], c]
