@@ -49,11 +49,11 @@ class _TooSlow(Exception):
 
 class Kernel:
     """A function that runs compiled or as plain Python; see the module's page. ``wraps``: its whole numbers overflow
-    on purpose (else an overflow in plain Python hands over to the compiled kernel)."""
+    on purpose (else an overflow in plain Python hands over to the compiled kernel). ``inlined``: see :func:`jit`."""
 
-    def __init__(self, function: Callable[..., Any], wraps: bool) -> None:
+    def __init__(self, function: Callable[..., Any], wraps: bool, inlined: bool = False) -> None:
         update_wrapper(self, function)
-        self.function, self.wraps = function, wraps
+        self.function, self.wraps, self.inlined = function, wraps, inlined
         self.plain_s = 0.0
         self._ready: Any = None  # the compiled kernel, once it has been asked for
         self._on_disk: bool | None = None  # None: nobody has looked
@@ -75,7 +75,7 @@ class Kernel:
     @cached_property
     def compiled(self) -> Any:
         """numba's dispatcher, made at the first call that needs it."""
-        return _compiler()(self.function)
+        return _compiler()(self.function, self.inlined)
 
     @property
     def signatures(self) -> list[Any]:
@@ -263,7 +263,7 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
 
 
 @cache
-def _compiler() -> Callable[[Callable[..., Any]], Any]:
+def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
     """What makes a numba dispatcher of a function; numba is imported by the first call."""
     with compiling.uncounted():
         import numba
@@ -285,11 +285,11 @@ def _compiler() -> Callable[[Callable[..., Any]], Any]:
     event.register("numba:compile", Compiling())
     typeof_impl.register(Kernel)(lambda kernel, _: typeof_impl(kernel.compiled, _))  # a kernel calls another
 
-    def compiler(function: Callable[..., Any]) -> Any:
+    def compiler(function: Callable[..., Any], inlined: bool) -> Any:
         try:
-            return numba.njit(cache=True)(function)
+            return numba.njit(cache=True, forceinline=inlined)(function)
         except RuntimeError:  # numba: "no locator available", e.g. read-only install without a home directory
-            return numba.njit(function)
+            return numba.njit(forceinline=inlined)(function)
 
     return compiler
 
@@ -316,12 +316,14 @@ def _shorten_what_numba_says_of_shapes() -> None:
 @overload
 def jit(function: F) -> F: ...
 @overload
-def jit(*, wraps: bool) -> Callable[[F], F]: ...
-def jit(function: F | None = None, *, wraps: bool = False) -> F | Callable[[F], F]:
-    """Make a kernel of ``function``. ``wraps``: products of 64 bits overflow in it on purpose, as in a hash."""
+def jit(*, wraps: bool = ..., inlined: bool = ...) -> Callable[[F], F]: ...
+def jit(function: F | None = None, *, wraps: bool = False, inlined: bool = False) -> F | Callable[[F], F]:
+    """Make a kernel of ``function``. ``wraps``: products of 64 bits overflow in it on purpose, as in a hash.
+    ``inlined``: LLVM puts it where it is called, and the references to arrays of named state, counted at every call of
+    a kernel, are counted no more; for what is small and called within hot loops."""
 
     def made(function: F) -> F:
-        kernel = KERNELS[function.__module__, function.__qualname__] = Kernel(function, wraps)
+        kernel = KERNELS[function.__module__, function.__qualname__] = Kernel(function, wraps, inlined)
         return cast(F, kernel)
 
     return made if function is None else made(function)

@@ -103,7 +103,7 @@ def uses_of(
     return Uses(row, uses.resource[:top], uses.offset[:top], uses.duration[:top])
 
 
-@jit
+@jit(inlined=True)
 def add_use(uses: Uses, first: int, top: int, resource: int, offset: int, duration: int) -> int:
     """Add a use behind the entries ``first:top``, or widen the one of the same resource among them; the new ``top``."""
     at = first
@@ -127,7 +127,7 @@ def new_next_free(resources: int) -> NextFree:
     return NextFree(np.zeros(resources, dtype=np.int64))
 
 
-@jit
+@jit(inlined=True)
 def earliest_behind(reserved: NextFree, uses: Uses, i: int, now: int) -> tuple[int, int]:
     """The first start of transfer i from ``now`` on at which all it occupies is free for good, and the resource that
     it waits for longest (-1: none)."""
@@ -140,7 +140,7 @@ def earliest_behind(reserved: NextFree, uses: Uses, i: int, now: int) -> tuple[i
     return start, blocker
 
 
-@jit
+@jit(inlined=True)
 def reserve_behind(reserved: NextFree, uses: Uses, i: int, start: int) -> None:
     """Occupy what transfer i needs; what lies before is lost."""
     for k in range(uses.row[i], uses.row[i + 1]):
@@ -250,7 +250,7 @@ def new_intervals(resources: int, room: int) -> Intervals:
     )
 
 
-@jit
+@jit(inlined=True)
 def earliest(reserved: Intervals, uses: Uses, i: int, start: int) -> int:
     """The first start of transfer i from ``start`` on at which all it occupies is free."""
     resource, offset, duration = uses.resource, uses.offset, uses.duration
@@ -284,7 +284,7 @@ def release(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
     return True
 
 
-@jit
+@jit(inlined=True)
 def _place_of(reserved: Intervals, x: int, t: int) -> int:
     """Index in the pool of the first interval of resource x that ends after t."""
     low, end = reserved.first[x], reserved.end
@@ -298,7 +298,7 @@ def _place_of(reserved: Intervals, x: int, t: int) -> int:
     return int(low)
 
 
-@jit
+@jit(inlined=True)
 def _free_from(reserved: Intervals, x: int, t: int, duration: int) -> int:
     """The first moment from t on from which resource x is free for so long."""
     i = _place_of(reserved, x, t)

@@ -100,7 +100,7 @@ def _serial(
     reserved = new_intervals(resources, room)
     start = np.zeros(len(order), dtype=np.int64)
     for i in order:
-        t = 0
+        t: Any = np.int64(0)  # a constant has a type of its own: all that takes it would be compiled twice
         for k in range(row[i], row[i + 1]):
             t = max(t, start[needed[k]] + lag[needed[k]])
         start[i] = earliest_start(routing, reserved, route[i], kind[i], t)

@@ -101,7 +101,7 @@ def _holdings(pieces: PieceArrays, wants: BoolArray, apart: IntArray) -> Holding
     return holdings
 
 
-@jit
+@jit(inlined=True)
 def _promise(holdings: Holdings, apart: IntArray, q: int, v: int, arrival: int) -> None:
     """Rank v will have piece q at ``arrival``."""
     holdings.promised[v, q // 64] |= np.uint64(1) << np.uint64(q % 64)
@@ -113,7 +113,7 @@ def _promise(holdings: Holdings, apart: IntArray, q: int, v: int, arrival: int) 
             holdings.due[q, x] = arrival
 
 
-@jit
+@jit(inlined=True)
 def _arrive(holdings: Holdings, apart: IntArray, p: int, v: int) -> None:
     """Rank v has piece p."""
     holdings.held[v, p // 64] |= np.uint64(1) << np.uint64(p % 64)
@@ -121,7 +121,7 @@ def _arrive(holdings: Holdings, apart: IntArray, p: int, v: int) -> None:
         holdings.near_held[p, x] = min(holdings.near_held[p, x], apart[v, x])
 
 
-@jit
+@jit(inlined=True)
 def _promised(holdings: Holdings, p: int, v: int) -> bool:
     """Whether rank v has piece p or has been promised it."""
     return bool(holdings.promised[v, p // 64] >> np.uint64(p % 64) & np.uint64(1))
@@ -175,7 +175,7 @@ def _entries(routing: RoutingState, uses: Uses, ranks: int) -> Entries:
     return Entries(link, ahead, quick)
 
 
-@jit
+@jit(inlined=True)
 def _opens(entries: Entries, reserved: NextFree, v: int) -> int:
     """The first tick at which a route into v may start, as far as the link by which it enters tells."""
     opens = UNREACHABLE
@@ -285,6 +285,10 @@ def spread(
     reserved = new_next_free(resources)
     uses = _uses_of_routes(routing, _widest(routing.table, kind))
     entries = _entries(routing, uses, ranks)
+    leaving_row, leaving, target = routing.leaving_row, routing.leaving, routing.target
+    first_use, resource, offset, free = uses.row, uses.resource, uses.offset, reserved.free
+    link, quick = entries.link, entries.quick
+    found: Any = np.int64(0)  # what find_uses finds; a constant would have what takes it compiled twice
     wake = np.full(ranks, np.int64(UNREACHABLE))
     content = np.zeros(ranks, dtype=np.bool_)  # whether a rank only waits for links, and has much to choose from
     events: Any = [(np.int64(0), np.int64(0), np.random.random(), np.int64(0), np.int64(0)) for _ in range(0)]
@@ -296,12 +300,12 @@ def spread(
         now, what, _, p, v = heapq.heappop(events)
         if what == 0:  # piece p arrives at v
             _arrive(holdings, apart, p, v)
-            for j in range(routing.leaving_row[v], routing.leaving_row[v + 1]):
-                r = routing.leaving[j]
-                w = routing.target[r]
+            for j in range(leaving_row[v], leaving_row[v + 1]):
+                r = leaving[j]
+                w = target[r]
                 if wants[w] and not content[w] and not _promised(holdings, p, w):
-                    entry = uses.row[r]
-                    at = max(now, reserved.free[uses.resource[entry]] - uses.offset[entry])
+                    entry = first_use[r]
+                    at = max(now, free[resource[entry]] - offset[entry])
                     if at < wake[w]:
                         wake[w] = at
                         heapq.heappush(events, (at, np.int64(1), np.random.random(), np.int64(0), np.int64(w)))
@@ -311,24 +315,24 @@ def spread(
         wake[v] = UNREACHABLE
         while missing[v] > 0:  # pull until nothing more can start now
             opens: Any = _opens(entries, reserved, v)
-            if entries.link[v, 0] >= 0 and opens > now:
+            if link[v, 0] >= 0 and opens > now:
                 content[v], wake[v] = True, opens
                 heapq.heappush(events, (np.int64(opens), np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
                 break
-            slack = patience * missing[v] * entries.quick[v]
+            slack = patience * missing[v] * quick[v]
             pull = _next_pull(routing, uses, reserved, holdings, kind, v, now, slack, looks)
             if pull.piece < 0:
                 content[v] = pull.blocked >= MANY_BLOCKED
                 if pull.again < UNREACHABLE:
                     again = np.int64(pull.again)
                     if pause:
-                        again = max(again, now + entries.quick[v] // pause)
+                        again = max(again, now + quick[v] // pause)
                     wake[v] = again
                     heapq.heappush(events, (again, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
                 break
             find_uses(routing, pull.route, kind[pull.piece])
-            s, _ = earliest_behind(reserved, routing.uses, 0, now)
-            reserve_behind(reserved, routing.uses, 0, s)
+            s, _ = earliest_behind(reserved, routing.uses, found, now)
+            reserve_behind(reserved, routing.uses, found, s)
             arrival = s + lag_of(routing, pull.route, kind[pull.piece])
             _promise(holdings, apart, pull.piece, v, arrival)
             out_piece[done], out_route[done], out_start[done] = pull.piece, pull.route, s

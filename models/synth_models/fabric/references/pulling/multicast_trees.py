@@ -197,7 +197,7 @@ def _grown(trees: MulticastTrees, links: Links, wants: Any, origin: Any, size: A
     follows = np.zeros(most)
     row = np.zeros(most + 1, np.int64)
     flat = np.zeros(1024, np.int64)
-    sent = 0
+    sent: Any = np.int64(0)  # a constant would have what takes it compiled twice
     spread = Spread(
         np.zeros(nodes, np.int64), np.zeros(1, np.int64), np.zeros(nodes), np.zeros(nodes, np.int64),
         np.zeros(nodes, np.bool_), np.zeros(len(links.dst)),

@@ -12,7 +12,7 @@ first arrival of their own rung.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def _quickest(sums: Sums, p: int, v: int, below: IntArray, group: int, offer: Of
 
 
 @jit
-def _send(sums: Sums, p: int, offer: Offer, adds: bool, cutoff: int) -> bool:
+def _send(sums: Sums, p: int, offer: Offer, adds: Any, cutoff: int) -> bool:
     """Make the transfer that was offered. False if there is none, no room, or if it arrives after ``cutoff``."""
     sent, i = sums.sent, sums.sent.done[0]
     if offer.route < 0 or offer.arrival > cutoff or i == len(sent.piece):
@@ -248,7 +248,7 @@ def _rung(sums: Sums, p: int, below: IntArray, here: IntArray, kind: int, cutoff
                 continue
             nothing = Offer(-1, 0, UNREACHABLE)
             offer = _quickest(sums, p, v, below, other, nothing)
-            if not _send(sums, p, offer, True, cutoff):
+            if not _send(sums, p, offer, np.bool_(True), cutoff):
                 return False
             w = sums.routing.source[offer.route]
             sums.latest[p, w] = max(sums.latest[p, w], offer.start)
@@ -272,6 +272,7 @@ def _climb(sums: Sums, groups: IntArray, kinds: IntArray, seed: int, cutoff: int
             if not _rung(sums, p, groups[rung - 1], groups[rung], kinds[rung - 1], cutoff):
                 return False
     # who was left behind receives the sum, the earliest arrival first
+    anyone: Any = np.int64(-1)  # a constant has a type of its own: what takes it would be compiled twice
     left = 0
     for p in range(pieces):
         for v in sums.member:
@@ -283,10 +284,10 @@ def _climb(sums: Sums, groups: IntArray, kinds: IntArray, seed: int, cutoff: int
             offer = Offer(-1, 0, UNREACHABLE)
             for v in sums.member:
                 if not sums.active[p, v]:
-                    offer = _quickest(sums, p, v, groups[0], -1, offer)
+                    offer = _quickest(sums, p, v, groups[0], anyone, offer)
             if offer.route < 0:
                 continue
-            if not _send(sums, p, offer, False, cutoff):
+            if not _send(sums, p, offer, np.bool_(False), cutoff):
                 return False
             v = sums.routing.target[offer.route]
             sums.active[p, v] = True

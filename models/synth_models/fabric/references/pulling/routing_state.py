@@ -147,14 +147,15 @@ def sorted_by_end(row: IntArray, links: IntArray, dst: Any) -> tuple[IntArray, I
     return new, links[np.arange(new[-1]) + np.repeat(row[:-1][order] - new[:-1], length)]
 
 
-@jit
+@jit(inlined=True)
 def find_uses(routing: RoutingState, r: int, c: int) -> None:
     """Write what a transfer of class c over route r occupies into ``routing.uses``, as transfer 0: the links in their
     order, then their groups, each once."""
     uses = routing.uses
     resource, offset, duration = uses.resource, uses.offset, uses.duration
     links, table, link_row, latency = routing.links, routing.table, routing.link_row, routing.latency
-    t, longest, count = 0, 0, 0
+    t, longest = 0, 0
+    count: Any = np.int64(0)  # a constant has a type of its own: what takes it would be compiled twice
     for k in range(routing.row[r], routing.row[r + 1]):
         e = links[k]
         d = table[link_row[e], c]
@@ -176,7 +177,7 @@ def find_uses(routing: RoutingState, r: int, c: int) -> None:
     uses.row[1] = count
 
 
-@jit
+@jit(inlined=True)
 def earliest_start(routing: RoutingState, reserved: Intervals, r: int, c: int, t: int) -> int:
     """The first start from t on at which all that a transfer of class c over route r needs is free."""
     find_uses(routing, r, c)
@@ -197,7 +198,7 @@ def release_route(routing: RoutingState, reserved: Intervals, r: int, c: int, t:
     return release(reserved, routing.uses, 0, t)
 
 
-@jit
+@jit(inlined=True)
 def lag_of(routing: RoutingState, r: int, c: int) -> int:
     """Ticks from start to arrival."""
     if len(routing.lag):

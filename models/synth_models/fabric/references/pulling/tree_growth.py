@@ -118,7 +118,7 @@ def drop(tree: TreeState, p: int) -> bool:
     return True
 
 
-@jit
+@jit(inlined=True)
 def _priced(routing: RoutingState, r: int, c: int, price: Any) -> int:
     """What the route costs beside time, in ticks."""
     if len(price) == 0:

@@ -227,20 +227,21 @@ def _read(
     routing: RoutingState, transfers: TreeTransfers, kind: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Piece, route, start and lag of every transfer, those of a piece together."""
+    routes, starts, following, first = transfers.route, transfers.start, transfers.following, transfers.first
     count = 0
-    for p in range(len(transfers.first)):
-        i = transfers.first[p]
+    for p in range(len(first)):
+        i = first[p]
         while i >= 0:
             count += 1
-            i = transfers.following[i]
+            i = following[i]
     piece, route = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     start, lag = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     count = 0
-    for p in range(len(transfers.first)):
-        i = transfers.first[p]
+    for p in range(len(first)):
+        i = first[p]
         while i >= 0:
-            piece[count], route[count], start[count] = p, transfers.route[i], transfers.start[i]
+            piece[count], route[count], start[count] = p, routes[i], starts[i]
             lag[count] = lag_of(routing, route[count], kind[p])
             count += 1
-            i = transfers.following[i]
+            i = following[i]
     return piece, route, start, lag
