@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from synth.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Frames:
     way from earlier steps.
     """
 
-    positions: npt.NDArray[np.float64]
+    positions: FloatArray
     names: Sequence[str]
     step: IntArray
     src: IntArray
@@ -47,7 +46,7 @@ class Frames:
     timed: bool = False
 
 
-def circle(nodes: int) -> npt.NDArray[np.float64]:
+def circle(nodes: int) -> FloatArray:
     """Positions on a circle, node 0 on top, clockwise; shape (nodes, 2)."""
     angle = np.pi / 2 - 2 * np.pi * np.arange(nodes) / nodes
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)

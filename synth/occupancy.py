@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Float = npt.NDArray[np.float64]
+from synth.arrays import FloatArray
+
 LEAST = 1e-6  # the share that a bin has at least in which anything is in use
 ROWS, COLUMNS = 500, 700  # cells of a picture that have a pixel each
 
 
-def busy_share(row: Any, begin: Any, end: Any, rows: int, horizon: float, bins: int = COLUMNS) -> Float:
+def busy_share(row: Any, begin: Any, end: Any, rows: int, horizon: float, bins: int = COLUMNS) -> FloatArray:
     """The share of every time bin in which a row is in use; shape (rows, bins), at most 1, 0 only where nothing is.
 
     ``row``, ``begin``, ``end``: shape (n,), intervals [begin, end) in any unit within [0, horizon]; those of one row do
@@ -30,7 +31,7 @@ def busy_share(row: Any, begin: Any, end: Any, rows: int, horizon: float, bins: 
     np.add.at(touched, (row, np.minimum(begin.astype(np.int64), bins - 1)), 1)
     np.add.at(touched, (row, np.maximum(np.ceil(end).astype(np.int64), 1)), -1)
     share = np.clip(np.cumsum(slope, axis=1), LEAST, 1.0)
-    found: Float = np.where(np.cumsum(touched, axis=1) > 0, share, 0.0)[:, :bins]
+    found: FloatArray = np.where(np.cumsum(touched, axis=1) > 0, share, 0.0)[:, :bins]
     return found
 
 

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from synth.graph.rows import IntArray
+from synth.arrays import IntArray
 
 TIES = st.integers(0, 3)
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from synth.arrays import BoolArray, IntArray
 
 BUFFERS = ("i", "o", "s")  # input, output, scratch
 KINDS = ("s", "r", "cpy", "re", "rrc", "rcs", "rrs", "rrcs", "nop")  # as MSCCL names them

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array, IntArray, WordArray
 from synth.errors import InputError
-from synth.exchange.algorithm import Algorithm, IntArray
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.order import Before
 from synth.exchange.places import (
     ADDING,
@@ -44,15 +44,15 @@ class Contents:
     (rows, words)). ``unwritten``: for every step the first cell that it reads and nothing has written, or -1.
     """
 
-    held: npt.NDArray[np.int32]
+    held: Int32Array
     sent_start: IntArray
-    sent: npt.NDArray[np.int32]
+    sent: Int32Array
     chunks: int
     sums: int
     row_chunk: IntArray
     row_step: IntArray
     row_cause: IntArray
-    row_set: npt.NDArray[np.uint64]
+    row_set: WordArray
     unwritten: IntArray
 
 
@@ -62,7 +62,7 @@ def run(
     where: Cells,
     waits: Before,
     order: IntArray,
-    racing: npt.NDArray[np.bool_],
+    racing: BoolArray,
 ) -> Contents:
     """Run the steps in ``order``, but for copies of cells onto themselves, which change nothing. What steps that
     ``racing`` marks (shape (steps,)) read and write is not judged: it depends on the order. Raises
@@ -195,7 +195,7 @@ def _bit(rank: int, word: int) -> Any:
     return np.uint64(1) << np.uint64(rank % 64) if rank // 64 == word else np.uint64(0)
 
 
-def _everyone(ranks: int) -> npt.NDArray[np.uint64]:
+def _everyone(ranks: int) -> WordArray:
     """The set of all ranks as a row of words."""
     bits = np.zeros((ranks + 63) // 64 * 64, dtype=np.uint8)
     bits[:ranks] = 1
@@ -233,7 +233,7 @@ def wanted(algorithm: Algorithm) -> Wanted:
     return Wanted(rank, origin * a.chunks + c if spread else c, rank * a.chunks + c if own_part else c, origin)
 
 
-def complete(algorithm: Algorithm, found: Contents, held: IntArray) -> npt.NDArray[np.bool_]:
+def complete(algorithm: Algorithm, found: Contents, held: IntArray) -> BoolArray:
     """Which contents are sums over all ranks (of whatever chunk)."""
     whole = np.full(len(held), algorithm.ranks == 1)
     row = np.clip(held - found.sums, 0, None)

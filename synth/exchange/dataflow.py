@@ -7,12 +7,10 @@ as of its start, and what arrives at the very moment of a start can be used by i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Transfers
-
-IntArray = npt.NDArray[np.int64]
 
 
 def carried(transfers: Transfers) -> tuple[IntArray, IntArray]:

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import Fault, InputError, first_of_kind
-from synth.exchange.algorithm import KINDS, Algorithm, BoolArray, IntArray
+from synth.exchange.algorithm import KINDS, Algorithm
 from synth.exchange.places import block_place, place, steps
 
 NOP, RE = KINDS.index("nop"), KINDS.index("re")

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from synth.exchange.algorithm import Algorithm, IntArray
+from synth.arrays import IntArray
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.places import RECEIVING, SENDING, Steps
 from synth.kernels import jit
 

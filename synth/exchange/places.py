@@ -22,11 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from synth.exchange.algorithm import BUFFERS, KINDS, RECEIVES, SENDS, Algorithm, IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from synth.arrays import BoolArray, IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, RECEIVES, SENDS, Algorithm
 
 READS_SRC = np.array([kind in ("s", "cpy", "re", "rrc", "rrs", "rrcs") for kind in KINDS])
 READS_DST = np.array([kind == "re" for kind in KINDS])

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from synth.exchange.algorithm import Algorithm, BoolArray, IntArray
+from synth.arrays import BoolArray, IntArray
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.order import Before, unordered
 from synth.exchange.places import READS_DST, READS_SRC, WRITES_DST, Cells, Steps, changes_nothing
 from synth.kernels import jit

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange import contents, order, places, validity
-from synth.exchange.algorithm import Algorithm, IntArray
+from synth.exchange.algorithm import Algorithm
 from synth.exchange.contents import Contents
 from synth.exchange.places import RECEIVING, SENDING, Steps
 from synth.exchange.transfers import Transfers
@@ -83,7 +83,7 @@ def raised(algorithm: Algorithm, part_bytes: int) -> Raised:
     return Raised(transfers, *_spread(wait_start, wait, first))
 
 
-def _named(a: Algorithm, ran: Contents, held: IntArray) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+def _named(a: Algorithm, ran: Contents, held: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
     """Part, chunk of the part, and whether it is a partial sum, of contents."""
     row = np.clip(held - ran.sums, 0, None)
     is_sum = held >= ran.sums

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.schedule.collective import REDUCING
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 EVERYONE = -1
 
@@ -58,8 +55,8 @@ class Transfers:
     src: IntArray
     dst: IntArray
     adds: BoolArray
-    start_s: npt.NDArray[np.float64]
-    end_s: npt.NDArray[np.float64]
+    start_s: FloatArray
+    end_s: FloatArray
     channel_hint: IntArray
     ticks: Ticks | None = None
 
@@ -104,7 +101,7 @@ def in_order(transfers: Transfers) -> Transfers:
     return transfers.taken(np.lexsort((transfers.end_s, transfers.start_s)))
 
 
-def seconds(ticks_per_s: int, *ticks: IntArray) -> list[npt.NDArray[np.float64]]:
+def seconds(ticks_per_s: int, *ticks: IntArray) -> list[FloatArray]:
     """Ticks as seconds, rounded, but different ones kept different and in order (2^53 of them have no float each)."""
     values, inverse = np.unique(np.concatenate(ticks), return_inverse=True)
     found: Any = values / ticks_per_s

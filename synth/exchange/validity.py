@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import Fault, FaultsByKind, InputError, first_of_kind
 from synth.exchange import contents, order, places
-from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.exchange.contents import DOUBLED, MIXED, NO_SUMS, Contents, Wanted
 from synth.exchange.places import READS_SRC, RECEIVING, SENDING, WRITES_DST, Cells, Steps, block_place, place
 from synth.exchange.races import races, touched

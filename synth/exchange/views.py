@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
+from synth.arrays import IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.exchange.places import steps
 from synth.occupancy import folded
 

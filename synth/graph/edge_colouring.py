@@ -3,17 +3,13 @@ sender sends one a round and every receiver receives one. König (1916): as many
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, IntArray
 from synth.kernels import jit
 
-Ints = npt.NDArray[np.integer[Any]]
 
-
-def edge_colours(left: Ints, right: Ints, lefts: int, rights: int, colours: int) -> npt.NDArray[np.int64]:
+def edge_colours(left: AnyIntArray, right: AnyIntArray, lefts: int, rights: int, colours: int) -> IntArray:
     """A proper edge colouring of a bipartite multigraph of degree at most ``colours`` (König), shape (edges,).
 
     ``left``, ``right``: the ends of every edge, shape (edges,), numbers below ``lefts`` and ``rights``. By alternating
@@ -25,7 +21,7 @@ def edge_colours(left: Ints, right: Ints, lefts: int, rights: int, colours: int)
 
 
 @jit
-def _edge_colours(left: Ints, right: Ints, lefts: int, rights: int, colours: int) -> npt.NDArray[np.int64]:
+def _edge_colours(left: AnyIntArray, right: AnyIntArray, lefts: int, rights: int, colours: int) -> IntArray:
     at_left = np.full((lefts, colours), -1, np.int64)  # the edge of that colour at the vertex
     at_right = np.full((rights, colours), -1, np.int64)
     colour = np.full(len(left), -1, np.int64)

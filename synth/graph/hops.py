@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, Int32Array
 from synth.compiling import uncounted
 from synth.kernels import jit
 
-IntArray = npt.NDArray[np.int32]
-Numbers = npt.NDArray[np.integer[Any]]
 SMALL_WORK = 5_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (less than 1 ms)
 LOADING_WORK = 2_000_000  # the same where scipy would have to be imported first: that takes longer
 
 
-def hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
+def hops(nodes: int, tail: AnyIntArray, head: AnyIntArray, sources: Sequence[int] | AnyIntArray) -> Int32Array:
     """Return the hops from each source to each node, shape (sources, nodes); -1 where there is no path.
 
     Arcs go from ``tail`` to ``head``, shape (arcs,) each; parallel arcs may occur.
@@ -30,14 +28,16 @@ def hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numb
     return large_hops(nodes, tail, head, sources)
 
 
-def hops_from_nearest(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
+def hops_from_nearest(
+    nodes: int, tail: AnyIntArray, head: AnyIntArray, sources: Sequence[int] | AnyIntArray
+) -> Int32Array:
     """Return the hops from the nearest of the sources to each node, shape (nodes,); -1 where there is no path."""
     joined = np.concatenate([tail, np.full(len(sources), nodes)])  # a node more, from which an arc leads to each source
     found = hops(nodes + 1, joined, np.concatenate([head, np.asarray(sources, dtype=np.int64)]), [nodes])[0, :nodes]
     return np.where(found > 0, found - 1, -1).astype(np.int32)
 
 
-def small_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
+def small_hops(nodes: int, tail: AnyIntArray, head: AnyIntArray, sources: Sequence[int] | AnyIntArray) -> Int32Array:
     """Return :func:`hops` by breadth-first search in plain Python."""
     successors: list[list[int]] = [[] for _ in range(nodes)]
     for start, end in zip(tail.tolist(), head.tolist(), strict=True):
@@ -57,7 +57,7 @@ def small_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] 
     return found
 
 
-def large_hops(nodes: int, tail: Numbers, head: Numbers, sources: Sequence[int] | Numbers) -> IntArray:
+def large_hops(nodes: int, tail: AnyIntArray, head: AnyIntArray, sources: Sequence[int] | AnyIntArray) -> Int32Array:
     """Return :func:`hops` by scipy."""
     with uncounted():
         from scipy.sparse import csr_array

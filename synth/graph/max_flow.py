@@ -10,15 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, BoolArray, IntArray
 from synth.compiling import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.integer[Any]]
 
 SMALL_CAPACITY = 2**30  # between two nodes, and of all arcs out of the source, below which scipy cannot overflow
 
@@ -37,7 +33,7 @@ class Residual(NamedTuple):
     room: IntArray
 
 
-def residual(nodes: int, tail: Numbers, head: Numbers, capacity: Numbers) -> Residual:
+def residual(nodes: int, tail: AnyIntArray, head: AnyIntArray, capacity: AnyIntArray) -> Residual:
     """Return the network of arcs from ``tail`` to ``head``, shape (arcs,) each, arc i as the pair 2i, 2i + 1."""
     both_tail = np.stack([tail, head], axis=1).reshape(-1).astype(np.int64)
     both_head = np.stack([head, tail], axis=1).reshape(-1).astype(np.int64)
@@ -171,7 +167,9 @@ class MaximumFlow:
     :class:`OverflowError` where the capacities of all arcs together do not fit 64 bits.
     """
 
-    def __init__(self, nodes: int, tail: Numbers, head: Numbers, capacity: Numbers, source: int, sink: int) -> None:
+    def __init__(
+        self, nodes: int, tail: AnyIntArray, head: AnyIntArray, capacity: AnyIntArray, source: int, sink: int
+    ) -> None:
         self._nodes, self._tail, self._head = nodes, tail, head
         self._source, self._sink = source, sink
         self._left: Any = None  # scipy's residual capacities
@@ -183,14 +181,14 @@ class MaximumFlow:
         else:
             self._by_kernel(capacity)
 
-    def _widest(self, capacity: Numbers) -> float:
+    def _widest(self, capacity: AnyIntArray) -> float:
         """The largest capacity between two nodes, both ways together, or out of the source."""
         low, high = np.minimum(self._tail, self._head).astype(np.int64), np.maximum(self._tail, self._head)
         pair = np.unique(low * self._nodes + high, return_inverse=True)[1].reshape(-1)
         between = np.bincount(pair, weights=capacity).max(initial=0.0)
         return max(float(between), float(capacity[self._tail == self._source].sum(dtype=np.float64)))
 
-    def _by_scipy(self, capacity: Numbers) -> None:
+    def _by_scipy(self, capacity: AnyIntArray) -> None:
         with uncounted():
             from scipy.sparse import csr_array
             from scipy.sparse.csgraph import maximum_flow
@@ -202,7 +200,7 @@ class MaximumFlow:
         self._left = csr_array(graph - found.flow)
         self._left.eliminate_zeros()
 
-    def _by_kernel(self, capacity: Numbers) -> None:
+    def _by_kernel(self, capacity: AnyIntArray) -> None:
         self._residual = residual(self._nodes, self._tail, self._head, capacity)
         self.value = augment(self._residual, self._source, self._sink, 2**62)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from synth.arrays import AnyIntArray, IntArray
 
 
-def rows_by(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[IntArray, IntArray]:
+def rows_by(key: AnyIntArray, count: int) -> tuple[IntArray, IntArray]:
     """Return ``(start, order)``: the places where ``key`` is v are ``order[start[v]:start[v + 1]]``, ascending.
 
     ``key``: numbers below ``count``, shape (arcs,). Shapes (count + 1,) and (arcs,).

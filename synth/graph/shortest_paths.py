@@ -10,16 +10,11 @@ import heapq
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
 from synth.compiling import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.integer[Any]]
 
 UNREACHABLE = 2**62
 """The distance in whole numbers to a node without a path; real distances are infinite there. An arc at most this long
@@ -105,7 +100,7 @@ class PathTrees:
     """Trees of shortest paths by real lengths, many at once (scipy). Parallel arcs may occur: the shortest is taken,
     of several the first."""
 
-    def __init__(self, nodes: int, tail: Numbers, head: Numbers) -> None:
+    def __init__(self, nodes: int, tail: AnyIntArray, head: AnyIntArray) -> None:
         self._nodes = nodes
         key = tail.astype(np.int64) * nodes + head
         self._order = np.argsort(key, kind="stable")
@@ -115,7 +110,7 @@ class PathTrees:
         self._pair = np.repeat(np.arange(len(self._keys)), np.diff(self._begins, append=len(key)))
         self._start = rows_by(self._keys // max(nodes, 1), nodes)[0]
 
-    def distances(self, length: FloatArray, sources: Numbers) -> FloatArray:
+    def distances(self, length: FloatArray, sources: AnyIntArray) -> FloatArray:
         """Return the distance from each source to each node, shape (sources, nodes), infinite without a path.
 
         ``length``: not negative, shape (arcs,).
@@ -125,7 +120,7 @@ class PathTrees:
 
         return np.asarray(dijkstra(self._graph(self._shortest(length)[0]), indices=sources))
 
-    def trees(self, length: FloatArray, sources: Numbers) -> tuple[FloatArray, IntArray]:
+    def trees(self, length: FloatArray, sources: AnyIntArray) -> tuple[FloatArray, IntArray]:
         """Return :meth:`distances` and the arc by which the tree of each source enters each node, -1 for none."""
         with uncounted():
             from scipy.sparse.csgraph import dijkstra

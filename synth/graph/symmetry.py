@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, IntArray
 from synth.compiling import uncounted
 
-IntArray = npt.NDArray[np.int64]
 Permutation = IntArray
-Numbers = npt.NDArray[np.integer[Any]]
 Column = npt.NDArray[Any]
 
 
 def arc_images(
     image: Permutation,
-    tail: Numbers,
-    head: Numbers,
+    tail: AnyIntArray,
+    head: AnyIntArray,
     kinds: Sequence[Column] = (),
     moved_kinds: Sequence[Column] | None = None,
 ) -> IntArray | None:
@@ -56,7 +55,7 @@ def row_images(images: Sequence[Permutation] | IntArray, rows: IntArray) -> list
     return [order[np.searchsorted(ordered, image[rows] @ weights)] for image in images]
 
 
-def orbits(count: int, generators: Sequence[Numbers]) -> IntArray:
+def orbits(count: int, generators: Sequence[AnyIntArray]) -> IntArray:
     """Return the least member of the orbit of each of ``count`` things under what the permutations generate."""
     with uncounted():
         from scipy.sparse import coo_array
@@ -71,7 +70,7 @@ def orbits(count: int, generators: Sequence[Numbers]) -> IntArray:
     return least[label]
 
 
-def orbits_of_group(elements: Numbers) -> IntArray:
+def orbits_of_group(elements: AnyIntArray) -> IntArray:
     """Return the least member of the orbit of each thing, from all elements of a group, shape (elements, count)."""
     found: IntArray = elements.min(axis=0).astype(np.int64)
     return found

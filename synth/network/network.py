@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, FloatArray, Int32Array
 from synth.graph.hops import hops
 from synth.graph.rows import rows_by
 
 if TYPE_CHECKING:
     import networkx as nx
 
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_BANDWIDTH = 128e9  # bytes/s, XTree table I
 DEFAULT_LATENCY = 20e-9  # s per hop, XTree table I
@@ -52,7 +50,7 @@ class Network:
     def __init__(
         self,
         nodes: int,
-        links: Sequence[tuple[int, int]] | npt.NDArray[np.integer[Any]],
+        links: Sequence[tuple[int, int]] | AnyIntArray,
         bandwidth: float | Sequence[float] | FloatArray = DEFAULT_BANDWIDTH,
         latency: float | Sequence[float] | FloatArray = DEFAULT_LATENCY,
         *,
@@ -64,8 +62,8 @@ class Network:
         """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0."""
         pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
         self.nodes = int(nodes)
-        self.src: IntArray = _frozen(pairs[:, 0], np.int32)
-        self.dst: IntArray = _frozen(pairs[:, 1], np.int32)
+        self.src: Int32Array = _frozen(pairs[:, 0], np.int32)
+        self.dst: Int32Array = _frozen(pairs[:, 1], np.int32)
         count = len(pairs)
         self.bandwidth: FloatArray = _frozen(np.broadcast_to(np.asarray(bandwidth, dtype=float), (count,)), np.float64)
         self.latency: FloatArray = _frozen(np.broadcast_to(np.asarray(latency, dtype=float), (count,)), np.float64)
@@ -99,31 +97,31 @@ class Network:
         return len(self.src)
 
     @cached_property
-    def in_degree(self) -> IntArray:
+    def in_degree(self) -> Int32Array:
         """Links into each node, shape (nodes,)."""
         return _frozen(np.bincount(self.dst, minlength=self.nodes), np.int32)  # type: ignore[no-any-return]
 
     @cached_property
-    def out_degree(self) -> IntArray:
+    def out_degree(self) -> Int32Array:
         """Links out of each node, shape (nodes,)."""
         return _frozen(np.bincount(self.src, minlength=self.nodes), np.int32)  # type: ignore[no-any-return]
 
     @cached_property
-    def in_links(self) -> tuple[IntArray, IntArray]:
+    def in_links(self) -> tuple[Int32Array, Int32Array]:
         """``(pointer, links)``: the links into ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
         return self._grouped(self.dst)
 
     @cached_property
-    def out_links(self) -> tuple[IntArray, IntArray]:
+    def out_links(self) -> tuple[Int32Array, Int32Array]:
         """``(pointer, links)``: the links out of ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
         return self._grouped(self.src)
 
-    def _grouped(self, key: IntArray) -> tuple[IntArray, IntArray]:
+    def _grouped(self, key: Int32Array) -> tuple[Int32Array, Int32Array]:
         pointer, links = rows_by(key, self.nodes)
         return _frozen(pointer, np.int32), _frozen(links, np.int32)
 
     @cached_property
-    def arcs(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    def arcs(self) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array]:
         """Parallel links merged: ``(tail, head, capacity, arc_of_link)``, arcs sorted by (tail, head)."""
         key = self.src.astype(np.int64) * self.nodes + self.dst
         unique, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
@@ -135,16 +133,16 @@ class Network:
         )
 
     @cached_property
-    def distances(self) -> npt.NDArray[np.int32]:
+    def distances(self) -> Int32Array:
         """Hops from row to column, shape (nodes, nodes); -1 where there is no path."""
         tail, head, _, _ = self.arcs
         return _frozen(hops(self.nodes, tail, head, range(self.nodes)), np.int32)  # type: ignore[no-any-return]
 
-    def hops_from(self, node: int) -> IntArray:
+    def hops_from(self, node: int) -> Int32Array:
         """Hops from one node to each, shape (nodes,), -1 where there is no path: a row of :attr:`distances`."""
         return _frozen(hops(self.nodes, self.src, self.dst, [node])[0], np.int32)  # type: ignore[no-any-return]
 
-    def hops_to(self, node: int) -> IntArray:
+    def hops_to(self, node: int) -> Int32Array:
         """Hops from each node to one, shape (nodes,), -1 where there is no path: a column of :attr:`distances`."""
         return _frozen(hops(self.nodes, self.dst, self.src, [node])[0], np.int32)  # type: ignore[no-any-return]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.graph.symmetry import Permutation, arc_images
 from synth.network.network import Network
 
@@ -34,7 +34,7 @@ def unit_translations(network: Network) -> list[Permutation]:
     return moves if all(is_automorphism(network, move) for move in moves) else []
 
 
-def translations(network: Network) -> npt.NDArray[np.int64] | None:
+def translations(network: Network) -> IntArray | None:
     """All translations of the grid, shape (nodes, nodes), row ``v`` being the one that carries node 0 to ``v``; None
     without :func:`unit_translations`."""
     sides = network.grid

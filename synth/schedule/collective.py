@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int32]
+from synth.arrays import Int32Array
+
 CollectiveName = Literal[
     "allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter"
 ]
@@ -28,10 +28,10 @@ class Collective:
 
     name: str
     nodes: int
-    owner: IntArray
+    owner: Int32Array
     reduces: bool
     to_all: bool
-    target: IntArray | None = None
+    target: Int32Array | None = None
 
     @property
     def chunks(self) -> int:
@@ -39,7 +39,7 @@ class Collective:
         return len(self.owner)
 
 
-def _owners(nodes: int, chunks_per_node: int) -> IntArray:
+def _owners(nodes: int, chunks_per_node: int) -> Int32Array:
     if nodes < 1 or chunks_per_node < 1:
         raise ValueError("at least one node and one chunk per node")
     return np.repeat(np.arange(nodes, dtype=np.int32), chunks_per_node)

@@ -18,14 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.graph.symmetry import arc_images
 from synth.network import Network
 from synth.schedule.schedule import Schedule
-
-IntArray = npt.NDArray[np.int64]
 
 LISTED = 20_000_000  # transfers that are listed one by one for somebody who wants them all
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule.collective import Collective
@@ -164,7 +164,7 @@ def _contributions(
     )
     for i in np.flatnonzero(code):
         faults.add(_describe(network, schedule, int(order[i]), int(code[i])))
-    needed: npt.NDArray[np.bool_] = np.full((collective.chunks, network.nodes), collective.to_all)
+    needed: BoolArray = np.full((collective.chunks, network.nodes), collective.to_all)
     if not collective.to_all:
         assert collective.target is not None
         needed[np.arange(collective.chunks), collective.target] = True

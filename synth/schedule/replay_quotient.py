@@ -21,15 +21,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.network import Network
 from synth.schedule.collective import Collective
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay import Replay, replay
 from synth.schedule.schedule import Schedule
-
-IntArray = npt.NDArray[np.int64]
 
 MOST_GENERATORS = 64
 

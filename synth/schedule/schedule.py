@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array
 from synth.text.untrusted import LEAST, MOST
-
-IntArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -23,9 +20,9 @@ class Schedule:
     sender held at the end of the step before.
     """
 
-    step: IntArray
-    link: IntArray
-    chunk: IntArray
+    step: Int32Array
+    link: Int32Array
+    chunk: Int32Array
     adds: BoolArray
 
     @staticmethod
@@ -72,7 +69,7 @@ class Schedule:
         return Schedule.of(self.steps + 1 - self.step.astype(np.int64), self.link, self.chunk, adds)
 
 
-def _whole_numbers(values: Any) -> IntArray:
+def _whole_numbers(values: Any) -> Int32Array:
     array = np.asarray(values).reshape(-1)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError("step, link and chunk are whole numbers")

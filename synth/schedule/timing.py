@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule.collective import Collective
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay_quotient import of_node_0, orbits
 from synth.schedule.schedule import Schedule
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

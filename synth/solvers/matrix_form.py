@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from synth.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.options import RunOptions
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ LIMIT, INFEASIBLE = 1, 2  # scipy's status
 
 
 def whole_point(
-    cost: npt.NDArray[np.float64],
-    upper: npt.NDArray[np.float64] | float,
+    cost: FloatArray,
+    upper: FloatArray | float,
     rows: Sequence[LinearConstraint],
     options: RunOptions,
     *,
     seconds: float | None = None,
     gap: float = 0.0,
     node_limit: int | None = None,
-) -> npt.NDArray[np.int64] | None:
+) -> IntArray | None:
     """A whole point from 0 to ``upper`` of small ``cost``, all shape (columns,), or None: there is none, or none was
     found within ``seconds``, the time that is left, or ``node_limit`` nodes. It proves nothing either way.
 
@@ -49,7 +49,7 @@ def whole_point(
     if result.x is None:
         _must_be_an_answer(result)
         return None
-    point: npt.NDArray[np.int64] = np.round(result.x).astype(np.int64)
+    point: IntArray = np.round(result.x).astype(np.int64)
     return point
 
 

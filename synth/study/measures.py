@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from synth.arrays import FloatArray
 from synth.study.table import ONLY_STATED, VALUE_COUNTS, WRONG
 
 SHIFT_S = 1.0  # of the shifted geometric mean of times
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def geometric_mean(values: Sequence[float] | FloatArray) -> float:

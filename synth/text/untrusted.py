@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from synth.arrays import BoolArray, FloatArray, IntArray
+
 Shape = Sequence[int | None]
 
 LEAST, MOST = -(2**31), 2**31 - 1  # the default range: products of two such numbers fit 64 bits
@@ -41,12 +41,12 @@ def whole_numbers(
     return found
 
 
-def flags(stored: Mapping[str, Any], key: str, shape: Shape = (None,)) -> npt.NDArray[np.bool_]:
+def flags(stored: Mapping[str, Any], key: str, shape: Shape = (None,)) -> BoolArray:
     """Truth values: booleans, or whole numbers 0 and 1."""
     array = _array(stored, key, shape)
     if array.dtype.kind != "b":
         array = whole_numbers(stored, key, 0, 1, shape)
-    found: npt.NDArray[np.bool_] = array.astype(bool)
+    found: BoolArray = array.astype(bool)
     return found
 
 

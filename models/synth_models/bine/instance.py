@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator
 
+from synth.arrays import Int32Array, IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
 from synth.schedule.collective import CollectiveName
@@ -50,17 +51,17 @@ class Job(Part):
     nodes: Annotated[str, Field(min_length=1)] | None = None
 
     @cached_property
-    def groups(self) -> npt.NDArray[np.int32]:
+    def groups(self) -> Int32Array:
         """Group of every rank, shape (p,), groups numbered by first appearance."""
         return _numbered(self.allocation)
 
     @cached_property
-    def node_of(self) -> npt.NDArray[np.int32]:
+    def node_of(self) -> Int32Array:
         """Node of every rank, shape (p,), nodes numbered by first appearance."""
         return np.arange(len(self.groups), dtype=np.int32) if self.nodes is None else _numbered(self.nodes)
 
 
-def _numbered(runs: str) -> npt.NDArray[np.int32]:
+def _numbered(runs: str) -> Int32Array:
     """The number of every rank's label, by first appearance."""
     labels, counts = parse_runs(runs)
     number: dict[str, int] = {}
@@ -156,14 +157,14 @@ class BineInstance(Instance):
         return faults + _choice_faults(raw, [size for size in sizes if size >= 2])
 
     @cached_property
-    def allocations(self) -> list[npt.NDArray[np.int32]]:
+    def allocations(self) -> list[Int32Array]:
         """Group of every rank of every job; on a torus every rank is a group of its own."""
         if self.torus is not None:
             return [np.arange(prod(self.torus), dtype=np.int32)]
         return [job.groups for job in self.jobs]
 
     @cached_property
-    def nodes(self) -> list[npt.NDArray[np.int32]]:
+    def nodes(self) -> list[Int32Array]:
         """Node of every rank of every job; where none are given every rank has its own."""
         if self.torus is not None:
             return self.allocations
@@ -174,7 +175,7 @@ class BineInstance(Instance):
         """``costs``, or that only bytes between groups count."""
         return self.costs or (0, 0, 1)
 
-    def partitions(self, job: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
+    def partitions(self, job: int) -> list[tuple[int, Int32Array]]:
         """Partitions of a job's ranks, coarsest first, with weights > 0: a byte of a message between two ranks counts
         the weights of those in which they lie apart."""
         if self.torus is not None:
@@ -184,10 +185,10 @@ class BineInstance(Instance):
         found = [(far - near, self.allocations[job]), (near - inside, self.nodes[job]), (inside, ranks)]
         return [(weight, part) for weight, part in found if weight]
 
-    def level(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def level(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> IntArray:
         """0 for messages inside a node, 1 between nodes of a group, 2 between groups."""
         nodes, groups = self.nodes[job], self.allocations[job]
-        apart: npt.NDArray[np.int64] = (nodes[src] != nodes[dst]).astype(np.int64) + (groups[src] != groups[dst])
+        apart: IntArray = (nodes[src] != nodes[dst]).astype(np.int64) + (groups[src] != groups[dst])
         return apart
 
     @property
@@ -218,10 +219,10 @@ class BineInstance(Instance):
             total += Fraction(int(count), ranks if self.collective == "alltoall" else self.blocks(ranks))
         return float(total * Fraction(self.bytes) / shares)
 
-    def crossings(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def crossings(self, job: int, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> IntArray:
         """What a byte from ``src`` to ``dst`` counts: by default 1 between groups, else 0; hops on a torus."""
         if self.torus is None:
-            cost: npt.NDArray[np.int64] = np.array(self.level_costs, dtype=np.int64)[self.level(job, src, dst)]
+            cost: IntArray = np.array(self.level_costs, dtype=np.int64)[self.level(job, src, dst)]
             return cost
         hops = np.zeros(len(src), dtype=np.int64)
         for side, a, b in zip(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.text.untrusted import MOST, flags, whole, whole_numbers
 from synth_models.bine.instance import MAX_RANKS, BineInstance
 
@@ -19,7 +19,6 @@ MAX_ROUNDS = 2**30  # with at most 2**16 ranks, (round, src, dst) then fits one 
 MAX_BLOCKS = 2**48  # of a solution
 MOST_LISTED = 50_000_000  # blocks in all messages that a table names
 _INTS = ("job", "round", "src", "dst", "first", "count", "adds", "layout", "starts")
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,13 @@ class Columns:
     equal parts that the vector is cut into before the blocks (one per direction on a torus).
     """
 
-    round: Ints
-    src: Ints
-    dst: Ints
-    first: Ints
-    count: Ints
-    adds: npt.NDArray[np.bool_]
-    layout: Ints
+    round: IntArray
+    src: IntArray
+    dst: IntArray
+    first: IntArray
+    count: IntArray
+    adds: BoolArray
+    layout: IntArray
     shares: int = 1
 
     def __len__(self) -> int:
@@ -56,14 +55,14 @@ class Messages(Columns):
     where each begins, shape (jobs+1,).
     """
 
-    job: Ints
-    starts: Ints
+    job: IntArray
+    starts: IntArray
 
     def rows_of(self, job: int) -> slice:
         """Rows of one job."""
         return slice(int(np.searchsorted(self.job, job)), int(np.searchsorted(self.job, job, side="right")))
 
-    def layout_of(self, job: int) -> Ints:
+    def layout_of(self, job: int) -> IntArray:
         """Block ids in layout order, shape (blocks,)."""
         return self.layout[self.starts[job] : self.starts[job + 1]]
 

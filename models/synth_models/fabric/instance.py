@@ -9,7 +9,6 @@ from functools import cache, cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
@@ -26,7 +25,6 @@ from synth_models.fabric.problem.blocks import (
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
 
-IntArray = npt.NDArray[np.int64]
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits

@@ -8,16 +8,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_TICKS = 2**62  # a time in ticks, and a sum of two of them, fits 64 bits
 MOST_BYTES = 2**48

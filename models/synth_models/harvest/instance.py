@@ -14,13 +14,11 @@ from sys import float_info
 from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
-
-IntArray = npt.NDArray[np.int64]
 
 LARGEST_VOLUME = 1 << 40  # of a pair in a step, all its entries together: sums of 4096 of them are exact as floats
 
@@ -110,12 +108,12 @@ class HarvestInstance(Instance):
         return tuple(np.ascontiguousarray(rows[:, :2]) for rows in self.demands)
 
     @cached_property
-    def bytes_per_pair(self) -> npt.NDArray[np.float64]:
+    def bytes_per_pair(self) -> FloatArray:
         """Bytes of a pair of volume 1 in every step, shape (steps,)."""
         return np.array([step.bytes for step in self.steps])
 
     @cached_property
-    def overlap(self) -> npt.NDArray[np.float64]:
+    def overlap(self) -> FloatArray:
         """Seconds of a reconfiguration before every step that are hidden, shape (steps,)."""
         return np.array([step.overlap or 0.0 for step in self.steps])
 

@@ -8,16 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.text import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _TOPOLOGY_INTS = ("topology_start", "link_src", "link_dst", "link_count", "topology_of_step")
 _FLOW_INTS = ("flow_start", "pair", "hop", "src", "dst")

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from synth.arrays import IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
 
-IntArray = npt.NDArray[np.int64]
 MAX_TRANSFERS = 4_000_000  # of a job whose every transfer is stored on its own
 MAX_COUNT = 10_000  # transfers of one pair of servers
 

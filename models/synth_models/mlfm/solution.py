@@ -20,8 +20,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.errors import InputError
 from synth.text.untrusted import choice, whole, whole_numbers
 from synth_models.mlfm.instance import MLFMInstance
@@ -29,7 +29,6 @@ from synth_models.mlfm.instance import MLFMInstance
 if TYPE_CHECKING:
     import pandas as pd
 
-Table = npt.NDArray[np.int32]
 NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 MAX_ROWS = 40_000_000  # of the flat table
@@ -44,10 +43,10 @@ class Rows:
     """
 
     first: int
-    dest: Table
-    spine: Table
-    middle: Table
-    second: Table
+    dest: Int32Array
+    spine: Int32Array
+    middle: Int32Array
+    second: Int32Array
 
 
 class Phases(Protocol):
@@ -69,10 +68,10 @@ class Phases(Protocol):
 class PhaseTable:
     """Dense phases; the arrays of :class:`Rows`, shape (phases, ranks). ``middle`` and ``second`` may be None."""
 
-    dest: Table
-    spine: Table
-    middle: Table | None = None
-    second: Table | None = None
+    dest: Int32Array
+    spine: Int32Array
+    middle: Int32Array | None = None
+    second: Int32Array | None = None
 
     def __post_init__(self) -> None:
         shape = self.dest.shape
@@ -110,11 +109,11 @@ class ProductPhases:
     """
 
     layers: int
-    pattern: Table
-    layer_shift: Table
-    slot_shift: Table
-    column: Table
-    spine: Table
+    pattern: Int32Array
+    layer_shift: Int32Array
+    slot_shift: Int32Array
+    column: Int32Array
+    spine: Int32Array
 
     def __post_init__(self) -> None:
         if self.column.ndim != 3 or self.spine.shape != self.column.shape or min(self.column.shape) < 1:
@@ -159,12 +158,12 @@ class Flows:
     """Transfers (F,) in groups of phases: in the first phase of ``group`` rank ``source`` sends to ``dest``, in the
     next ones to the next servers of the same leaf (cyclically), always by the same route."""
 
-    group: Table
-    source: Table
-    dest: Table
-    spine: Table
-    middle: Table
-    second: Table
+    group: Int32Array
+    source: Int32Array
+    dest: Int32Array
+    spine: Int32Array
+    middle: Int32Array
+    second: Int32Array
 
     def __post_init__(self) -> None:
         if any(values.shape != (self.group.size,) for values in vars(self).values()):
@@ -250,15 +249,15 @@ class ColumnPhases:
     length: int
     groups: int
     stride: int
-    group: Table
-    source: Table
-    slot: Table
-    target: Table
-    first: Table
-    shift: Table
-    spine: Table
-    middle: Table
-    second: Table
+    group: Int32Array
+    source: Int32Array
+    slot: Int32Array
+    target: Int32Array
+    first: Int32Array
+    shift: Int32Array
+    spine: Int32Array
+    middle: Int32Array
+    second: Int32Array
 
     def __post_init__(self) -> None:
         if any(values.shape != self.group.shape or values.ndim != 1 for values in self.arrays().values()):
@@ -274,7 +273,7 @@ class ColumnPhases:
         if len(np.unique(key)) < key.size:
             raise ValueError("a server sends two flows in one group")
 
-    def arrays(self) -> dict[str, Table]:
+    def arrays(self) -> dict[str, Int32Array]:
         """The columns of the flows by name."""
         return {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
 
@@ -371,7 +370,7 @@ def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> Colu
     return ColumnPhases(layers, columns, slots, length, groups, stride, *flows)
 
 
-def _narrow(values: Table) -> Table:
+def _narrow(values: Int32Array) -> Int32Array:
     """In the smallest signed type that holds them."""
     for kind in (np.int8, np.int16):
         if values.size == 0 or (values.min() >= np.iinfo(kind).min and values.max() <= np.iinfo(kind).max):
@@ -379,7 +378,7 @@ def _narrow(values: Table) -> Table:
     return values
 
 
-def _table(packed: Mapping[str, Any], key: str, shape: tuple[None, ...], least: int = NOTHING) -> Table:
+def _table(packed: Mapping[str, Any], key: str, shape: tuple[None, ...], least: int = NOTHING) -> Int32Array:
     return whole_numbers(packed, key, least, MOST, shape).astype(np.int32)
 
 
@@ -403,7 +402,7 @@ def table(instance: MLFMInstance, solution: Phases) -> pd.DataFrame:
     names = [instance.server_name(rank) for rank in range(instance.ranks)]
     routes: dict[int, int] = {}
     texts: dict[str, int] = {}  # wrong routes may share one
-    columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
+    columns: list[list[Int32Array]] = [[], [], [], []]
     for rows in solution.rows():
         phase, src = np.nonzero(rows.dest >= 0)
         key, inverse = _route_keys(instance, rows, phase, src)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.errors import InputError
 from synth.text.untrusted import whole_numbers
 from synth_models.optree.instance import OpTreeInstance
@@ -16,7 +16,6 @@ from synth_models.optree.instance import OpTreeInstance
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = npt.NDArray[np.int32]
 
 CLOCKWISE, COUNTERCLOCKWISE = 0, 1
 COLUMNS = ("step", "src", "dst", "direction", "wavelength", "origin")
@@ -33,12 +32,12 @@ class Circuits:
     ``2 k`` towards higher coordinates of dimension ``k``, ``2 k + 1`` towards lower ones.
     """
 
-    step: IntArray
-    src: IntArray
-    dst: IntArray
-    direction: IntArray
-    wavelength: IntArray
-    origin: IntArray
+    step: Int32Array
+    src: Int32Array
+    dst: Int32Array
+    direction: Int32Array
+    wavelength: Int32Array
+    origin: Int32Array
 
     @classmethod
     def of(cls, *columns: Any) -> Circuits:
@@ -56,9 +55,9 @@ class Circuits:
         """Number of the last step."""
         return int(self.step.max()) if len(self) else 0
 
-    def hops(self, instance: OpTreeInstance) -> IntArray:
+    def hops(self, instance: OpTreeInstance) -> Int32Array:
         """Links each circuit of a valid schedule runs over, shape (circuits,)."""
-        result: IntArray = np.zeros(len(self), dtype=np.int32)
+        result: Int32Array = np.zeros(len(self), dtype=np.int32)
         for k, dimension in enumerate(instance.dimensions):
             up = (self.dst // dimension.stride - self.src // dimension.stride) % dimension.side
             result = np.where(self.direction == 2 * k, up, result)
@@ -88,7 +87,7 @@ def pack(solution: Solution) -> dict[str, Any]:
     return {name: _narrow(getattr(solution, name)) for name in COLUMNS}
 
 
-def _narrow(values: IntArray) -> Any:
+def _narrow(values: Int32Array) -> Any:
     if not len(values) or (values.min() >= 0 and values.max() < 128):
         return values.astype(np.int8)
     return values.astype(np.int16) if values.min() >= 0 and values.max() < 2**15 else values

@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.bine.references import hierarchical
 from synth_models.bine.references.published import pattern
-from synth_models.bine.solution import Ints
-
-Floats = npt.NDArray[np.float64]
 
 
 @lru_cache(maxsize=4096)
 def pair_volumes(
     method: str, collective: str, vector: str, ranks: int, root: int = 0, own: tuple[tuple[str, Any], ...] = ()
-) -> tuple[Ints, Ints, Ints, float]:
+) -> tuple[IntArray, IntArray, IntArray, float]:
     """Sources, destinations and blocks of all messages (or pairs), and the vector's number of blocks. ``hierarchical``
     takes the ``nodes`` of all ranks.
 
@@ -53,7 +51,7 @@ def global_traffic(
     vector: str = "large",
     root: int = 0,
     own: Mapping[str, Any] | None = None,
-) -> Floats:
+) -> FloatArray:
     """Bytes on global links per byte of the vector, one number per allocation, shape (jobs,).
 
     ``allocations`` are the groups of the ranks of every job. Raises :class:`UnsupportedError`.

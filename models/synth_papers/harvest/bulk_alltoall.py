@@ -15,8 +15,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from synth.arrays import IntArray
 from synth.graph.hops import hops
-from synth_models.harvest.solution import IntArray
 
 
 class Bulk(NamedTuple):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.parts.delays import changed_between
 from synth_models.harvest.parts.kept_topologies import jumping_rings, kept_topologies
-from synth_models.harvest.solution import FloatArray, IntArray
 from synth_papers.harvest.heatmaps import Grid, Rates, grid, message_bytes, rates, step_costs
 from synth_papers.harvest.workloads import GPUS, Workload, published_candidates
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from synth.arrays import FloatArray
 from synth.reproduction.collect import Reproduction
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
-from synth_models.harvest.solution import FloatArray
 from synth_papers.harvest import workloads as published
 from synth_papers.harvest.delay_grids import CircuitGrid, circuit_grid, rate_with_kept
 from synth_papers.harvest.heatmap_plot import GAIN, draw

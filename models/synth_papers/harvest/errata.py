@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.reproduction.collect import Reproduction
 from synth_models.harvest.parts.flows.profiles import profile
 from synth_models.harvest.parts.topologies import one_way_ring
 from synth_models.harvest.references.recursive_doubling import REDUCE_SCATTER, WHOLE, best_rings
-from synth_models.harvest.solution import IntArray
 from synth_papers.harvest import workloads as published
 from synth_papers.harvest.workloads import ALPHA, BANDWIDTH, DELTA, KIB
 

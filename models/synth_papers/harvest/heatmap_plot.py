@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth_models.harvest.solution import FloatArray
+from synth.arrays import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from synth.arrays import FloatArray
 from synth.making import make
 from synth.reproduction.collect import Reproduction
 from synth_models.harvest.family import FAMILY
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile
 from synth_models.harvest.parts.topologies import kautz, one_way_ring
-from synth_models.harvest.solution import FloatArray
 from synth_papers.harvest import workloads as published
 from synth_papers.harvest.bulk_alltoall import bulk_load
 from synth_papers.harvest.errata import errata

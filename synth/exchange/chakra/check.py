@@ -9,16 +9,13 @@ node adds up the (at most two) nodes of the piece that it depends on, and the ra
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray, WordArray
 from synth.errors import Fault
 from synth.exchange.chakra.messages import COMP, RECV, SEND
 from synth.exchange.chakra.trace import Pieces, Trace
 from synth.kernels import jit
 from synth.schedule.collective import REDUCING
-
-IntArray = npt.NDArray[np.int64]
-WordArray = npt.NDArray[np.uint64]
 
 FEW = 20  # places named for one kind of fault
 SEARCH = 200_000_000  # steps that the search for an order between nodes of one tag may take

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.chakra.check import faults, matched, ordered
 from synth.exchange.chakra.messages import RECV
@@ -12,8 +12,6 @@ from synth.exchange.chakra.trace import Trace
 from synth.exchange.dataflow import carried
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
-
-IntArray = npt.NDArray[np.int64]
 
 
 def transfers(trace: Trace) -> Transfers:

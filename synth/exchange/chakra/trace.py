@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.exchange.chakra.messages import RECV, SEND
-
-IntArray = npt.NDArray[np.int64]
 
 TAGS = 500_000_000  # Sys.hh: tags of sends in a custom collective are taken modulo this
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.chakra.messages import (
     COLL,
@@ -28,8 +28,6 @@ from synth.exchange.chakra.messages import (
 from synth.exchange.chakra.trace import TAGS, file_of, ranks_there
 from synth.exchange.dataflow import carried
 from synth.exchange.transfers import Transfers
-
-IntArray = npt.NDArray[np.int64]
 
 VERSION = "0.0.4"  # of the schema, as ASTRA-sim's own workloads write it
 CUSTOM_KEYS = {  # system JSON; the others have no key, their trace is run in allgather's place

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from synth.exchange.transfers import IntArray, Transfers
+from synth.arrays import BoolArray, IntArray
+from synth.exchange.transfers import Transfers
 
 INPUT, OUTPUT, SCRATCH = 0, 1, 2
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import LimitError
 from synth.exchange.lowering.limits import Limits
 from synth.exchange.lowering.moving import LOCAL, RECEIVE, SEND, Acts
-from synth.exchange.transfers import IntArray, Transfers
+from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 
 FIRST = np.array([2, 0, 1])  # of send, receive, local: others wait for receives, and the numbers they name are small

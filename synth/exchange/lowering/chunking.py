@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import Fault, InputError
-from synth.exchange.transfers import IntArray, Transfers
+from synth.exchange.transfers import Transfers
 from synth.text.quantities import percent
 
 MOST_CHUNKS = 4096  # of a part, without rounding

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from synth.exchange.algorithm import KINDS, Algorithm, IntArray
+from synth.arrays import IntArray
+from synth.exchange.algorithm import KINDS, Algorithm
 from synth.exchange.order import messages
 from synth.exchange.places import Steps, steps
 

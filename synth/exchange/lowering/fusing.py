@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import SCRATCH
 from synth.exchange.lowering.channels import Blocks
 from synth.exchange.lowering.moving import RECEIVE, SEND, Acts, R
 from synth.exchange.lowering.ordering import READS, WRITES
-from synth.exchange.transfers import IntArray, Transfers
+from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 
 KIND_RE = KINDS.index("re")

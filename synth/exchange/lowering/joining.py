@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.exchange.lowering.moving import RECEIVE, SEND, Acts
 from synth.exchange.lowering.ordering import READS, WRITES
-from synth.exchange.transfers import IntArray, Transfers
+from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 
-FloatArray = npt.NDArray[np.float64]
 MOST_CELLS = 2**27  # chunks of all buffers; beyond them steps stay as they are
 
 

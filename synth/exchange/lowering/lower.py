@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import LimitError
-from synth.exchange.algorithm import KINDS, Algorithm, IntArray
+from synth.exchange.algorithm import KINDS, Algorithm
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
 from synth.exchange.lowering.chunking import chunked, copied

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array, IntArray
 from synth.errors import InputError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, own_copies, places
 from synth.exchange.lowering.chunking import Chunked
-from synth.exchange.transfers import IntArray, Transfers
+from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 
-Small = npt.NDArray[np.int32]
 SEND, RECEIVE, LOCAL = range(3)
 S, R, CPY, RE, RRC = (KINDS.index(kind) for kind in ("s", "r", "cpy", "re", "rrc"))
 COLUMNS = ("move", "place", "rank", "role", "peer", "kind", "src_buffer", "src_offset", "dst_buffer", "dst_offset",
@@ -36,17 +35,17 @@ class Acts:
     as in ``Algorithm``. ``scratch``: chunks of the scratch buffer used, shape (ranks,). ``dropped``: moves that bring
     a rank what it has."""
 
-    move: Small
-    place: Small
-    rank: Small
-    role: Small
-    peer: Small
-    kind: Small
-    src_buffer: Small
-    src_offset: Small
-    dst_buffer: Small
-    dst_offset: Small
-    count: Small
+    move: Int32Array
+    place: Int32Array
+    rank: Int32Array
+    role: Int32Array
+    peer: Int32Array
+    kind: Int32Array
+    src_buffer: Int32Array
+    src_offset: Int32Array
+    dst_buffer: Int32Array
+    dst_offset: Int32Array
+    count: Int32Array
     scratch: IntArray
     dropped: int
 
@@ -133,7 +132,7 @@ def _still_leaving(t: Transfers) -> IntArray:
     return np.where(found > np.arange(count), found, -1)
 
 
-def _own(t: Transfers, chunks: int, most_count: int) -> list[Small]:
+def _own(t: Transfers, chunks: int, most_count: int) -> list[Int32Array]:
     """Copies of own parts as rows of :class:`Acts`, before all moves."""
     rank, src, dst = own_copies(t, chunks)
     pieces = -(-chunks // most_count)
@@ -148,8 +147,8 @@ def _own(t: Transfers, chunks: int, most_count: int) -> list[Small]:
 
 @jit
 def _act(
-    rows: Small, n: int, move: int, place: int, rank: int, role: int, peer: int, kind: int, sb: int, so: int, db: int,
-    do: int, count: int,
+    rows: Int32Array, n: int, move: int, place: int, rank: int, role: int, peer: int, kind: int, sb: int, so: int,
+    db: int, do: int, count: int,
 ) -> int:  # fmt: skip
     rows[0, n], rows[1, n], rows[2, n], rows[3, n], rows[4, n], rows[5, n] = move, place, rank, role, peer, kind
     rows[6, n], rows[7, n], rows[8, n], rows[9, n], rows[10, n] = sb, so, db, do, count
@@ -161,7 +160,7 @@ def _play(
     of_src: IntArray, of_dst: IntArray, src: IntArray, dst: IntArray, adds: Any, wait: IntArray, in_order: Any,
     start: IntArray, end: IntArray, rank: IntArray, count: IntArray, begins: Any, begin_buffer: IntArray,
     begin_offset: IntArray, ends: Any, keep_buffer: IntArray, keep_offset: IntArray, reduces: bool, scratch: IntArray,
-    rows: Small,
+    rows: Int32Array,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Fill ``rows`` and ``scratch``; the number of acts, of dropped moves, and the first move of what is not there, or
     -1. The state of a rank and piece: where its data is now, whether it is a finished sum, and what waits to be put
@@ -230,7 +229,7 @@ def _play(
 def _put(
     b: int, i: int, rank: IntArray, count: IntArray, keep_buffer: IntArray, keep_offset: IntArray, scratch: IntArray,
     waiting: IntArray, then: IntArray, held: IntArray, wait: IntArray, adds: Any, buffer: IntArray, offset: IntArray,
-    rows: Small, n: int,
+    rows: Int32Array, n: int,
 ) -> int:  # fmt: skip
     """Put what waits for moves before ``i`` where it belongs: first what is added, then finished sums."""
     v = rank[b]

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.channels import Blocks
 from synth.exchange.lowering.moving import Acts
-from synth.exchange.transfers import IntArray
 from synth.kernels import jit
 
 MOST_CLOCKS = 2**28  # steps times thread blocks of one rank
@@ -35,7 +34,7 @@ class Ordered:
     block: IntArray
     dep_tb: IntArray
     dep_step: IntArray
-    has_dependents: npt.NDArray[np.bool_]
+    has_dependents: BoolArray
     step_start: IntArray
 
 

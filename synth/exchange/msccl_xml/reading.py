@@ -17,9 +17,10 @@ import numpy as np
 from defusedxml import DefusedXmlException
 from defusedxml.expatreader import create_parser
 
+from synth.arrays import IntArray
 from synth.errors import Fault, FaultsByKind, InputError, abridged
 from synth.exchange import executors
-from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm, IntArray
+from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.schedule.collective import NAMES as COLLECTIVE_NAMES
 
 MOST_BYTES = 2**29

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from synth.arrays import Int32Array
 from synth.errors import Fault, FaultsByKind, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal, Value
 from synth.exchange.mscclpp.plan import Op, Plan, Span
-from synth.exchange.mscclpp.syncs import Block, Clock, Syncs
+from synth.exchange.mscclpp.syncs import Block, Syncs
 
-Made = tuple[frozenset[tuple[str, int]], tuple[Clock, ...]]
+Made = tuple[frozenset[tuple[str, int]], tuple[Int32Array, ...]]
 Stamp = tuple[int, int, str]  # entry of a clock, what it must have reached for the access to be over, place
 
 FEW = 5  # faults of a kind that are listed
@@ -39,7 +40,7 @@ class Cell:
     readers: list[Stamp] = field(default_factory=list)
     came_by: int = -1
     made_of: frozenset[tuple[str, int]] = frozenset()
-    known: tuple[Clock, ...] = ()
+    known: tuple[Int32Array, ...] = ()
 
 
 def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
@@ -189,7 +190,7 @@ class Replay:
         made: list[Made] = []
         for cells in zip(*(self._at(s) for s in sources), strict=True):
             reads = {(place, id(cell)) for cell in cells}
-            known: tuple[Clock, ...] = ()
+            known: tuple[Int32Array, ...] = ()
             for cell, s in zip(cells, sources, strict=True):
                 if s.packets:
                     reads |= cell.made_of

@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
 from synth.exchange.mscclpp.plan import Op, Plan
 
-Clock = npt.NDArray[np.int32]
 Report = Callable[[str, str], None]  # place, message
 MOST_CLOCKS = 2**27  # numbers in all clocks
 End = tuple[int, str, int]  # of a channel: gpu, type, number
@@ -32,15 +31,15 @@ class Block:
     rank: int
     number: int
     entry: int
-    data: Clock
-    order: Clock
-    data_waited: Clock
-    order_waited: Clock
+    data: Int32Array
+    order: Int32Array
+    data_waited: Int32Array
+    order_waited: Int32Array
     next: int = 0
     segment: int = 1
     puts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # channel -> segments of its puts
 
-    def waited_for(self, order: Clock, data: Clock | None = None) -> None:
+    def waited_for(self, order: Int32Array, data: Int32Array | None = None) -> None:
         """What is known from now on (to accesses from the next meeting on)."""
         np.maximum(self.order_waited, order, out=self.order_waited)
         if data is not None:
@@ -99,9 +98,11 @@ class Syncs:
         for (rank, peer, kind), mine in ends.items():
             for a, b in zip(mine, ends.get((peer, rank, kind), []), strict=False):
                 self.other[rank, kind, a] = (peer, kind, b)
-        self.given: dict[End, deque[tuple[Clock | None, Clock]]] = defaultdict(deque)  # that nobody has taken yet
+        self.given: dict[End, deque[tuple[Int32Array | None, Int32Array]]] = defaultdict(
+            deque
+        )  # that nobody has taken yet
         self.arrived: dict[tuple[int, int], list[int]] = defaultdict(list)  # gpu, barrier -> blocks that are there
-        self.released: dict[tuple[int, int], deque[tuple[Clock, Clock]]] = defaultdict(deque)
+        self.released: dict[tuple[int, int], deque[tuple[Int32Array, Int32Array]]] = defaultdict(deque)
         self.free = {(rank, k): n for rank, gpu in enumerate(gpus) for k, n in enumerate(gpu.semaphores)}
         self._shared()
 
@@ -195,7 +196,7 @@ class Syncs:
             return False
         return True
 
-    def landed(self, block: Block, channel: int, data: Clock, order: Clock, now: bool = False) -> None:
+    def landed(self, block: Block, channel: int, data: Int32Array, order: Int32Array, now: bool = False) -> None:
         """What the block has put over a port channel before the last meeting of its threads (or even since)."""
         entry = self.port_entry.get((block.rank, block.number, channel))
         if entry is not None:
@@ -264,7 +265,7 @@ class Syncs:
                 text = f"{len(signals)} signals over {kind} channel {channel} that gpu {peer} does not wait for"
                 self.fault(f"gpu {rank}", text + ": the next run would take them")
 
-    def at_end(self, rank: int) -> tuple[Clock, Clock]:
+    def at_end(self, rank: int) -> tuple[Int32Array, Int32Array]:
         """What a GPU knows, of data and of mere order, when its kernel ends."""
         mine = [block for block in self.blocks if block.rank == rank]
         nothing = np.zeros(self.width, dtype=np.int32)

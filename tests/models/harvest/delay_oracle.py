@@ -24,12 +24,11 @@ from math import perm
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from models.harvest.brute_force import Demand, demand_of, least_load
 
+from synth.arrays import FloatArray, IntArray
+
 Matrix = tuple[tuple[int, ...], ...]
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @cache

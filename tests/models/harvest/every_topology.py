@@ -11,13 +11,10 @@ many hops these take, at most the load times all prices.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.programs.column_generation.congestion import _cheapest_routes, _power_sum, _split_evenly
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @jit

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from itertools import permutations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linprog
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.instance import HarvestInstance
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 def optimum(instance: HarvestInstance) -> float:

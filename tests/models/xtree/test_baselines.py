@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from models.xtree.cases import instance_of
 
+from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network, builders
-from synth.network.network import IntArray
 from synth.options import RunOptions
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
@@ -284,7 +284,7 @@ class TestTidalmesh:
 
 
 class TestListScheduler:
-    def line_trees(self) -> tuple[Network, IntArray, IntArray]:
+    def line_trees(self) -> tuple[Network, Int32Array, Int32Array]:
         """Line 0-1-2 with root 1: links down and up."""
         network = builders.line(3)
         link = {(int(u), int(v)): e for e, (u, v) in enumerate(zip(network.src, network.dst, strict=True))}

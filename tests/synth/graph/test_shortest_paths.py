@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_graphs import Graph, graphs
 
-from synth.graph.rows import IntArray, rows_by
+from synth.arrays import IntArray
+from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import UNREACHABLE, PathTrees, add_loads, all_pairs, search
 
 SMALL = st.integers(0, 3)

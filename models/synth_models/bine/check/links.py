@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.bine.instance import BineInstance, Dragonfly, FatTree
-from synth_models.bine.solution import Ints
 
 
-def pair_bytes(instance: BineInstance, job: int, src: Ints, dst: Ints, size: Any) -> Any:
+def pair_bytes(instance: BineInstance, job: int, src: IntArray, dst: IntArray, size: Any) -> Any:
     """Bytes from every group to every group, shape (groups, groups), zero diagonal."""
     groups = instance.allocations[job]
     count = int(groups.max()) + 1
@@ -27,7 +27,7 @@ def pair_bytes(instance: BineInstance, job: int, src: Ints, dst: Ints, size: Any
     return matrix
 
 
-def link_loads(instance: BineInstance, job: int, src: Ints, dst: Ints, size: Any) -> dict[str, float]:
+def link_loads(instance: BineInstance, job: int, src: IntArray, dst: IntArray, size: Any) -> dict[str, float]:
     """``worst_group_pair_bytes`` (not on a torus) and ``worst_link_bytes`` of one job."""
     if instance.torus is not None:
         return {"worst_link_bytes": float(torus_links(instance.torus, src, dst, size).max(initial=0.0))}
@@ -72,7 +72,7 @@ def _routed(matrix: Any, pairs: list[tuple[int, int, int]]) -> float:
     return max((load[pair] / links[pair] for pair in links), default=0.0)
 
 
-def torus_links(torus: list[int], src: Ints, dst: Ints, size: Any) -> Any:
+def torus_links(torus: list[int], src: IntArray, dst: IntArray, size: Any) -> Any:
     """Bytes on every directed link, shape (dimensions, 2, ranks): from each rank upwards and downwards."""
     ranks = int(np.prod(torus))
     load = np.zeros((len(torus), 2, ranks))

@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray, WordArray
 from synth.family import Verdict
 from synth.kernels import jit
 from synth.text.untrusted import exact_dot, exact_sum
@@ -23,7 +23,7 @@ from synth_models.bine.check.baseline import baseline_bytes
 from synth_models.bine.check.links import link_loads
 from synth_models.bine.check.rules import problem_faults
 from synth_models.bine.instance import BETWEEN_GROUPS, BineInstance
-from synth_models.bine.solution import MAX_ROUNDS, Ints, Messages
+from synth_models.bine.solution import MAX_ROUNDS, Messages
 
 REDUCTIONS = ("reduce", "reduce_scatter", "allreduce")
 _NOT_HELD, _ADDED_TWICE, _INCOMPLETE = 1, 2, 3
@@ -125,7 +125,7 @@ def _shape_faults(instance: BineInstance, messages: Messages) -> list[str]:
     return []
 
 
-def _outside(values: Ints, least: int, most: int) -> bool:
+def _outside(values: IntArray, least: int, most: int) -> bool:
     """Whether some value is less than ``least`` or more than ``most``."""
     return bool(len(values)) and (int(values.min()) < least or int(values.max()) > most)
 
@@ -166,7 +166,7 @@ def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) ->
     return faults
 
 
-def _states(instance: BineInstance, ranks: int, blocks: Ints, words: int) -> tuple[Any, npt.NDArray[np.uint64]]:
+def _states(instance: BineInstance, ranks: int, blocks: IntArray, words: int) -> tuple[Any, WordArray]:
     """What ranks hold at the beginning, shape (ranks, blocks, words), and the complete set, shape (words,)."""
     state = np.zeros((ranks, len(blocks), words), dtype=np.uint64)
     at = np.arange(len(blocks))
@@ -188,7 +188,7 @@ def _states(instance: BineInstance, ranks: int, blocks: Ints, words: int) -> tup
     return state, full
 
 
-def _wanted(collective: str, root: int, ranks: int, blocks: Ints) -> npt.NDArray[np.bool_]:
+def _wanted(collective: str, root: int, ranks: int, blocks: IntArray) -> BoolArray:
     """Whether a rank must end with a block, shape (ranks, blocks)."""
     wanted = np.zeros((ranks, len(blocks)), dtype=bool)
     match collective:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.solution import Ints
 
 FORWARDS = ("broadcast", "scatter")
 
 
-def problem_faults(instance: BineInstance, job: int, step: Ints, src: Ints, dst: Ints, count: Ints) -> list[str]:
+def problem_faults(
+    instance: BineInstance, job: int, step: IntArray, src: IntArray, dst: IntArray, count: IntArray
+) -> list[str]:
     """Faults of one job's rows against the instance's problem (``any`` has no rule)."""
     ranks = len(instance.allocations[job])
     if instance.problem == "tree":
@@ -20,12 +22,12 @@ def problem_faults(instance: BineInstance, job: int, step: Ints, src: Ints, dst:
     return []
 
 
-def _messages(ranks: int, step: Ints, src: Ints, dst: Ints) -> tuple[Ints, Ints, Ints]:
+def _messages(ranks: int, step: IntArray, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     keys = np.unique((step * ranks + src) * ranks + dst)
     return keys // (ranks * ranks), keys // ranks % ranks, keys % ranks
 
 
-def _tree_faults(instance: BineInstance, ranks: int, step: Ints, src: Ints, dst: Ints) -> list[str]:
+def _tree_faults(instance: BineInstance, ranks: int, step: IntArray, src: IntArray, dst: IntArray) -> list[str]:
     """Every rank but the root is reached by one message (backwards: sends one), the other end handles one a round."""
     step, src, dst = _messages(ranks, step, src, dst)
     many, once = (src, dst) if instance.collective in FORWARDS else (dst, src)
@@ -45,7 +47,9 @@ def _tree_faults(instance: BineInstance, ranks: int, step: Ints, src: Ints, dst:
     return faults
 
 
-def _butterfly_faults(instance: BineInstance, ranks: int, step: Ints, src: Ints, dst: Ints, count: Ints) -> list[str]:
+def _butterfly_faults(
+    instance: BineInstance, ranks: int, step: IntArray, src: IntArray, dst: IntArray, count: IntArray
+) -> list[str]:
     """Every round pairs all ranks; pairings commute, so that with a correct replay they are a hypercube's dimensions;
     every message of a round has the volume of the pattern. (Bine's pairings do not commute for p >= 8.)"""
     bits = ranks.bit_length() - 1

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_models.bine.solution import Ints
+from synth.arrays import IntArray
 
 
-def partners(kind: str, order: str, bits: int) -> Ints:
+def partners(kind: str, order: str, bits: int) -> IntArray:
     """Partner of every unit in every step, shape (bits, 2**bits), steps in the order they are taken."""
     units = np.arange(1 << bits, dtype=np.int64)
     steps = range(bits) if order == "doubling" else range(bits - 1, -1, -1)
@@ -29,7 +29,7 @@ def partners(kind: str, order: str, bits: int) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(bits, len(units))
 
 
-def torus_partners(torus: list[int], first: int, mirrored: bool) -> Ints:
+def torus_partners(torus: list[int], first: int, mirrored: bool) -> IntArray:
     """Bine pairings of a torus with sides 2^a, one dimension after the other from ``first`` on, doubling order.
 
     Even coordinates meet ``c + rho_s`` (``c - rho_s`` when mirrored) in their own dimension; shape (bits, ranks).
@@ -49,7 +49,7 @@ def torus_partners(torus: list[int], first: int, mirrored: bool) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(ranks))
 
 
-def classes(pairing: Ints) -> tuple[Ints, Ints]:
+def classes(pairing: IntArray) -> tuple[IntArray, IntArray]:
     """Places of the units, shape (2**bits,), and where the class of a unit begins, shape (bits+1, 2**bits).
 
     The class of a unit in step i is what it reaches by taking or leaving steps i, i+1, … in turn, 2**(bits-i) units. In
@@ -73,7 +73,7 @@ def classes(pairing: Ints) -> tuple[Ints, Ints]:
     return units, low
 
 
-def _aligned(pairing: Ints) -> Ints:
+def _aligned(pairing: IntArray) -> IntArray:
     """Places that put units together that the last steps connect; no permutation if these steps connect too many."""
     bits, size = pairing.shape
     least = np.arange(size)
@@ -93,15 +93,15 @@ class Folding:
     MPICH's allreduce; pairs are (2u, 2u+1) and the second one acts, or the first one in trees (so the root acts).
     """
 
-    rep: Ints
-    partner: Ints
+    rep: IntArray
+    partner: IntArray
 
     @property
     def bits(self) -> int:
         """log2 of the number of units."""
         return len(self.rep).bit_length() - 1
 
-    def layout(self, place: Ints) -> tuple[Ints, Ints]:
+    def layout(self, place: IntArray) -> tuple[IntArray, IntArray]:
         """Ranks in the order of their units' places, and where the unit at each place begins, shape (units+1,)."""
         pairs, size = len(self.partner), len(self.rep)
         unit_at = np.empty(size, dtype=np.int64)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_models.bine.solution import Ints, Steps
+from synth.arrays import IntArray
+from synth_models.bine.solution import Steps
 
 
 class Rows:
@@ -21,7 +22,7 @@ class Rows:
         columns = np.broadcast_arrays(*given)
         self.parts.append((*columns, np.full(columns[0].shape, adds)))
 
-    def finish(self, layout: Ints, shares: int = 1) -> Steps:
+    def finish(self, layout: IntArray, shares: int = 1) -> Steps:
         """All rows with something to carry, ordered by round."""
         columns = [np.concatenate([part[i] for part in self.parts]) for i in range(6)]
         order = np.argsort(columns[0], kind="stable")

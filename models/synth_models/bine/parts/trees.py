@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.bine.parts.butterfly import fold, partners
 from synth_models.bine.parts.steps import Rows
-from synth_models.bine.solution import Ints, Steps
+from synth_models.bine.solution import Steps
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Tree:
     """``parent`` and ``round`` (the broadcast round of the message from the parent), shape (p,); -1 at the root."""
 
     root: int
-    parent: Ints
-    round: Ints
+    parent: IntArray
+    round: IntArray
 
 
 def binomial(ranks: int, root: int, order: str) -> Tree:
@@ -59,7 +60,7 @@ def rotate(tree: Tree, root: int) -> Tree:
     return Tree(root, parent, tree.round[old])
 
 
-def preorder(tree: Tree) -> tuple[Ints, Ints, Ints]:
+def preorder(tree: Tree) -> tuple[IntArray, IntArray, IntArray]:
     """Ranks in preorder, each rank's place in it, and the size of its subtree, all of shape (p,)."""
     size = len(tree.parent)
     below = np.ones(size, dtype=np.int64)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.solution import Ints
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class Units:
     """``of_rank``: the unit of every rank, shape (p,); ``group``: the group of every unit, shape (units,); a byte costs
     ``inside`` between ranks of a unit, ``near`` between units of a group, ``far`` between groups."""
 
-    of_rank: Ints
-    group: Ints
+    of_rank: IntArray
+    group: IntArray
     inside: int
     near: int
     far: int
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> IntArray:
         """Ranks of every unit, shape (units,)."""
         return np.bincount(self.of_rank).astype(np.int64)
 
@@ -39,9 +39,9 @@ class Units:
         """The same for jobs with the same answer: sizes, groups and costs."""
         return (*self.sizes.tolist(), -1, *self.group.tolist(), -1, self.inside, self.near, self.far)
 
-    def cost(self, a: Ints, b: Ints) -> Ints:
+    def cost(self, a: IntArray, b: IntArray) -> IntArray:
         """What a byte costs between ranks of units ``a`` and ``b``."""
-        between: Ints = np.where(self.group[a] == self.group[b], self.near, self.far)
+        between: IntArray = np.where(self.group[a] == self.group[b], self.near, self.far)
         return np.where(a == b, self.inside, between)
 
 

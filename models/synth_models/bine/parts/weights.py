@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import AnyIntArray, IntArray
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.solution import Ints
 
 
 def dimension_weights(instance: BineInstance, ranks: int) -> list[int]:
@@ -23,7 +22,7 @@ def dimension_weights(instance: BineInstance, ranks: int) -> list[int]:
     return [twice * 2**b for b in reversed(range(bits))]
 
 
-def most_inside(weights: Any, most: int) -> Ints:
+def most_inside(weights: Any, most: int) -> IntArray:
     """f(k) = sum_{i<k} sum_{bits b of i} w_b for k = 0..most, shape (most+1,).
 
     Built up by f(k + 2^b) = f(k) + f(2^b) + k w_b."""
@@ -47,7 +46,7 @@ def receive_cost(instance: BineInstance, job: int) -> int:
     return sum(weight * receive_blocks(instance, part) for weight, part in instance.partitions(job))
 
 
-def receive_blocks(instance: BineInstance, groups: npt.NDArray[np.integer[Any]]) -> int:
+def receive_blocks(instance: BineInstance, groups: AnyIntArray) -> int:
     """Blocks that must enter the parts of a partition of one job's ranks."""
     ranks, count = len(groups), int(groups.max()) + 1
     if instance.collective in ("scatter", "gather"):

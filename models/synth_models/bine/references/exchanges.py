@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.bine.parts.butterfly import Folding, classes, fold
 from synth_models.bine.parts.steps import Rows
-from synth_models.bine.solution import Ints, Steps
+from synth_models.bine.solution import Steps
 
 
 class Exchange:
     """A folded butterfly with its layout; the methods append the rounds of one half and return the next round."""
 
-    def __init__(self, pairing: Ints, folding: Folding, rotation: int = 0, ranks: int | None = None) -> None:
+    def __init__(self, pairing: IntArray, folding: Folding, rotation: int = 0, ranks: int | None = None) -> None:
         self.pairing, self.bits = pairing, len(pairing)
         total = ranks or len(folding.rep) + len(folding.partner)
         self.rep, self.partner = (folding.rep + rotation) % total, (folding.partner + rotation) % total
@@ -27,12 +28,12 @@ class Exchange:
         self.total = total
         self.rows = Rows()
 
-    def send(self, when: int, src: Ints, dst: Ints, units: Ints, step: int, adds: bool = False) -> None:
+    def send(self, when: int, src: IntArray, dst: IntArray, units: IntArray, step: int, adds: bool = False) -> None:
         """Rows that carry the blocks of the classes that ``units`` reach in steps ``step``, step+1, …"""
         for first, count in self.intervals(units, step):
             self.rows.add(when, src, dst, first, count, adds)
 
-    def intervals(self, units: Ints, step: int) -> list[tuple[Ints, Ints]]:
+    def intervals(self, units: IntArray, step: int) -> list[tuple[IntArray, IntArray]]:
         """First position and number of blocks of those classes; what passes the last position goes on at the first."""
         size = 1 << self.bits
         low = self.low[step][units]

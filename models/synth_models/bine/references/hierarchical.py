@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -22,7 +23,7 @@ from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.butterfly import partners
 from synth_models.bine.parts.steps import Rows
 from synth_models.bine.references import exchanges, ring_algorithms
-from synth_models.bine.solution import Ints, Steps, join
+from synth_models.bine.solution import Steps, join
 
 HALVES = ("allreduce", "reduce_scatter", "allgather")
 
@@ -71,7 +72,7 @@ def _across(between: str, count: int, collective: str) -> Steps:
     return exchanges.run(partial(partners, between, "doubling"), count, collective, "large")
 
 
-def _inside(rows: Rows, when: int, rank_of: Ints, receiver_owns: bool) -> None:
+def _inside(rows: Rows, when: int, rank_of: IntArray, receiver_owns: bool) -> None:
     """One round inside all nodes: all send all others the receiver's g-th, which it adds, or their own."""
     count, local = rank_of.shape
     src, dst = np.divmod(np.flatnonzero(~np.eye(local, dtype=bool).ravel()), local)

@@ -25,13 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.graph.edge_colouring import edge_colours
 from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.steps import Rows
-from synth_models.bine.solution import Ints, Steps, join
+from synth_models.bine.solution import Steps, join
 
 MAX_PAIRS = 24_000_000  # ranks squared, of large vectors
 
@@ -65,18 +66,18 @@ def _job(instance: BineInstance, job: int) -> Steps:
 class _Messages:
     """Rows of one-port rounds, all columns of shape (rows,); what a row carries is as in ``Columns``."""
 
-    round: Ints
-    src: Ints
-    dst: Ints
-    first: Ints
-    count: Ints
+    round: IntArray
+    src: IntArray
+    dst: IntArray
+    first: IntArray
+    count: IntArray
 
     @property
     def rounds(self) -> int:
         return int(self.round.max(initial=-1)) + 1
 
 
-def _as_asked(instance: BineInstance, out: _Messages, layout: Ints) -> Steps:
+def _as_asked(instance: BineInstance, out: _Messages, layout: IntArray) -> Steps:
     """The rows that hand blocks out, or these backwards with sums, or one after the other."""
     rows, start = Rows(), 0
     if instance.collective in ("reduce", "reduce_scatter", "allreduce"):
@@ -87,13 +88,13 @@ def _as_asked(instance: BineInstance, out: _Messages, layout: Ints) -> Steps:
     return rows.finish(layout)
 
 
-def _by_parts(levels: list[Ints], root: int) -> Ints:
+def _by_parts(levels: list[IntArray], root: int) -> IntArray:
     """Ranks in the order of their groups, nodes and numbers, the root's group, node and the root first."""
     keys = [key for level in levels for key in (level != level[root], level)]
     return np.lexsort(keys[::-1]).astype(np.int64)
 
 
-def _blocks_apart(levels: list[Ints], order: Ints, root: int | None) -> _Messages:
+def _blocks_apart(levels: list[IntArray], order: IntArray, root: int | None) -> _Messages:
     """The block at every position of ``order`` to all ranks, from the rank there, or from ``root``, which holds all."""
     ranks = len(order)
     holder = order[None, :]  # of every part of the level above, who has each position's block
@@ -119,8 +120,8 @@ def _blocks_apart(levels: list[Ints], order: Ints, root: int | None) -> _Message
 
 
 def _between(
-    children: Ints, members: list[Ints], level: Ints, had: Ints, root: int | None, found: Ints
-) -> list[tuple[Ints, ...]]:
+    children: IntArray, members: list[IntArray], level: IntArray, had: IntArray, root: int | None, found: IntArray
+) -> list[tuple[IntArray, ...]]:
     """Rows (stage, source, target, first, count) that take the blocks which ``had`` hold, one for each position, to
     every part of ``children``. Writes into ``found`` who then holds them there.
 
@@ -139,7 +140,7 @@ def _between(
         spread = mine[place * len(mine) // counts[origin]]
         other = np.full(len(had), root) if root is not None and level[root] == part else spread
         found[part] = np.where(origin == number[part], had, other)
-    rows: list[tuple[Ints, ...]] = []
+    rows: list[tuple[IntArray, ...]] = []
     for j, part in enumerate(children):
         away = (origin - j) % size
         stage = np.floor(np.log2(np.maximum(away, 1))).astype(np.int64)
@@ -149,7 +150,9 @@ def _between(
     return rows
 
 
-def _runs(stage: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def _runs(
+    stage: IntArray, source: IntArray, target: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Rows (stage, source, target, first, count) for positions whose two ranks differ, neighbours together."""
     begin = np.append(True, (np.diff(stage) != 0) | (np.diff(source) != 0) | (np.diff(target) != 0))
     at = np.flatnonzero(begin)
@@ -158,7 +161,7 @@ def _runs(stage: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, In
     return stage[at][moves], source[at][moves], target[at][moves], at[moves], count[moves]
 
 
-def _coloured(src: Ints, dst: Ints, first: Ints, count: Ints, within: Ints) -> _Messages:
+def _coloured(src: IntArray, dst: IntArray, first: IntArray, count: IntArray, within: IntArray) -> _Messages:
     """Rounds for messages inside parts (``within``: every rank's) that all could go at once, were it not for the ports:
     by the distance of their ranks, or by König where that takes more rounds than a rank has messages."""
     if not len(src):
@@ -177,7 +180,7 @@ def _coloured(src: Ints, dst: Ints, first: Ints, count: Ints, within: Ints) -> _
     return _Messages(colour[which], src, dst, first, count)
 
 
-def _whole_vector(levels: list[Ints], root: int) -> _Messages:
+def _whole_vector(levels: list[IntArray], root: int) -> _Messages:
     """One block from the root along binomial trees: leaders of groups, of the nodes of a group, ranks of a node."""
     leader = np.full(1, root)  # of every part of the level above
     above = np.zeros(len(levels[0]), dtype=np.int64)
@@ -194,14 +197,14 @@ def _whole_vector(levels: list[Ints], root: int) -> _Messages:
     return _one_after_the_other(parts)
 
 
-def _binomial(ranks: Ints) -> tuple[Ints, Ints, Ints]:
+def _binomial(ranks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Rounds, sources and destinations of a binomial tree over ``ranks`` from the first of them."""
     to = np.arange(1, len(ranks))
     bit = np.floor(np.log2(to)).astype(np.int64)
     return bit, ranks[to - (1 << bit)], ranks[to]
 
 
-def _dealt(levels: list[Ints], counted: Ints, root: int, backwards: bool) -> Steps:
+def _dealt(levels: list[IntArray], counted: IntArray, root: int, backwards: bool) -> Steps:
     """A block for (from) every rank. ``counted``: every rank's part of the finest partition whose borders cost."""
     order = _by_parts(levels, root)
     begins = np.flatnonzero(np.append(True, np.diff(counted[order]) != 0))

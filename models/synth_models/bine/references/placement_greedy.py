@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
@@ -26,7 +27,7 @@ from synth_models.bine.parts.butterfly import partners
 from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import dimension_weights, most_inside
 from synth_models.bine.references import exchanges
-from synth_models.bine.solution import Ints, Steps, join
+from synth_models.bine.solution import Steps, join
 
 MOVES = 4000  # random swaps tried per position
 SWAPS_LIMIT = 4096  # ranks above which pairs of positions are not searched
@@ -60,13 +61,13 @@ def cut(units: Units, placed: Any, weights: Any) -> int:
     return int(_cut(np.asarray(placed, dtype=np.int64), np.asarray(weights, dtype=np.int64), *_costs(units)))
 
 
-def _costs(units: Units) -> tuple[Ints, Ints]:
+def _costs(units: Units) -> tuple[IntArray, IntArray]:
     return units.group, np.array([units.inside, units.near, units.far], dtype=np.int64)
 
 
 def best_placement(
     units: Units, weights: Any, least: int, seed: int, restarts: int, options: RunOptions | None = None
-) -> Ints:
+) -> IntArray:
     """Unit of every position, shape (p,), of the best local optimum found; ``least`` is a proven bound."""
     ranks = len(units.of_rank)
     sizes, costs = units.sizes, _costs(units)
@@ -94,14 +95,14 @@ def best_placement(
     return best
 
 
-def _aligned(sizes: Ints) -> Ints:
+def _aligned(sizes: IntArray) -> IntArray:
     """Groups cut into powers of two, laid out by falling size: every piece is an aligned subcube."""
     pieces = [(1 << b, g) for g, n in enumerate(sizes.tolist()) for b in range(n.bit_length()) if n >> b & 1]
     pieces.sort(key=lambda piece: -piece[0])
     return np.repeat([g for _, g in pieces], [n for n, _ in pieces]).astype(np.int64)
 
 
-def _aligned_in_groups(units: Units) -> Ints:
+def _aligned_in_groups(units: Units) -> IntArray:
     """The groups so, and every group's units likewise on its positions."""
     if not units.nested:
         return _aligned(units.sizes)
@@ -113,7 +114,7 @@ def _aligned_in_groups(units: Units) -> Ints:
     return place
 
 
-def on_positions(instance: BineInstance, placements: list[Ints]) -> Any:
+def on_positions(instance: BineInstance, placements: list[IntArray]) -> Any:
     """The recursive butterfly of every job with its ranks on the positions: position v is taken by the next rank of its
     unit. Position bits run from the heaviest dimension (the first of the reduce-scatter) upwards."""
     parts = []
@@ -127,7 +128,7 @@ def on_positions(instance: BineInstance, placements: list[Ints]) -> Any:
     return join(parts)
 
 
-def _renamed(steps: Steps, rank_at: Ints, ranks: int, collective: str) -> Steps:
+def _renamed(steps: Steps, rank_at: IntArray, ranks: int, collective: str) -> Steps:
     layout = steps.layout
     if collective == "alltoall":
         layout = rank_at[layout // ranks] * ranks + rank_at[layout % ranks]

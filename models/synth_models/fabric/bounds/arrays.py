@@ -9,16 +9,12 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 ROOM = 2**61  # the longest path's latency in ticks
 FINEST = 10**18  # ticks a second at most
@@ -162,7 +158,7 @@ def _rows_by(values: IntArray) -> dict[int, IntArray]:
     return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
 
 
-def _whole_multiples(values: npt.NDArray[np.float64]) -> tuple[IntArray, Fraction]:
+def _whole_multiples(values: FloatArray) -> tuple[IntArray, Fraction]:
     """The values as whole multiples of a common unit. Where these would not fit, rounded up (a bound is weaker)."""
     distinct, which = np.unique(values, return_inverse=True)
     exactly = [exact(float(value)) for value in distinct]
@@ -175,7 +171,7 @@ def _whole_multiples(values: npt.NDArray[np.float64]) -> tuple[IntArray, Fractio
     return np.array([int(value) for value in whole], dtype=np.int64)[which.reshape(-1)], unit
 
 
-def _in_ticks(values: npt.NDArray[np.float64], nodes: int) -> tuple[IntArray, int]:
+def _in_ticks(values: FloatArray, nodes: int) -> tuple[IntArray, int]:
     distinct, which = np.unique(values, return_inverse=True)
     exactly = [exact(float(value)) for value in distinct]
     ticks = math.lcm(*(value.denominator for value in exactly)) if exactly else 1

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_models.fabric.bounds.arrays import IntArray, Links
-
-HashArray = npt.NDArray[np.uint64]
+from synth.arrays import IntArray, WordArray
+from synth_models.fabric.bounds.arrays import Links
 
 MARK = np.uint64(0xD1B54A32D192ED03)
 ROUNDS = 8
@@ -98,8 +96,8 @@ def finer(links: Links, look: Colours) -> Colours:
     return Colours(node, link, links.members[first_member], times.astype(np.int64))
 
 
-def _hashes(numbers: IntArray) -> HashArray:
-    found: HashArray = _mixed(numbers.astype(np.int64).view(np.uint64), MARK)
+def _hashes(numbers: IntArray) -> WordArray:
+    found: WordArray = _mixed(numbers.astype(np.int64).view(np.uint64), MARK)
     return found
 
 

@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, add_loads, search
 from synth.text.untrusted import exact_dot
-from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links
+from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.pricing import anywhere, improved, resources_of

@@ -43,16 +43,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.text.quantities import BYTES, shown
-from synth_models.fabric.bounds.arrays import (
-    BoolArray,
-    IntArray,
-    Links,
-    crossing_bytes,
-    group_rows,
-    least_time,
-)
+from synth_models.fabric.bounds.arrays import Links, crossing_bytes, group_rows, least_time
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.maxflow import Arcs, arcs_of, cut_off
 from synth_models.fabric.bounds.paths import distances

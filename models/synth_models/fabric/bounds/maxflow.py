@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import Residual, augment, reached, residual
-from synth_models.fabric.bounds.arrays import BoolArray, IntArray, Links
+from synth_models.fabric.bounds.arrays import Links
 
 UNLIMITED = 2**60
 

@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import IntArray
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import FINEST as TICKS
-from synth_models.fabric.bounds.arrays import ROOM, IntArray, Links
+from synth_models.fabric.bounds.arrays import ROOM, Links
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
-from synth_models.fabric.bounds.arrays import BoolArray, IntArray, Links
+from synth_models.fabric.bounds.arrays import Links
 
 
 @jit

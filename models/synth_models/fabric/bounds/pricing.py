@@ -19,9 +19,10 @@ from math import lcm
 
 import numpy as np
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.solvers.lp import linprog
-from synth_models.fabric.bounds.arrays import BoolArray, FloatArray, IntArray, Links, least_time
+from synth_models.fabric.bounds.arrays import Links, least_time
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven

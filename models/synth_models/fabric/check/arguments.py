@@ -25,17 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import (
-    HIGHEST_PRICE,
-    NEVER,
-    BoolArray,
-    Capacity,
-    Fabric,
-    IntArray,
-    Sharing,
-    capacity_of,
-)
+from synth_models.fabric.check.windows import HIGHEST_PRICE, NEVER, Capacity, Fabric, Sharing, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 

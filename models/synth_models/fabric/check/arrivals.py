@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import (
     Argument,
@@ -29,16 +30,7 @@ from synth_models.fabric.check.arguments import (
     must_be_allreduce,
     transfers_pay_alone,
 )
-from synth_models.fabric.check.windows import (
-    HIGHEST_PRICE,
-    LONGEST,
-    NEVER,
-    BoolArray,
-    Capacity,
-    Fabric,
-    IntArray,
-    capacity_of,
-)
+from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, NEVER, Capacity, Fabric, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 

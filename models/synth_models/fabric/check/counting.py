@@ -38,8 +38,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import NEVER, Fabric, IntArray
+from synth_models.fabric.check.windows import NEVER, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact

@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
-from synth_models.fabric.check.windows import LONGEST, NEVER, BoolArray, Capacity, Fabric, IntArray
+from synth_models.fabric.check.windows import LONGEST, NEVER, Capacity, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact

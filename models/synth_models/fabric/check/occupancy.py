@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
-from synth_models.fabric.check.routes import Hops, IntArray, SmallArray
+from synth_models.fabric.check.routes import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Schedule
@@ -34,11 +35,11 @@ def clashes(machine: Machine, schedule: Schedule, hops: Hops) -> tuple[int, list
 @jit
 def _overlaps(
     row_start: IntArray,
-    order: SmallArray,
+    order: Int32Array,
     begin: IntArray,
-    span: SmallArray,
+    span: Int32Array,
     ticks: IntArray,
-    owner: SmallArray,
+    owner: Int32Array,
     kept: IntArray,
 ) -> int:
     """Per row, in order of time: a hop must not begin before all hops of *other* transfers have ended. It is enough to

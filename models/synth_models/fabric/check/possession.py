@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
-from synth_models.fabric.check.routes import BoolArray, Hops, IntArray, SmallArray
+from synth_models.fabric.check.routes import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -70,21 +71,21 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
 
 
 def _came_before(
-    piece: SmallArray, source: SmallArray, head: SmallArray, route_start: IntArray, is_switch: BoolArray, pieces: int
-) -> SmallArray:
+    piece: Int32Array, source: Int32Array, head: Int32Array, route_start: IntArray, is_switch: BoolArray, pieces: int
+) -> Int32Array:
     """For a hop out of a switch the last transfer listed before it that brings its piece there, or -1: in a reduction
     a switch may hold several partial sums of a piece and adds none to another."""
     if not np.any(is_switch[source]):
         return np.full(len(piece), -1, dtype=np.int32)
     rows, order = rows_by(piece, pieces, np.arange(len(piece)), np.zeros(0, dtype=bool))
-    found: SmallArray = _last_into(rows, order, source, head[route_start[:-1]], is_switch)
+    found: Int32Array = _last_into(rows, order, source, head[route_start[:-1]], is_switch)
     return found
 
 
 @jit
 def _last_into(
-    rows: IntArray, order: SmallArray, source: SmallArray, head: SmallArray, is_switch: BoolArray
-) -> SmallArray:
+    rows: IntArray, order: Int32Array, source: Int32Array, head: Int32Array, is_switch: BoolArray
+) -> Int32Array:
     came = np.full(len(source), -1, dtype=np.int32)
     last = np.full(len(is_switch), -1, dtype=np.int64)
     of_piece = np.full(len(is_switch), -1, dtype=np.int64)
@@ -101,14 +102,14 @@ def _last_into(
 @jit
 def _copies(
     sent_start: IntArray,
-    sent: SmallArray,
+    sent: Int32Array,
     come_start: IntArray,
-    come: SmallArray,
+    come: Int32Array,
     start: IntArray,
     arrive: IntArray,
-    owner: SmallArray,
-    source: SmallArray,
-    head: SmallArray,
+    owner: Int32Array,
+    source: Int32Array,
+    head: Int32Array,
     goal: IntArray,
     place: IntArray,
     is_switch: BoolArray,
@@ -179,14 +180,14 @@ def _lacks(missing: IntArray, count: int, piece: int, rank: Any, contributions: 
 @jit
 def _sums(
     sent_start: IntArray,
-    sent: SmallArray,
+    sent: Int32Array,
     come_start: IntArray,
-    come: SmallArray,
+    come: Int32Array,
     start: IntArray,
     arrive: IntArray,
-    owner: SmallArray,
-    source: SmallArray,
-    head: SmallArray,
+    owner: Int32Array,
+    source: Int32Array,
+    head: Int32Array,
     goal: IntArray,
     place: IntArray,
     is_switch: BoolArray,
@@ -194,7 +195,7 @@ def _sums(
     missing: IntArray,
     route_start: IntArray,
     adds: BoolArray,
-    came: SmallArray,
+    came: Int32Array,
     buffer: bool,
     copies: bool,
 ) -> tuple[int, int, int]:
@@ -301,7 +302,7 @@ def _sums(
 
 
 @jit
-def _own(v: Any, p: int, of_piece: IntArray, has: Any, depth: SmallArray, place: IntArray) -> None:
+def _own(v: Any, p: int, of_piece: IntArray, has: Any, depth: Int32Array, place: IntArray) -> None:
     """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
     if of_piece[v] == p:
         return

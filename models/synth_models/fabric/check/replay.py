@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.family import Verdict
 from synth.kernels import jit
 from synth.text.quantities import SECONDS, shown
@@ -27,7 +28,7 @@ from synth_models.fabric.check import possession, routes
 from synth_models.fabric.check.occupancy import clashes
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import held
-from synth_models.fabric.check.routes import Hops, IntArray, hops_of
+from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
 from synth_models.fabric.problem.exact import float_above

@@ -7,16 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import Schedule
-
-IntArray = npt.NDArray[np.int64]
-SmallArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
 
 LONGEST = 2**61 - 1  # ticks from a transfer's start until it has arrived: a start up to 2^62 plus two of these fit
 DENSE = 2**16  # sizes times bandwidths up to which every combination is computed
@@ -35,9 +31,9 @@ class Hops:
     none; ``wrong_count``: how many there are.
     """
 
-    owner: SmallArray
+    owner: Int32Array
     begin: IntArray
-    span: SmallArray
+    span: Int32Array
     ticks: IntArray
     arrive: IntArray
     wrong: IntArray
@@ -82,7 +78,7 @@ def _whole(ticks: Fraction) -> int:
     return min(-(-ticks.numerator // ticks.denominator), LONGEST + 1)
 
 
-def _durations(instance: FabricInstance, schedule: Schedule, owner: SmallArray) -> tuple[SmallArray, IntArray]:
+def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) -> tuple[Int32Array, IntArray]:
     """For every hop an index into distinct durations in ticks, computed in whole numbers of any size."""
     values, row = np.unique(instance.machine.network.bandwidth, return_inverse=True)
     sizes, size = np.unique(schedule.piece_bytes, return_inverse=True)
@@ -105,7 +101,7 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: SmallArray) 
 
 
 @jit
-def _keys(link: IntArray, piece: IntArray, owner: SmallArray, row: SmallArray, size: SmallArray, sizes: int) -> Any:
+def _keys(link: IntArray, piece: IntArray, owner: Int32Array, row: Int32Array, size: Int32Array, sizes: int) -> Any:
     key = np.empty(len(link), dtype=np.int64)
     for k in range(len(link)):
         key[k] = np.int64(row[link[k]]) * sizes + size[piece[owner[k]]]
@@ -117,11 +113,11 @@ def _place(
     start: IntArray,
     route_start: IntArray,
     link: IntArray,
-    src: SmallArray,
-    dst: SmallArray,
+    src: Int32Array,
+    dst: Int32Array,
     is_switch: BoolArray,
     latency: IntArray,
-    span: SmallArray,
+    span: Int32Array,
     ticks: IntArray,
     stores: bool,
     multicast: bool,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
-
-IntArray = npt.NDArray[np.int64]
-SmallArray = npt.NDArray[np.int32]
 
 
 @jit
-def rows_by(key: SmallArray, rows: int, time: IntArray, late: npt.NDArray[np.bool_]) -> tuple[IntArray, SmallArray]:
+def rows_by(key: Int32Array, rows: int, time: IntArray, late: BoolArray) -> tuple[IntArray, Int32Array]:
     """Items by row: those of row r are ``order[start[r]:start[r + 1]]``, by time.
 
     ``key``: the row of every item, shape (items,), -1 for an item to leave out. ``late``: items that come after the
@@ -37,7 +34,7 @@ def rows_by(key: SmallArray, rows: int, time: IntArray, late: npt.NDArray[np.boo
 
 
 @jit
-def _by_time(row: SmallArray, time: IntArray) -> None:
+def _by_time(row: Int32Array, time: IntArray) -> None:
     """Sort one row by time, stable, in place; a row that is sorted already costs one look."""
     for n in range(1, len(row)):
         if time[row[n]] < time[row[n - 1]]:

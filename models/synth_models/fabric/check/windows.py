@@ -14,14 +14,11 @@ from math import lcm
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 NEVER = 2**62
 LONGEST = 2**61  # ticks of latency on any path

@@ -25,11 +25,9 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.schedule.collective import CollectiveName
-
-IntArray = npt.NDArray[np.int64]
 
 Collective = Literal[CollectiveName, "demand"]
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)

@@ -6,13 +6,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
-IntArray = npt.NDArray[np.int64]
 ROOM = 2**60  # ticks that the longest schedule of ours may take
 COARSEST = 10**9  # ticks a second at least, where the time allows it
 
@@ -52,7 +51,7 @@ def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple
     return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
 
 
-def _by_value(values: npt.NDArray[np.float64], ticks: object) -> IntArray:
+def _by_value(values: FloatArray, ticks: object) -> IntArray:
     assert callable(ticks)
     distinct, inverse = np.unique(values, return_inverse=True)
     found = np.array([ticks(float(value)) for value in distinct], dtype=np.int64)

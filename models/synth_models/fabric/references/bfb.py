@@ -27,8 +27,8 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.graph.hops import hops
 from synth.graph.max_flow import MaximumFlow
@@ -43,7 +43,6 @@ from synth_models.fabric.scheduling.moves import only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 MOST_SETS = 4096  # sets of links that Hall's condition is looked at for
 MOST_PARTS = 64  # a block is cut into
@@ -59,7 +58,7 @@ class Loads:
     """
 
     roots: tuple[int, ...]
-    distance: npt.NDArray[np.int64]
+    distance: IntArray
     least: Mapping[tuple[int, int], Fraction]
     worst: tuple[Fraction, ...]
 

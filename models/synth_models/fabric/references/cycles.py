@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.network import Network
 from synth_models.fabric.instance import FabricInstance
@@ -22,8 +22,6 @@ from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.routes import Routes
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Cycle = tuple[int, ...]
 
 MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.family import Outcome
 from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
@@ -29,7 +30,7 @@ from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.boxes import boxes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
-from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 MOST_RINGS = 8
 FEW = 1_000  # deliveries

@@ -23,6 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -39,7 +40,7 @@ from synth_models.fabric.references.pulling.incumbent import Incumbent
 from synth_models.fabric.references.pulling.quick_lower_bound import quick_lower_bound
 from synth_models.fabric.references.pulling.routing_state import Routing, RoutingState, distances
 from synth_models.fabric.references.pulling.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
-from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 WORK = 4e6  # looks at a route that one search may take
 SLICE = 100  # rounds between looks at the time limit

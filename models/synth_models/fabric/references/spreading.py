@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -24,7 +25,7 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import Moves, in_chunks, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
 from synth_models.fabric.scheduling.routes import Routes
-from synth_models.fabric.solution import IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later step than it received in
 SPREADING = ("allgather", "broadcast")

@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.deadline import demand_time, left
 from synth.family import Outcome
 from synth.graph.rows import rows_by
@@ -39,7 +39,6 @@ from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-IntArray = npt.NDArray[np.int64]
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)  # a block
 MOST_TRANSFERS = 20_000  # of a schedule with more than one chunk a block
 DRAWS = 12  # chunks drawn before all are counted; both ways every candidate is equally likely
@@ -115,8 +114,8 @@ class _Ways:
     routes: list[Route]
     src: IntArray  # of each, as a place among the ranks
     dst: IntArray
-    seconds: npt.NDArray[np.float64]
-    busy: npt.NDArray[np.float64]  # seconds until the next may start on the same
+    seconds: FloatArray
+    busy: FloatArray  # seconds until the next may start on the same
     start: IntArray  # links and groups of route i: used[start[i]:start[i + 1]]
     used: IntArray
 

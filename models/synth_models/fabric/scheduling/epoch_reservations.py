@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
-from synth_models.fabric.solution import IntArray
 
 
 class EpochLinks(NamedTuple):
@@ -48,7 +47,7 @@ class EpochReservations(NamedTuple):
 
     used: IntArray
     group_used: IntArray
-    later: npt.NDArray[np.int32]
+    later: Int32Array
 
 
 @jit

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.raising import raised
@@ -21,7 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.routes import Route, Routes
-from synth_models.fabric.solution import IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 Waits = tuple[IntArray, IntArray]
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -23,7 +24,6 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, most_secon
 from synth_models.fabric.scheduling.reservations import Uses, earliest_in_gap, new_gaps, reserve_in_gap, uses_of
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 GAPS = 48  # of every link that later transfers may fill: the latest ones
 
 

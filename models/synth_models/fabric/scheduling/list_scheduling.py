@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
-from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.scheduling.reservations import (
     Periodic,
@@ -28,8 +28,6 @@ from synth_models.fabric.scheduling.reservations import (
     reserve_modulo,
 )
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 WORK = 10**8  # cells looked at, after which the rest is placed without looking
 EVICTIONS = 20  # per transfer that holds more than two resources
 MOST_EVICTED = 1024  # for one transfer

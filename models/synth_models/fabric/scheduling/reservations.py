@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
-from synth_models.fabric.solution import IntArray
 
 EACH = 8  # intervals of a resource, before it moves to the end of the pool
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE, Blocks
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
-from synth_models.fabric.solution import IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
 

@@ -10,8 +10,8 @@ been sent over the others is remembered (:meth:`Routes.take`): equal paths share
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import search
@@ -19,8 +19,6 @@ from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Route = tuple[int, ...]
 
 MOST_THRESHOLDS = 16  # bandwidths that are tried as the least of a route; of more, evenly spaced ones

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
@@ -13,6 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+from synth.arrays import FloatArray
 from synth.occupancy import busy_share
 from synth.text.quantities import SECONDS, count, scaled
 from synth_models.fabric.check.routes import Hops, hops_of
@@ -47,7 +47,7 @@ def plot(instance: FabricInstance, schedule: Schedule, title: str) -> Figure:
     return figure
 
 
-def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: npt.NDArray[np.float64]) -> None:
+def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: FloatArray) -> None:
     machine, network = instance.machine, instance.machine.network
     place = positions(machine)
     colours, scale = colormaps["viridis_r"], Normalize(0, 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
@@ -15,7 +15,6 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 MOST_SHOWN = 4
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.symmetry import arc_images, orbits, row_images
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.parts.topologies import torus_sides
-from synth_models.harvest.solution import IntArray
 
 REFLECTIONS_UP_TO = 256  # GPUs
 

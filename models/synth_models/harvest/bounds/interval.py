@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
@@ -26,7 +27,6 @@ from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import GrowingProgram
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_load, volumes
-from synth_models.harvest.solution import FloatArray, IntArray
 
 ROUNDS, MORE_ROUNDS = 80, 600
 QUICK, TREES, RATES, MORE = range(4)  # effort: trees of one hop only, all trees and cycles, rate rows too, many rounds

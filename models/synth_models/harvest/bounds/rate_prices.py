@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds.automorphisms import row_orbits
 from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
-from synth_models.harvest.solution import FloatArray, IntArray
 
 GPUS_UP_TO = 256
 LARGEST = 3000  # prices of one bundle

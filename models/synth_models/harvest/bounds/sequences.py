@@ -25,15 +25,14 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, routed_load
-from synth_models.harvest.solution import IntArray
 
 PAIRS_UP_TO = 1_200_000  # pairs of all distinct patterns; beyond, steps are bounded one by one
 STEPS_UP_TO = 1100
@@ -140,7 +139,7 @@ class _Ladder:
         self.alone = [int(seconds // self.unit) for seconds in single]
         self.proven[np.diag_indices(self.steps)] = self.alone
         sums = np.concatenate([[0], np.cumsum(self.proven.diagonal())])
-        self.lower: npt.NDArray[np.int64] = np.triu(sums[None, 1:] - sums[:-1, None])
+        self.lower: IntArray = np.triu(sums[None, 1:] - sums[:-1, None])
 
     def examinable(self, first: int, last: int) -> bool:
         """Whether the relaxation can say more about steps first..last than their single bounds do."""

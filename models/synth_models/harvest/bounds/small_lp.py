@@ -10,8 +10,8 @@ import highspy
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import FloatArray
 from synth.deadline import OutOfTime, left
-from synth_models.harvest.solution import FloatArray
 
 
 @dataclass(frozen=True)

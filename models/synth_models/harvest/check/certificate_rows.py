@@ -13,12 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.text import untrusted
 from synth_models.harvest.instance import HarvestInstance
 
-IntArray = npt.NDArray[np.int64]
 Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40

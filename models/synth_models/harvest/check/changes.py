@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import FloatArray, IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Changes:
     step before, ``circuits`` set up, ``ports`` changed (inputs and outputs), the ``seconds`` of the change and what is
     ``paid`` of them."""
 
-    differ: npt.NDArray[np.bool_]
+    differ: BoolArray
     circuits: IntArray
     ports: IntArray
     seconds: FloatArray

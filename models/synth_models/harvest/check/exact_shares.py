@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_models.harvest.solution import FloatArray, IntArray
+from synth.arrays import FloatArray, IntArray
 
 BITS, PARTS = 30, 3
 CUT_OFF = 2.0 ** (-BITS * PARTS)

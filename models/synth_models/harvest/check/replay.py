@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.family import Verdict
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import FloatArray, IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 
 TOLERANCE = 1e-9  # of a pair's bytes, over all of its way
 ROUNDING = 1e-14  # below it, what is wrong is how floats add up, and changes no time

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.solution import FloatArray, IntArray
 
 Paid = float | FloatArray  # the same for every change, or from (row) and to (column) every topology
 
@@ -73,7 +72,7 @@ def _common(marks: Sequence[IntArray]) -> IntArray:
     names, column = np.unique(np.concatenate(marks), return_inverse=True)
     row = np.repeat(np.arange(len(marks)), [len(own) for own in marks])
     has = sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(len(marks), max(1, len(names))))
-    common: npt.NDArray[np.int64] = (has @ has.T).toarray()
+    common: IntArray = (has @ has.T).toarray()
     return common
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from synth_models.harvest.solution import FloatArray, IntArray
+from synth.arrays import FloatArray, IntArray
 
 LOAD_HALVINGS = 40  # of a range of loads
 

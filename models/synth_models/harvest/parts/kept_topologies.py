@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.shared_topologies import shared_topologies
 from synth_models.harvest.parts.topologies import Topology, candidates, count_links, direct
-from synth_models.harvest.solution import IntArray
 
 MOST_SHIFTS = 16  # different distances of the steps for which jumping rings are listed
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
@@ -21,7 +22,7 @@ from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.solution import FloatArray, IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 
 Found = TypeVar("Found")
 

@@ -10,10 +10,10 @@ from itertools import combinations
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import common_volume
 from synth_models.harvest.parts.topologies import NO_LINKS, Topology, completed, count_links
-from synth_models.harvest.solution import FloatArray, IntArray
 
 MOST_INTERVALS = 60  # of consecutive steps: the shortest ones
 GPUS_UP_TO, SWAPPED_UP_TO = 64, 12

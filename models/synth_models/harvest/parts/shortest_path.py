@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.parts.delays import Paid
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def shortest_schedule(cost: FloatArray, paid: float | Callable[[int], Paid]) -> tuple[float, IntArray]:

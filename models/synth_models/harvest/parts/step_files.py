@@ -13,12 +13,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from synth.arrays import IntArray
 from synth.errors import Fault, InputError
 from synth.instance import parse_json
 from synth.text.amounts import amount
 from synth.text.input_file import InputFile, as_input_file
 from synth_models.harvest.instance import LARGEST_VOLUME
-from synth_models.harvest.solution import IntArray
 
 MAX_MATRIX = 256  # GPUs; a split takes up to (2n)^2 matchings
 LARGEST_ENTRY, SMALLEST_ENTRY = 1e300, 1e-300  # bytes; times of others are beyond what a float can say

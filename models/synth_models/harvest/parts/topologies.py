@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.network import builders
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import most_partners, pattern_degree, volumes
-from synth_models.harvest.solution import IntArray
 
 HALVINGS = 60  # of the range of loads of a direct topology
 NO_LINKS: IntArray = np.zeros((0, 3), dtype=np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from synth.arrays import FloatArray, IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
@@ -15,7 +16,6 @@ from synth_models.harvest.parts.delays import Delays
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.references.baselines import hold_ring
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:

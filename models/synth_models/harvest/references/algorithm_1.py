@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.text.quantities import SECONDS, shown
@@ -33,7 +34,6 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays, Paid
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:

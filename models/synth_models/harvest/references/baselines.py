@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -19,7 +20,6 @@ from synth_models.harvest.parts.demands import most_partners
 from synth_models.harvest.parts.flows.profiles import profile, step_time
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.topologies import Topology, direct, kautz, shifted_ring, static_tori
-from synth_models.harvest.solution import IntArray
 
 
 def static_ring(instance: HarvestInstance, options: RunOptions) -> Outcome:

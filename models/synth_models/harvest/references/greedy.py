@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays
 from synth_models.harvest.parts.ratings import Ratings
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:

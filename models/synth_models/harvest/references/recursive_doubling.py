@@ -31,13 +31,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.forced import pattern_shift
-from synth_models.harvest.solution import FloatArray, IntArray
 
 WHOLE, REDUCE_SCATTER, ALLGATHER = 0, 1, 2
 RELATIVE = 1e-9  # how far the bytes of a step may be from message / 2^(exponent + 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.text.quantities import BYTES, SECONDS, shown
 from synth_models.harvest.check.changes import Changes, changes_of
 from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 
 MAX_STEPS = 40
 

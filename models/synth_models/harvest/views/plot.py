@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from synth.arrays import IntArray
 from synth.text.quantities import SECONDS, scaled
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.replay import StepTimes, step_times
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.solution import IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 from synth_models.harvest.views.describe import shape_of
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.deadline import OutOfTime
 from synth.options import RunOptions
 from synth.text.untrusted import exact_dot
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem
 
 SHARE = 0.5  # of the time that is left
@@ -35,8 +35,6 @@ LP_ROUTES = 40_000  # above this many routes the linear program is left out and 
 
 TIME_LIMIT = 1  # scipy's status for time and iterations
 WAYS = ("up-link {leaf} to {spine}", "down-link {spine} to {leaf}")
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.mlfm.bounds.load import Bound, FloatArray, lower_bound, turns_in_words, whole_duals
-from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
+from synth_models.mlfm.bounds.load import Bound, lower_bound, turns_in_words, whole_duals
+from synth_models.mlfm.instance import Block, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem, working
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synth.arrays import Int32Array, IntArray
 from synth.errors import SizeLimitError
 from synth.kernels import jit
-from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
-from synth_models.mlfm.solution import NOTHING, PhaseTable, Table
+from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
+from synth_models.mlfm.solution import NOTHING, PhaseTable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -142,7 +143,7 @@ def _with_all_routes(
 def with_routes(problem: LeafProblem, dest: IntArray, route: IntArray) -> PhaseTable:
     """Dense phases from destinations and route numbers, both of shape (phases, ranks), -1 where absent."""
 
-    def part(values: IntArray) -> Table:
+    def part(values: IntArray) -> Int32Array:
         return np.append(values, NOTHING).astype(np.int32)[route]
 
     middle = part(problem.middle)

@@ -22,18 +22,17 @@ by a small program (``programs/packing.py``), with the load as a proven bound bu
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from ortools.graph.python import max_flow
 
+from synth.arrays import AnyIntArray, IntArray
 from synth.graph.edge_colouring import edge_colours
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, with_routes
 from synth_models.mlfm.solution import PhaseTable
 
-LeafPhases = tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np.integer[Any]]]  # (phases, R) and (phases, Q)
+LeafPhases = tuple[AnyIntArray, AnyIntArray]  # (phases, R) and (phases, Q)
 
 
 def balanced_phases(problem: LeafProblem, flows: IntArray, phases: int, link_capacity: int = 1) -> LeafPhases:

@@ -18,13 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from synth.arrays import IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, Proven, fewest
 from synth.solvers.status import SolverResult
 from synth_models.mlfm.bounds.load import lower_bound
-from synth_models.mlfm.instance import MAX_TRANSFERS, IntArray, MLFMInstance
+from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, server_problem
 from synth_models.mlfm.programs.colouring import LeafPhases, balanced_phases, name_servers
 from synth_models.mlfm.references import greedy

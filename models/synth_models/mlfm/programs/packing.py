@@ -34,13 +34,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import LinearConstraint
 from scipy.sparse import block_array, coo_array, csr_array, eye_array
 
+from synth.arrays import FloatArray, IntArray
 from synth.options import RunOptions
 from synth.solvers.whole_point import whole_point
-from synth_models.mlfm.instance import IntArray
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, by_group
 from synth_models.mlfm.programs.colouring import LeafPhases
 
@@ -159,7 +158,7 @@ def links_later(sums: Sums) -> Block:
     return None, None, through, np.zeros_like(kept), np.full(len(kept), (sums.phases - 1) * sums.capacity)
 
 
-def relief(sums: Sums, random: np.random.Generator) -> npt.NDArray[np.float64]:
+def relief(sums: Sums, random: np.random.Generator) -> FloatArray:
     """What is maximised: flows now on the most loaded links, over two spines first, ties by chance."""
     problem, active = sums.problem, sums.active
     load = np.append(problem.loads(sums.state.flows), 0)
@@ -168,7 +167,7 @@ def relief(sums: Sums, random: np.random.Generator) -> npt.NDArray[np.float64]:
     return np.concatenate([weight, np.full(problem.leaves, 0.05), np.zeros(len(active) * sums.reroute)])
 
 
-def most(sums: Sums) -> npt.NDArray[np.float64]:
+def most(sums: Sums) -> FloatArray:
     """Upper bounds of the columns."""
     active, state, count = sums.active, sums.state, len(sums.active)
     now = np.full(count, sums.capacity) if sums.reroute else np.minimum(state.flows[active], sums.capacity)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, with_routes
 from synth_models.mlfm.references.restricting import restricted
 from synth_models.mlfm.solution import NOTHING, PhaseTable

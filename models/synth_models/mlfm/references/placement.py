@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import working
 
 STEPS = 2_000  # between looks at the clock

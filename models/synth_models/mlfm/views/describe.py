@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth.arrays import IntArray
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, Rows, via
 
 MAX_PHASES = 40  # phases described

@@ -38,13 +38,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.max_flow import MaximumFlow
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes, FloatArray
+from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes
 
 FIRST_STEPS = 8  # with prices of their own
 REACH_NODES = 4096
@@ -53,7 +53,6 @@ ROUNDS = 60
 SCALE = 100_000
 NO_LATER = 10**9  # the price of steps that there are none of: nothing is left to them
 Bound = tuple[int, str, dict[str, Any]]
-IntArray = npt.NDArray[np.int64]
 
 
 def bounds(instance: OpTreeInstance, options: RunOptions) -> Iterator[Bound]:
@@ -109,7 +108,7 @@ def cut_bound(instance: OpTreeInstance, options: RunOptions) -> Bound:
     return best
 
 
-def _cut_words(instance: OpTreeInstance, links: IntArray, inside: npt.NDArray[np.bool_]) -> Bound:
+def _cut_words(instance: OpTreeInstance, links: IntArray, inside: BoolArray) -> Bound:
     crossing = int(np.count_nonzero(~inside[links[:, 0]] & inside[links[:, 1]]))
     outside = instance.nodes - int(inside.sum())
     what = f"{outside} items into a node" if inside.sum() == 1 else f"{outside} items into {int(inside.sum())} nodes"

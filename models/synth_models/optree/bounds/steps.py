@@ -44,6 +44,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray
 from synth.deadline import OutOfTime
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -51,7 +52,6 @@ from synth_models.optree.bounds import grid
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
 from synth_models.optree.parts.carrying import Prices, price
-from synth_models.optree.parts.cutting_planes import FloatArray
 from synth_models.optree.parts.leaps import leap_bound, leaps_suffice
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the leap bound stands alone

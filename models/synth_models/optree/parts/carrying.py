@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray
 from synth.kernels import jit
-from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes, FloatArray
+from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes
 
 
 @jit

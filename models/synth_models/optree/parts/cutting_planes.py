@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray
 from synth.solvers.lp import linprog
 
-FloatArray = npt.NDArray[np.float64]
 INFINITE = 1e18
 
 

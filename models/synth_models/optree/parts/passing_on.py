@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.kernels import jit
-from synth_models.optree.solution import IntArray
 
 
-def passing_on(side: int, wavelengths: int, items: int, ring: bool) -> list[IntArray]:
+def passing_on(side: int, wavelengths: int, items: int, ring: bool) -> list[Int32Array]:
     """Columns step, source, destination, direction, wavelength, origin, copy, as
     :func:`synth_models.optree.parts.stage_circuits.staged` gives them. Rows are sorted by step."""
     parts = []

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.kernels import jit
 from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
-from synth_models.optree.solution import IntArray
 
 
-def staged(nodes: int, wavelengths: int, radices: tuple[int, ...], items: int = 1, ring: bool = True) -> list[IntArray]:
+def staged(
+    nodes: int, wavelengths: int, radices: tuple[int, ...], items: int = 1, ring: bool = True
+) -> list[Int32Array]:
     """Columns step, source, destination, direction, wavelength, origin, copy of OpTree on a ring or line whose nodes
     hold ``items`` items each: ``copy`` (from 0) says which item of ``origin``. Rows are sorted by step."""
     sizes = [1]

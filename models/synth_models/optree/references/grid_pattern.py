@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 
 SIGHT = 5
-IntArray = npt.NDArray[np.int64]
 
 
 def find_way(

@@ -22,8 +22,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array, IntArray
 from synth.options import RunOptions
 from synth_models.optree.instance import Dimension, OpTreeInstance
 from synth_models.optree.references.grid_pattern import find_way
@@ -36,8 +36,7 @@ FEWER_NODES = 2048  # beyond it only some of the settings are tried
 REPLANS = 8  # ways per setting, each with one hop less where circuits got no wavelengths
 MOST_CAPACITY = 2000  # hops per step and direction that are planned
 SPARE = 64  # wavelengths beyond the hops of a step that colouring may use
-IntArray = npt.NDArray[np.int64]
-Colours = dict[tuple[int, int], npt.NDArray[np.int32]]
+Colours = dict[tuple[int, int], Int32Array]
 
 
 def grid_relay(instance: OpTreeInstance, options: RunOptions) -> Circuits:

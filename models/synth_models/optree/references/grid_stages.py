@@ -25,6 +25,7 @@ from itertools import permutations
 
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -32,7 +33,7 @@ from synth_models.optree.instance import Dimension, OpTreeInstance
 from synth_models.optree.parts.passing_on import passing_on
 from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.parts.stage_circuits import staged
-from synth_models.optree.solution import Circuits, IntArray
+from synth_models.optree.solution import Circuits
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _phases(instance: OpTreeInstance, order: tuple[int, ...], sharing: bool, pas
 def circuits_of(instance: OpTreeInstance, phases: list[Phase]) -> Circuits:
     """All circuits of the phases. Rows are sorted by step."""
     done: list[Dimension] = []
-    parts: list[list[IntArray]] = []
+    parts: list[list[Int32Array]] = []
     step = 0
     for phase in phases:
         dimension = instance.dimensions[phase.dimension]
@@ -116,7 +117,9 @@ def circuits_of(instance: OpTreeInstance, phases: list[Phase]) -> Circuits:
     return Circuits.of(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _on_every_line(instance: OpTreeInstance, k: int, done: list[Dimension], columns: list[IntArray]) -> list[IntArray]:
+def _on_every_line(
+    instance: OpTreeInstance, k: int, done: list[Dimension], columns: list[Int32Array]
+) -> list[Int32Array]:
     """The circuits of one line as those of all lines of dimension ``k``; ``copy`` counts the nodes that differ in the
     dimensions done."""
     dimension = instance.dimensions[k]

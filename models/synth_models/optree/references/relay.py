@@ -19,8 +19,8 @@ graph, otherwise O(T * N * reach) per horizon tried plus O(N^2).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
@@ -40,7 +40,7 @@ from synth_models.optree.solution import CLOCKWISE, COUNTERCLOCKWISE, Circuits
 MOST_CAPACITY = 300  # hops per step and direction that are planned; the knapsacks grow with their square
 REPLANS = 9  # plans per horizon, each with one hop less in the steps whose circuits got no wavelengths
 SAFE_REPLANS = 3  # further plans, in which such steps get no more hops than always find wavelengths
-Colours = dict[tuple[int, bool], npt.NDArray[np.int32]]
+Colours = dict[tuple[int, bool], Int32Array]
 
 
 def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
@@ -138,7 +138,7 @@ def _coloured(pattern: Pattern, wavelengths: int, seed: int) -> tuple[Colours, s
     return found, set(colours) - set(found)
 
 
-def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], npt.NDArray[np.int32] | None]:
+def colour(pattern: Pattern, wavelengths: int, seed: int) -> dict[tuple[int, bool], Int32Array | None]:
     """Wavelengths of the circuits of every (step, clockwise), as :func:`colour_rotations` gives them; counterclockwise
     circuits are clockwise ones on the ring read backwards. Circuits stand in the order of ``pattern.whole()``."""
     hops: dict[tuple[int, bool], list[int]] = {}

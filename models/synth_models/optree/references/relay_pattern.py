@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.parts.carrying import Prices, price
-from synth_models.optree.parts.cutting_planes import INFINITE, FloatArray
+from synth_models.optree.parts.cutting_planes import INFINITE
 
 RESOLVES = 24  # how often, at most, prices are computed again while planning
 FEWER_HOPS = 10  # capacities that are tried in a step whose circuits do not fit

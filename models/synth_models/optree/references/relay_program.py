@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth.solvers.whole_point import whole_point
 from synth_models.optree.references.relay_pattern import Pattern
@@ -45,7 +45,6 @@ ANY_GAP = 100.0  # the first point will do
 NODE_LIMIT = 2000  # of HiGHS' branch and bound, so that a result does not depend on the machine
 Leap = tuple[int, int, int]  # step, direction (0 clockwise), gap counted from the farthest from 1
 Fill = tuple[Leap, int, int, int]  # gap, step, direction, j
-Found = npt.NDArray[np.int64]
 Fits = Callable[[Pattern], set[tuple[int, bool]]]
 
 
@@ -109,7 +108,7 @@ class Program:
             before = self.leaps[gap] if j == 1 else self.fills[gap, t, d, j - 1]
             self.rows.add(0, [(before, 1), (column, -1)], 1)
 
-    def lengths(self, found: Found, step: int, direction: int) -> list[int]:
+    def lengths(self, found: IntArray, step: int, direction: int) -> list[int]:
         """Links of the gaps that the leaps of a step and direction leave, the farthest first, ``LEVELS`` numbers."""
         return [round(sum(found[self.links[step, direction, k]])) for k in range(1, LEVELS + 1)]
 
@@ -118,13 +117,13 @@ class Program:
         for k, length in enumerate(lengths, 1):
             self.rows.add(length, [(column, 1) for column in self.links[step, direction, k]], length)
 
-    def solve(self, seed: int, options: RunOptions) -> Found | None:
+    def solve(self, seed: int, options: RunOptions) -> IntArray | None:
         """A solution, shape (columns,), or None where there is none within the limits."""
         cost = np.random.default_rng(seed).random(self.columns)
         rows = [self.rows.constraint(self.columns)]
         return whole_point(cost, 1.0, rows, options, gap=ANY_GAP, node_limit=NODE_LIMIT)
 
-    def pattern(self, found: Found) -> Pattern:
+    def pattern(self, found: IntArray) -> Pattern:
         """The receptions that a solution stands for."""
         pattern = Pattern(self.nodes, mirrored=False)
         by_gap: dict[Leap, list[Fill]] = {gap: [] for gap in self.leaps}

@@ -22,15 +22,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.kernels import jit
 
 ATTEMPTS = 30
 MOST_GROUPED = 11  # circuits of more than one hop; the time for the best groups grows threefold with each
 
 
-def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -> npt.NDArray[np.int32] | None:
+def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -> Int32Array | None:
     """Wavelength of the ``i``-th circuit that starts at node ``v`` and runs clockwise, shape (circuits, nodes).
 
     None when the load exceeds ``wavelengths`` or no colouring is found.
@@ -52,7 +52,7 @@ def colour_rotations(nodes: int, hops: list[int], wavelengths: int, seed: int) -
     for attempt in range(ATTEMPTS):
         colours, done = _by_strands(nodes, lengths, seed + attempt)
         if done:
-            result: npt.NDArray[np.int32] = colours[: len(hops)]
+            result: Int32Array = colours[: len(hops)]
             return result
     return None
 
@@ -111,7 +111,7 @@ def safe_load(nodes: int, wavelengths: int) -> int:
     return nodes // blocks
 
 
-def _by_blocks(nodes: int, hops: list[int]) -> npt.NDArray[np.int32]:
+def _by_blocks(nodes: int, hops: list[int]) -> Int32Array:
     blocks = nodes // sum(hops)
     starts = np.arange(nodes)
     first = (np.arange(blocks) * nodes) // blocks

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.frames import Frames, circle
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import Solution, StepCount
@@ -29,7 +29,7 @@ def frames(instance: OpTreeInstance, solution: Solution) -> Frames | None:
     )
 
 
-def places(instance: OpTreeInstance) -> npt.NDArray[np.float64]:
+def places(instance: OpTreeInstance) -> FloatArray:
     """A grid in the plane, rows from the top, a third dimension as boards side by side; shape (nodes, 2)."""
     nodes = np.arange(instance.nodes)
     x, y = np.zeros(len(nodes)), np.zeros(len(nodes))
@@ -44,7 +44,7 @@ def places(instance: OpTreeInstance) -> npt.NDArray[np.float64]:
     return np.stack([x, y], axis=1)
 
 
-def links(instance: OpTreeInstance) -> npt.NDArray[np.int64]:
+def links(instance: OpTreeInstance) -> IntArray:
     """Every link once, upwards; shape (links, 2)."""
     rows = [
         (v, to)

@@ -29,8 +29,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.family import Outcome
 from synth.graph.hops import breadth_first
 from synth.graph.max_flow import MaximumFlow
@@ -75,7 +75,7 @@ def lower_bound(instance: XTreeInstance) -> tuple[int, str, dict[str, Any]]:
     return max(found, key=lambda item: item[0])
 
 
-def representatives(network: Network) -> npt.NDArray[np.int64]:
+def representatives(network: Network) -> IntArray:
     """One node of each orbit of the known symmetries, the least, ascending. They are automorphisms of the reversed
     network too."""
     if unit_translations(network):
@@ -85,7 +85,7 @@ def representatives(network: Network) -> npt.NDArray[np.int64]:
 
 
 def _late_arrivals(
-    instance: XTreeInstance, network: Network, word: str, some: npt.NDArray[np.int64]
+    instance: XTreeInstance, network: Network, word: str, some: IntArray
 ) -> tuple[int, str, dict[str, Any]]:
     """The node (of the representatives ``some``) and distance that prove most on this orientation of the links."""
     _, needed, hops, crossings = _hops(network, some, instance)
@@ -100,7 +100,7 @@ def _late_arrivals(
     )
 
 
-def _hops(network: Network, some: npt.NDArray[np.int64], instance: XTreeInstance) -> Any:
+def _hops(network: Network, some: IntArray, instance: XTreeInstance) -> Any:
     """Of each of these nodes, shape (nodes named,): how far away the farthest node starts, the timesteps that late
     arrivals prove, from how many hops away on, and how many chunks these are."""
     pointer, links = network.in_links
@@ -133,13 +133,13 @@ def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: in
 
 
 def _strongest_cut(
-    instance: XTreeInstance, network: Network, word: str, some: npt.NDArray[np.int64]
+    instance: XTreeInstance, network: Network, word: str, some: IntArray
 ) -> tuple[int, str, dict[str, Any]]:
     """The cut that proves most on this orientation of the links, as (timesteps, words, certificate)."""
     chunks, total = instance.chunks, instance.total_chunks
     joint = instance.collective == "allreduce"
 
-    def proves(nodes: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
+    def proves(nodes: BoolArray) -> tuple[int, int, int]:
         crossings = total if joint else int(np.sum(~nodes)) * chunks
         capacity = int(np.sum(~nodes[network.src] & nodes[network.dst]))
         return -(-crossings // capacity), crossings, capacity
@@ -162,13 +162,13 @@ def _strongest_cut(
     return timesteps, words, {"binding": "cut", "inside": nodes, "crossings": crossings, "capacity": capacity}
 
 
-def _flow_targets(network: Network, some: npt.NDArray[np.int64]) -> Iterable[int]:
+def _flow_targets(network: Network, some: IntArray) -> Iterable[int]:
     """The representatives, lowest in-degree first, as many as ``FLOW_WORK`` allows."""
     ordered = some[np.argsort(network.in_degree[some], kind="stable")]
     return [int(v) for v in ordered[: max(1, FLOW_WORK // network.links)]]
 
 
-def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> npt.NDArray[np.bool_] | None:
+def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> BoolArray | None:
     """A node set around ``target`` that more chunks must enter than fit in ``horizon`` timesteps, or None."""
     tail, head, capacity, _ = network.arcs
     n = network.nodes
@@ -179,10 +179,10 @@ def _violated_cut(network: Network, target: int, horizon: int, chunks: int) -> n
     return None if flow.value >= n * chunks else ~flow.source_side[:n]
 
 
-def _narrowest_cut(network: Network) -> npt.NDArray[np.bool_]:
+def _narrowest_cut(network: Network) -> BoolArray:
     """A proper node set with the fewest links into it (global directed minimum cut by max-flows from and to node 0)."""
     tail, head, capacity, _ = network.arcs
-    best: tuple[int, npt.NDArray[np.bool_]] | None = None
+    best: tuple[int, BoolArray] | None = None
     targets = sorted(range(1, network.nodes), key=lambda v: int(min(network.in_degree[v], network.out_degree[v])))
     for v in targets[: max(1, FLOW_WORK // network.links)]:
         for source, sink in ((0, v), (v, 0)):

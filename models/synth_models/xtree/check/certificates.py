@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.network import Network
 from synth.text.untrusted import choice, exact_dot, exact_sum, whole, whole_numbers
 from synth_models.xtree.instance import XTreeInstance
@@ -87,7 +87,7 @@ def bound_words(instance: XTreeInstance, certificate: Mapping[str, Any]) -> str 
     return None
 
 
-def _cut(instance: XTreeInstance, nodes: npt.NDArray[np.int64]) -> int:
+def _cut(instance: XTreeInstance, nodes: IntArray) -> int:
     """Timesteps proven by the links between a node set and the others."""
     network = instance.topology
     inside = np.zeros(network.nodes, dtype=bool)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.graph.hops import hops
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, equimesh
@@ -61,7 +61,7 @@ def cost(rows: int, cols: int, directions: Sequence[str], chunks: int, collectiv
     return timesteps, corners
 
 
-def _ends(network: Network) -> npt.NDArray[np.int64]:
+def _ends(network: Network) -> IntArray:
     """The corners and the nodes beside them: where rings turn."""
     assert network.grid is not None
     rows, cols = network.grid
@@ -105,7 +105,7 @@ def classes(rows: int, cols: int) -> dict[Directions, list[Directions]]:
     return grouped
 
 
-def _arcs(network: Network, image: npt.NDArray[np.int64] | None = None) -> bytes:
+def _arcs(network: Network, image: IntArray | None = None) -> bytes:
     """The links, sorted, after moving node v to ``image[v]``: equal for the same multigraph only."""
     moved = np.arange(network.nodes) if image is None else image
     return np.sort(moved[network.src] * network.nodes + moved[network.dst]).tobytes()
@@ -124,7 +124,7 @@ def carried(schedule: Schedule, source: Network, target: Network) -> Schedule:
     return Schedule.of(schedule.step, links[schedule.link], image[schedule.chunk], schedule.adds)
 
 
-def _moves(rows: int, cols: int) -> list[npt.NDArray[np.int64]]:
+def _moves(rows: int, cols: int) -> list[IntArray]:
     """The rotations and reflections of the grid as node permutations."""
     ids = np.arange(rows * cols, dtype=np.int64).reshape(rows, cols)
     turns = [ids, ids.T] if rows == cols else [ids]

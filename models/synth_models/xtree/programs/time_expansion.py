@@ -22,14 +22,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array, IntArray
 from synth.graph.symmetry import Permutation, orbits
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
 from synth.schedule import Schedule
 
-Label = npt.NDArray[np.int32]
 Sends = tuple[int, int, int, int]
 """How often a chunk and arc count (with their images), the chunk, the arc, and the first timestep of its variables."""
 
@@ -56,7 +55,7 @@ class TimeExpansion:
     """
 
     network: Network
-    roots: npt.NDArray[np.int64]
+    roots: IntArray
     horizon: int
     weight: int = 1
     fold: Sequence[Permutation] = ()
@@ -88,7 +87,7 @@ class TimeExpansion:
                     self.first_held[k, v] = from_root[v]
                     self.held += [(k, v, t) for t in range(from_root[v], self.horizon)]
 
-    def _labels(self, chunks: int, arcs: int, nodes: int) -> tuple[Label, Label]:
+    def _labels(self, chunks: int, arcs: int, nodes: int) -> tuple[Int32Array, Int32Array]:
         """For every (chunk, arc) and (chunk, node) the smallest equivalent pair, numbered row-major."""
         if not self.fold:
             return (
@@ -160,7 +159,7 @@ class TimeExpansion:
         return Schedule.of(table[:, 0], table[:, 1], table[:, 2])
 
 
-def _orbits(first: list[Any], second: list[Any], rows: int, cols: int) -> Label:
+def _orbits(first: list[Any], second: list[Any], rows: int, cols: int) -> Int32Array:
     """Smallest pair of each orbit of (row, column) pairs under the joint maps, numbered row-major."""
     pair = np.arange(rows * cols).reshape(rows, cols)
     images = [pair[np.ix_(f, s)].ravel() for f, s in zip(first, second, strict=True)]

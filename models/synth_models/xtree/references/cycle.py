@@ -14,8 +14,8 @@ Complexity: O(C * N). Unsupported where there is no such cycle. No published sou
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
@@ -25,8 +25,6 @@ from synth.schedule.quotient import QuotientSchedule
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_quotient
-
-IntArray = npt.NDArray[np.int64]
 
 
 def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array
 from synth.errors import UnsupportedError
 from synth.network import Network
-
-IntArray = npt.NDArray[np.int32]
 
 ROW, COLUMN = 0, 1  # grid axes: along ROW the row index changes (the Y dimension), along COLUMN the column index (X)
 MINUS, PLUS = 0, 1  # senses of travel along an axis
 
 
-def links_into(network: Network, kinds: tuple[str, ...], method: str) -> IntArray:
+def links_into(network: Network, kinds: tuple[str, ...], method: str) -> Int32Array:
     """Link ids of a 2-D grid, shape (axes, senses, nodes): over which link one comes into a node along an axis.
 
     Only the links of the mesh or torus count, not the rings of an EquiMesh; -1 where the grid ends. Raises
@@ -37,7 +35,7 @@ def links_into(network: Network, kinds: tuple[str, ...], method: str) -> IntArra
     return into
 
 
-def turned_round(network: Network, into: IntArray, links: IntArray) -> IntArray:
+def turned_round(network: Network, into: Int32Array, links: Int32Array) -> Int32Array:
     """For each link of the grid the one in the opposite direction between the same nodes; -1 stays."""
     there = into >= 0
     back = np.full(network.links + 1, -1, np.int32)  # the last place answers for -1
@@ -47,8 +45,8 @@ def turned_round(network: Network, into: IntArray, links: IntArray) -> IntArray:
 
 
 def dimension_ordered(
-    grid: tuple[int, ...], into: IntArray, first_axis: int, around: int | None = None
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    grid: tuple[int, ...], into: Int32Array, first_axis: int, around: int | None = None
+) -> tuple[Int32Array, BoolArray]:
     """Trees of all owners, shape (nodes, nodes): along ``first_axis`` from the owner, then along the other axis.
 
     The second array tells which links belong to the second axis. Chunks go away from the owner both ways; with

@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.kernels import jit
 from synth.schedule import Schedule
-
-IntArray = npt.NDArray[np.int32]
 
 NOISE = (0.9, 3.0)  # steps by which priorities are shaken, the larger one in every SHAKEN-th pass
 SHAKEN = 7
@@ -28,7 +26,13 @@ COPIES_FIRST = 1e6
 
 
 def allreduce(
-    parent: IntArray, up: IntArray, down: IntArray, links: int, passes: int, least: int, random: np.random.Generator
+    parent: Int32Array,
+    up: Int32Array,
+    down: Int32Array,
+    links: int,
+    passes: int,
+    least: int,
+    random: np.random.Generator,
 ) -> Schedule:
     """The shortest schedule found in ``passes`` passes, or fewer where ``least`` timesteps are reached.
 

@@ -16,21 +16,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule import Schedule
 
-IntArray = npt.NDArray[np.int32]
-
 
 def list_schedule(
     network: Network,
-    tree_of: IntArray,
-    down: IntArray | None = None,
-    up: IntArray | None = None,
-    group: IntArray | None = None,
+    tree_of: Int32Array,
+    down: Int32Array | None = None,
+    up: Int32Array | None = None,
+    group: Int32Array | None = None,
 ) -> Schedule:
     """Schedule every chunk over its tree.
 
@@ -74,7 +72,7 @@ def list_schedule(
     return Schedule.of(step, link, chunk, adds)
 
 
-def _parents(network: Network, links: IntArray | None, near: IntArray, far: IntArray) -> IntArray:
+def _parents(network: Network, links: Int32Array | None, near: Int32Array, far: Int32Array) -> Int32Array:
     """The node at the other end of every link, -1 where there is none."""
     if links is None:
         return np.zeros((0, network.nodes), np.int32)
@@ -86,7 +84,7 @@ def _parents(network: Network, links: IntArray | None, near: IntArray, far: IntA
     return parent
 
 
-def _shape_of(parent: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _shape_of(parent: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     """Per (tree, node): depth, height, number of children, first child, next sibling (-1: none)."""
     cycle, *arrays = _measure(parent)
     if cycle >= 0:

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth.network import Network
-
-IntArray = npt.NDArray[np.int32]
 
 MOVES = 6  # tried per tree and node
 
@@ -32,10 +30,10 @@ class Edges:
     the links each way; ``links``, shape (2, edges, most capacity), their ids from the lower node up and back.
     """
 
-    neighbour: IntArray
-    edge: IntArray
-    capacity: IntArray
-    links: IntArray
+    neighbour: Int32Array
+    edge: Int32Array
+    capacity: Int32Array
+    links: Int32Array
 
 
 def edges_of(network: Network) -> Edges:
@@ -62,15 +60,15 @@ def edges_of(network: Network) -> Edges:
 
 
 def balanced_trees(
-    network: Network, edges: Edges, roots: IntArray, height: int, random: np.random.Generator
-) -> IntArray:
+    network: Network, edges: Edges, roots: Int32Array, height: int, random: np.random.Generator
+) -> Int32Array:
     """A spanning tree per root, shape (trees, nodes): each node's parent, -1 at the root.
 
     Trees begin as shortest-path trees, each node at the parent whose edge is loaded least; then nodes move, at random,
     to parents over less loaded edges as long as no tree gets higher than ``height`` by it. Loads count by capacity.
     """
     numbers = random.integers(2**31, size=2)
-    parent: IntArray
+    parent: Int32Array
     parent, load = _shortest(
         network.distances,
         edges.neighbour,
@@ -85,7 +83,7 @@ def balanced_trees(
     return parent
 
 
-def tree_links(edges: Edges, parent: IntArray) -> tuple[IntArray, IntArray]:
+def tree_links(edges: Edges, parent: Int32Array) -> tuple[Int32Array, Int32Array]:
     """Links over which every node sends up and receives, each of shape (trees, nodes), -1 at the root; parallel links
     take turns."""
     up, down = np.full(parent.shape, -1, np.int32), np.full(parent.shape, -1, np.int32)

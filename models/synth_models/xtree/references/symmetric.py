@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -88,16 +88,14 @@ def one_node(network: Network, chunks: int, seed: np.random.SeedSequence, bound:
     return QuotientSchedule(part, np.stack(units))
 
 
-def _link_classes(network: Network) -> npt.NDArray[np.int64]:
+def _link_classes(network: Network) -> IntArray:
     """The links out of node 0, by head, parallel ones by number: class j is the j-th and its images."""
     pointer, links = network.out_links
     own = links[pointer[0] : pointer[1]].astype(np.int64)
     return own[np.lexsort((own, network.dst[own]))]
 
 
-def _images(
-    network: Network, own: npt.NDArray[np.int64], kind: npt.NDArray[np.int64], tail: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _images(network: Network, own: IntArray, kind: IntArray, tail: IntArray) -> IntArray:
     """The image of link ``own[kind[i]]`` at node ``tail[i]``; parallel links are told apart."""
     sides = network.grid
     assert sides is not None
@@ -108,7 +106,7 @@ def _images(
     copy = np.arange(len(own)) - np.searchsorted(network.dst[own], network.dst[own])
     order = np.lexsort((np.arange(network.links), network.dst, network.src))
     key = network.src[order].astype(np.int64) * network.nodes + network.dst[order]
-    found: npt.NDArray[np.int64] = order[np.searchsorted(key, tail * network.nodes + head) + copy[kind]]
+    found: IntArray = order[np.searchsorted(key, tail * network.nodes + head) + copy[kind]]
     return found
 
 

@@ -31,8 +31,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernels import jit
@@ -44,8 +44,6 @@ from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import check_listed
 from synth_models.xtree.references.grid_links import links_into, turned_round
 from synth_models.xtree.references.list_scheduler import list_schedule
-
-IntArray = npt.NDArray[np.int32]
 
 TREES = 3
 IDLE = 0  # the idle corner; the roots are the other three
@@ -83,7 +81,7 @@ def three_trees(network: Network, collective: str, chunks: int) -> Schedule:
     return list_schedule(network, tree_of, up=turned_round(network, into, flooding))
 
 
-def corner_trees(network: Network, into: IntArray) -> IntArray:
+def corner_trees(network: Network, into: Int32Array) -> Int32Array:
     """Links into every node, shape (4, nodes), -1 at roots: three trees, and the third with another link to the idle
     corner, which is a leaf in it. The first three share exactly one link with each other, one into the idle corner.
 
@@ -98,7 +96,7 @@ def corner_trees(network: Network, into: IntArray) -> IntArray:
     place = disjoint_arborescences(network.nodes, network.src[usable], network.dst[usable], roots)
     if place is None:
         raise UnsupportedError(f"a {rows}x{cols} mesh has no three link-disjoint trees rooted at three corners")
-    trees: IntArray = np.where(place >= 0, usable[place], -1).astype(np.int32)
+    trees: Int32Array = np.where(place >= 0, usable[place], -1).astype(np.int32)
     relays = np.any((trees >= 0) & (network.src[trees] == IDLE), axis=1)
     trees = trees[np.argsort(~relays, kind="stable")]  # the tree without the corner as a relay comes last
     other = trees[-1].copy()
@@ -106,7 +104,7 @@ def corner_trees(network: Network, into: IntArray) -> IntArray:
     return np.concatenate([trees, other[None]])
 
 
-def disjoint_arborescences(nodes: int, tail: IntArray, head: IntArray, roots: IntArray) -> IntArray | None:
+def disjoint_arborescences(nodes: int, tail: Int32Array, head: Int32Array, roots: Int32Array) -> Int32Array | None:
     """Arcs into every node, shape (roots, nodes), -1 at the root: a spanning tree from each root, no two with an arc
     in common; None if there are none. Parallel arcs are allowed.
 

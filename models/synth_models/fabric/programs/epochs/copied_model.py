@@ -37,15 +37,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, ones, variables
 from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends, in_order
 
-IntArray = npt.NDArray[np.int64]
 Key = tuple[int, int, int]
 
 

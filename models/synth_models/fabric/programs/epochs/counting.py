@@ -20,14 +20,12 @@ from fractions import Fraction
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import MaximumFlow
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.scheduling.boxes import boxes
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 MOST_PAIRS = 400  # of ranks between which least cuts are looked for
 MOST_OUTER = 24  # cuts, the strongest alone, that are tried with others around them
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.fluid_model import FluidProgram
 from synth_models.fabric.programs.epochs.grid import Grid
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 NEAR = 1e-5  # of a share: how far a flow may be from whole
 FINEST = 5040  # shares that the grid's unit is divided into at most
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.deadline import demand_time, left
 from synth.graph.rows import rows_by
 from synth.kernel_clock import now
@@ -30,9 +30,6 @@ from synth_models.fabric.scheduling.epoch_reservations import (
     new_epochs,
     reserve_epoch,
 )
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

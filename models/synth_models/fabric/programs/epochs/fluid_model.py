@@ -25,15 +25,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
 from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

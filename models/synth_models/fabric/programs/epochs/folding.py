@@ -9,13 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.solvers.rows import Term
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.flow.symmetry import identity, symmetries
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.deadline import demand_time, left
 from synth.kernel_clock import now
 from synth.kernels import jit
@@ -27,10 +27,6 @@ from synth_models.fabric.scheduling.epoch_reservations import (
     new_epochs,
     reserve_epoch,
 )
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 
 
 def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends | None:

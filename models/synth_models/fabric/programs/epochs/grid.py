@@ -29,8 +29,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth.options import read_duration
@@ -38,8 +38,6 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Rule = Literal["copied", "fluid"]
 
 FAR = 2**40  # epochs to what cannot be reached

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
@@ -27,7 +27,6 @@ from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.programs.epochs.counting import Counted
 from synth_models.fabric.programs.epochs.grid import Grid
 
-BoolArray = npt.NDArray[np.bool_]
 FAR_TICKS = 2**40
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
@@ -26,7 +25,6 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import mirrored
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 Key = tuple[int, int, int, int]  # of a move: epoch, chunk, first link, and the last where nothing is copied
 MOST_TRANSFERS = 100_000
 MOST_PIECES = 256  # of a chunk

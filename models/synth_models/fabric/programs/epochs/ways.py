@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.scheduling.epoch_reservations import EpochLinks, EpochRoutes
 
-IntArray = npt.NDArray[np.int64]
 MOST_WAYS = 200_000
 
 

@@ -13,13 +13,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 MOST_STATES = 20_000  # of split switches; beyond, every link of a group counts in full (safe, perhaps not the optimum)
 
 

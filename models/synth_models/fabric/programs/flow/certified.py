@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
@@ -22,9 +22,6 @@ from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.pricing import Resources, resources_of, time_to_pay, whole_prices
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

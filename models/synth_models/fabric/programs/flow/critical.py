@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.programs.flow.pieces import Pieces
 from synth_models.fabric.scheduling.insertion import Bookings
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray
 from synth.graph.shortest_paths import PathTrees
 from synth.graph.symmetry import orbits_of_group
 from synth.options import RunOptions
@@ -17,9 +17,6 @@ from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
 from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, symmetries
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 SHARE_OF_TIME = 0.4  # of what is left, for every program
 WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
 NEARER_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too

@@ -25,9 +25,9 @@ from typing import Any
 
 import highspy
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth.graph.symmetry import orbits_of_group
 from synth.solvers import writing
@@ -35,9 +35,6 @@ from synth.solvers.names import all_named
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.symmetry import Symmetries
 
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 INTERIOR_FROM = 60_000  # columns, from which on the interior point method starts
 OPTIMAL = 1e-9  # relative: how near the proof a flow counts as the fastest
 PRIMAL = 4  # HiGHS's number for the primal simplex method

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
@@ -14,8 +14,6 @@ from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
 from synth_models.fabric.programs.flow.symmetry import Symmetries
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 SLIVER = 1e-9  # of the most bytes that a source sends to one goal: less is given to the pair's other routes
 
 

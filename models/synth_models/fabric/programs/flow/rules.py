@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth_models.fabric.programs.flow.pieces import Pieces
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from synth import kernels
+from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
@@ -21,7 +21,6 @@ from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 Order = Rule | Busiest
 
 MOST_TRANSFERS = 3_000_000  # of one schedule

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray, WordArray
 from synth.graph.symmetry import arc_images, generated, orbits_of_group
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 
-IntArray = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
 MOST_CELLS = 20_000_000  # images of links that are held
 CHOSEN = 0x9E3779B97F4A7C15
 MOST_CHOICES = 64  # times that interchangeable switches are told apart by choosing one
@@ -157,7 +155,7 @@ def _generated(machine: Machine, generators: list[tuple[IntArray, IntArray]], li
     return None if found is None else Symmetries(found[:, :nodes].copy(), found[:, nodes:] - nodes)
 
 
-def _mixed(values: Hashes) -> Hashes:
+def _mixed(values: WordArray) -> WordArray:
     """splitmix64's finaliser (Steele, Lea, Flood 2014), so that sums of colours tell multisets apart."""
     mixed = values.copy()
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -166,7 +164,7 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _refined(machine: Machine, kind: Hashes, ours: Hashes, theirs: Hashes) -> tuple[Hashes, Hashes]:
+def _refined(machine: Machine, kind: WordArray, ours: WordArray, theirs: WordArray) -> tuple[WordArray, WordArray]:
     """Both colourings after colour refinement."""
     count = len(np.unique(ours))
     while True:
@@ -177,12 +175,12 @@ def _refined(machine: Machine, kind: Hashes, ours: Hashes, theirs: Hashes) -> tu
         count = more
 
 
-def _round(machine: Machine, kind: Hashes, colour: Hashes) -> Hashes:
+def _round(machine: Machine, kind: WordArray, colour: WordArray) -> WordArray:
     net, group = machine.network, machine.group
     held = np.where(group >= 0, colour[np.where(group >= 0, machine.nodes + group, 0)], 0).astype(np.uint64)
-    both: Hashes = colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7)
+    both: WordArray = colour[net.src] * np.uint64(3) + colour[net.dst] * np.uint64(5) + kind + held * np.uint64(7)
     link = _mixed(both)
-    found: Hashes = colour * np.uint64(11)
+    found: WordArray = colour * np.uint64(11)
     np.add.at(found, net.src, _mixed(link + np.uint64(1)))
     np.add.at(found, net.dst, _mixed(link + np.uint64(2)))
     grouped = group >= 0

@@ -13,15 +13,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.solvers import writing
 from synth.solvers.lp import linprog
 from synth.solvers.names import all_named
 from synth_models.fabric.programs.forest.fluid import Fluid
 
-IntArray = npt.NDArray[np.int64]
 MOST_VARIABLES = 60_000
 GRAIN = 2520  # units that one unit of capacity is cut into before rounding
 
@@ -62,8 +61,8 @@ def balance(fluid: Fluid) -> bool:
 
 
 def _program(
-    cap: IntArray, weight: IntArray, tail: IntArray, head: IntArray, sinks: list[int], member: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64] | None:
+    cap: IntArray, weight: IntArray, tail: IntArray, head: IntArray, sinks: list[int], member: BoolArray
+) -> FloatArray | None:
     """The capacities c' of the linear program, shape (edges,); of all optima one that uses little."""
     count, nodes = len(tail), len(cap)
     columns = count * (len(sinks) + 1) + 1  # c', a flow per sink, x
@@ -120,7 +119,7 @@ def _program(
     return None if found.x is None else np.asarray(found.x[:count] * scale)
 
 
-def _balanced(wanted: IntArray, member: npt.NDArray[np.bool_]) -> IntArray:
+def _balanced(wanted: IntArray, member: BoolArray) -> IntArray:
     """The whole amounts ``wanted`` less what inner nodes take in or let out too much, node by node until all balance
     (amounts only ever fall); links of members first, because nothing has to follow there."""
     kept = wanted.copy()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from synth.arrays import IntArray
 from synth.deadline import OutOfTime, left
 from synth.graph.max_flow import Residual, augment, of_matrix
 from synth.kernel_clock import now
 from synth.kernels import jit
-
-IntArray = npt.NDArray[np.int64]
 
 
 def shortfall(capacity: IntArray, source: int, sinks: IntArray, need: int, enough: int) -> tuple[int, int]:

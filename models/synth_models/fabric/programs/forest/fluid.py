@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.graph.max_flow import augment, of_matrix, reached
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.flows import shortfall
 
-IntArray = npt.NDArray[np.int64]
 FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
 Share = tuple[int, tuple[int, ...]]  # an amount of capacity and the links that it runs over
 

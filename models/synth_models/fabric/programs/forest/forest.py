@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.balance import balance
 from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
 from synth_models.fabric.programs.forest.splitting import split_off, trim
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.forest.forest import reversed_machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, turned
 from synth_models.fabric.solution import Schedule
-
-IntArray = npt.NDArray[np.int64]
 
 
 def justified(instance: FabricInstance, transfers: Transfers, schedule: Schedule) -> Transfers:

@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
@@ -49,7 +49,6 @@ from synth_models.fabric.references.first_schedule import hold_first, unless_hel
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.solution import Schedule
 
-IntArray = npt.NDArray[np.int64]
 MOST_TRANSFERS = 600_000
 FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
 SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched

@@ -11,14 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.deadline import OutOfTime, left
 from synth.graph.max_flow import augment, of_matrix
 from synth.kernel_clock import now
 from synth.kernels import jit
 
-IntArray = npt.NDArray[np.int64]
 SWEEPS = 20
 
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
-IntArray = npt.NDArray[np.int64]
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out
 Move = tuple[Options, bool, tuple[int, ...]]  # routes, whether it adds, the moves of its tree before it
 
@@ -98,7 +97,7 @@ class Table:
     block: IntArray
     weight: list[Fraction]
     tree_start: IntArray  # moves of a tree
-    adds: npt.NDArray[np.bool_]
+    adds: BoolArray
     before_start: IntArray
     before: IntArray  # numbers within the tree
     pair: IntArray  # capacity that a move uses

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
@@ -17,8 +17,6 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 STRETCHES = (1.0, 1.01, 1.02, 1.04, 1.07, 1.11, 1.16, 1.23, 1.32, 1.45, 1.6, 1.8, 2.1)
 SAME = 2**40  # nominal bytes of a block, far more than any number of pieces
 
@@ -38,7 +36,7 @@ class Round:
     resources: int
     period: int
     cell_s: float
-    latency_s: npt.NDArray[np.float64]
+    latency_s: FloatArray
     order: IntArray
     by_height: IntArray
     after_start: IntArray

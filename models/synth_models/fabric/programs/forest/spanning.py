@@ -16,12 +16,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import augment, of_matrix, reached
 from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
-
-IntArray = npt.NDArray[np.int64]
 
 
 def spanning_trees(capacity: IntArray) -> tuple[Trees, Fraction, int]:
@@ -71,7 +69,7 @@ class _Game:
     def laid(self) -> int:
         return int(self.entering.sum())
 
-    def _collect(self, ends: tuple[int, ...]) -> tuple[int, npt.NDArray[np.bool_]]:
+    def _collect(self, ends: tuple[int, ...]) -> tuple[int, BoolArray]:
         """Move units so that as many pebbles as can be are free on ``ends``; how many, and what can be reached."""
         n = self.n
         free = self.k - self.entering.sum(axis=0)

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.graph.hops import hops, hops_from_nearest
 from synth_models.fabric.programs.forest.flows import shortfall
 from synth_models.fabric.programs.forest.fluid import Fluid, Share
 
-IntArray = npt.NDArray[np.int64]
 Pair = tuple[int, int, int]  # from, to, amount
 PARTS = 64
 

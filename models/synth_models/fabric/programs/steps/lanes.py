@@ -12,14 +12,13 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.graph.hops import hops
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
-IntArray = npt.NDArray[np.int64]
 MOST_CAPACITY = 2**20  # chunks a round: more is no ratio that anybody schedules by
 FAR = 2**31
 

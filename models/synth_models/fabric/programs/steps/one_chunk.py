@@ -28,8 +28,8 @@ from itertools import groupby, islice, permutations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.graph.symmetry import orbits
 from synth.kernels import jit
 from synth.options import RunOptions
@@ -39,8 +39,6 @@ from synth_models.fabric.programs.steps import sums
 from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.relaxing import lengths_of
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Columns = dict[bytes, FloatArray]
 """Crossings by step and orbit of lanes, flat, by their bytes."""
 Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
@@ -18,7 +19,7 @@ from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.scheduling.chunks import cut, seconds
 from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed
 from synth_models.fabric.scheduling.moves import pieces_of
-from synth_models.fabric.solution import IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 Row = tuple[int, int, int, bool]
 """Step, chunk (a piece, block after block), lane, whether it adds to a sum."""

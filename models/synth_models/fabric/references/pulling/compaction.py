@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import (
     Routing,
@@ -21,7 +22,6 @@ from synth_models.fabric.references.pulling.routing_state import (
 )
 from synth_models.fabric.references.pulling.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.reservations import new_intervals
-from synth_models.fabric.solution import IntArray
 
 
 def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:

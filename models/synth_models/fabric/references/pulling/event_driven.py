@@ -15,8 +15,8 @@ import heapq
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray, WordArray
 from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import UNREACHABLE, RoutingState, find_uses, lag_of
@@ -28,7 +28,6 @@ from synth_models.fabric.scheduling.reservations import (
     new_next_free,
     reserve_behind,
 )
-from synth_models.fabric.solution import BoolArray, IntArray
 
 MOST_ENTRIES = 4  # links by which routes enter a rank; with more, they are not looked at first
 MANY_BLOCKED = 64  # routes that wait for a link: then no arrival is worth another look
@@ -44,8 +43,8 @@ class Holdings(NamedTuple):
     piece, shape (pieces,). In ticks, shape (pieces, ranks): ``near_held``, from the nearest rank that has it;
     ``near_due``, when it can come from the nearest that has been promised it, which has it when it is ``due``."""
 
-    held: npt.NDArray[np.uint64]
-    promised: npt.NDArray[np.uint64]
+    held: WordArray
+    promised: WordArray
     missing: IntArray
     holders: IntArray
     near_held: IntArray

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.pulling.incumbent import Incumbent
@@ -26,9 +26,6 @@ from synth_models.fabric.references.pulling.routing_state import rows_of
 from synth_models.fabric.references.pulling.tree_search import cut_blocks
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.solution import BoolArray, IntArray
-
-FloatArray = npt.NDArray[np.float64]
 
 SPREADING = ("allgather", "broadcast")
 THRIFT = (1e4, 30.0, 0.0)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import find_uses, release_route, reserve_route
 from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, drop, grow
-from synth_models.fabric.solution import IntArray
 
 
 class Chosen(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import (
     UNREACHABLE,
@@ -27,7 +28,6 @@ from synth_models.fabric.references.pulling.routing_state import (
 )
 from synth_models.fabric.references.pulling.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.reservations import Intervals, new_intervals
-from synth_models.fabric.solution import BoolArray, IntArray
 
 EXCHANGE, COLLECT = 0, 1
 

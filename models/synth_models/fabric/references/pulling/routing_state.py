@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.pulling.direct_routes import direct_routes
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, add_use, earliest, release, reserve
-from synth_models.fabric.solution import BoolArray, IntArray
 
 MOST_ROUTES = 1_200_000
 UNREACHABLE = 2**62  # ticks

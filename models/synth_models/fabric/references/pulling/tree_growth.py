@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import (
     UNREACHABLE,
@@ -23,7 +24,6 @@ from synth_models.fabric.references.pulling.routing_state import (
     reserve_route,
 )
 from synth_models.fabric.scheduling.reservations import Intervals
-from synth_models.fabric.solution import BoolArray, IntArray
 
 UNSEEN, SEEN, PASSED, HOLDS = 0, 1, 2, 3
 FULL = -3  # no memory is left

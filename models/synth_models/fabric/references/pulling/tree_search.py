@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
@@ -31,7 +32,7 @@ from synth_models.fabric.references.pulling.tree_growth import (
 )
 from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.scheduling.reservations import new_intervals
-from synth_models.fabric.solution import BoolArray, IntArray, Schedule
+from synth_models.fabric.solution import Schedule
 
 MOST_PULLED = 20_000_000  # pieces times ranks of the event-driven greedy
 MOST_GUIDED = 1200  # ranks up to which distances between all of them are known

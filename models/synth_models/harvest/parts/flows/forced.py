@@ -11,10 +11,10 @@ from math import gcd
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.parts.demands import common_volume, volumes
 from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, Profile
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def successors(links: IntArray, gpus: int) -> tuple[IntArray, IntArray] | None:

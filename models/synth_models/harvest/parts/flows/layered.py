@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.parts.demands import relative_volumes
 from synth_models.harvest.parts.flows.path import Routes, least_load
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 def solve(

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.solvers import writing
 from synth.solvers.lp import linprog
 from synth.solvers.names import Names, all_named
-from synth_models.harvest.solution import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.hops import hops
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import relative_volumes, volumes
@@ -24,7 +25,6 @@ from synth_models.harvest.parts.flows import path as path_flow
 from synth_models.harvest.parts.flows import split as split_flow
 from synth_models.harvest.parts.flows.path import Routes
 from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, LinkFlow, Profile, merged
-from synth_models.harvest.solution import IntArray
 
 ALL_LIMITS_UP_TO = 12  # GPUs; beyond, hop limits go up to EXTRA_HOPS above the smallest
 EXTRA_HOPS = 4

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth_models.harvest.solution import FloatArray, IntArray
+from synth.arrays import FloatArray, IntArray
 
 
 class Profile(NamedTuple):

@@ -11,9 +11,9 @@ from math import prod
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.symmetry import arc_images, orbits_of_group, row_images
 from synth_models.harvest.parts.topologies import torus_sides
-from synth_models.harvest.solution import IntArray
 
 
 def translations(pairs: IntArray, links: IntArray, gpus: int) -> IntArray:

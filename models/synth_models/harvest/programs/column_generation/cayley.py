@@ -13,9 +13,9 @@ from math import comb
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth_models.harvest.programs.column_generation.lifts import Lift
 from synth_models.harvest.programs.column_generation.search import Demand, seconds
-from synth_models.harvest.solution import FloatArray, IntArray
 
 MOST_WORK = 30_000_000  # topologies times links times steps; some seconds
 

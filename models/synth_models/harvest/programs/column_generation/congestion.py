@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.graph.hops import breadth_first
 from synth.kernels import jit
-from synth_models.harvest.solution import FloatArray, IntArray
 
 ROUNDS = 10  # of Frank-Wolfe for a hop limit
 IDLE = 3e-3  # relative: two rounds that gain less end them

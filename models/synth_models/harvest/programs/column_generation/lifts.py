@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.symmetry import generated, orbits_of_group
 from synth_models.harvest.parts.topologies import count_links
-from synth_models.harvest.solution import IntArray
 
 
 @dataclass(frozen=True, eq=False)

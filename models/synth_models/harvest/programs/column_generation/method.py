@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.automorphisms import generators
@@ -33,9 +33,7 @@ from synth_models.harvest.programs.column_generation.cayley import cayley_second
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
 from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
 from synth_models.harvest.references.baselines import hold_ring
-from synth_models.harvest.solution import FloatArray, IntArray
 
-BoolArray = npt.NDArray[np.bool_]
 TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that is free
 RESTARTS, MORE_RESTARTS, WORK = 2, 6, 12_000  # from random topologies, beside the best known: more where they are quick
 GAIN = 1e-7  # relative: smaller ones are not pursued

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.programs.column_generation.congestion import interval_seconds
 from synth_models.harvest.programs.column_generation.lifts import Lift
-from synth_models.harvest.solution import FloatArray, IntArray
 
 HOT, COLD = 0.05, 0.0005  # temperatures as shares of the seconds at the beginning
 WORK, AT_ONCE = 4_000_000, 50  # between two looks at the clock: links times sources times patterns, and turns

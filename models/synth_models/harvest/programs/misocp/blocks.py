@@ -11,10 +11,10 @@ from itertools import islice
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.symmetry import isomorphisms
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import pattern_degree
-from synth_models.harvest.solution import IntArray
 
 RELABELLINGS_KEPT = 64
 SMALLEST_SHARE = 1e-7  # of the largest volume: programs take no smaller coefficients

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
@@ -20,7 +21,6 @@ from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.programs.misocp import one_port, strengthening
 from synth_models.harvest.programs.misocp.blocks import Block
 from synth_models.harvest.programs.misocp.model import at_most, build, rate_range, relax
-from synth_models.harvest.solution import IntArray
 
 SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
 WIDER = 1e-5  # relative: narrowed ranges of rates are taken this much wider

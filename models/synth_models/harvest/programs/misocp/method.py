@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -34,7 +35,7 @@ from synth_models.harvest.programs.column_generation.method import own_topologie
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
 from synth_models.harvest.programs.misocp.interval import SAFETY, IntervalProgram
 from synth_models.harvest.references.baselines import hold_ring
-from synth_models.harvest.solution import FloatArray, IntArray, Schedule
+from synth_models.harvest.solution import Schedule
 
 SEARCH = 0.1  # of the time
 PRECISION = 10 * SAFETY  # relative: what solvers' tolerances may add up to over an interval

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import LinearConstraint
 
+from synth.arrays import IntArray
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -18,7 +19,7 @@ from synth.solvers import cpsat
 from synth.solvers.names import name_variables
 from synth.solvers.whole_point import whole_point
 from synth_models.mlfm.bounds.machine import machine_bound
-from synth_models.mlfm.instance import Block, Failed, IntArray, MLFMInstance
+from synth_models.mlfm.instance import Block, Failed, MLFMInstance
 from synth_models.mlfm.programs.columns.model import (
     ColumnProblem,
     Left,

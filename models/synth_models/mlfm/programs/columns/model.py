@@ -46,14 +46,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array, eye_array, hstack
 
+from synth.arrays import FloatArray, IntArray
 from synth.solvers.rows import Row, Term, ones
-from synth_models.mlfm.instance import Block, IntArray, MLFMInstance
+from synth_models.mlfm.instance import Block, MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import by_group, working
 
-FloatArray = npt.NDArray[np.float64]
 Rows = tuple[Any, FloatArray, FloatArray]
 """A matrix, the least and the most that its rows may come to."""
 

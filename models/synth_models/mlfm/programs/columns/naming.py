@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.edge_colouring import edge_colours
-from synth_models.mlfm.instance import IntArray, MLFMInstance
+from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.programs.columns.model import ColumnProblem
 from synth_models.mlfm.solution import ColumnPhases
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver
@@ -19,7 +19,7 @@ from synth_models.xtree.programs.joint.model import JointModel
 
 LARGEST = 400_000  # variables of the joint program
 
-Point = npt.NDArray[np.bool_] | None
+Point = BoolArray | None
 
 
 def decide(instance: XTreeInstance, options: RunOptions, horizon: int, by: str) -> Decision:

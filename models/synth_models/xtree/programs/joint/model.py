@@ -46,8 +46,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from synth.arrays import BoolArray, IntArray
 from synth.network import Network
 from synth.schedule import Schedule
 from synth.solvers.program import Program
@@ -91,12 +91,12 @@ class JointModel:
                 mates(self, k, a)
         order_of_roots(self)
 
-    def _new(self, name: str, letters: str, *shape: int) -> npt.NDArray[np.int64]:
+    def _new(self, name: str, letters: str, *shape: int) -> IntArray:
         numbers = np.array(self.program.variables(int(np.prod(shape)))).reshape(shape)
         self.program.names.append((name, letters, _Indexed(numbers)))
         return numbers
 
-    def schedule(self, chosen: npt.NDArray[np.bool_]) -> Schedule:
+    def schedule(self, chosen: BoolArray) -> Schedule:
         """The schedule of a point, given as a truth value per variable."""
         _, _, _, arc_of_link = self.network.arcs
         links_of = [np.flatnonzero(arc_of_link == a) for a in range(len(self.tail))]
@@ -113,7 +113,7 @@ class JointModel:
 class _Indexed(Mapping[tuple[int, ...], int]):
     """An array of variables by index, the last of three counted from 1 as timesteps are."""
 
-    def __init__(self, numbers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, numbers: IntArray) -> None:
         self.numbers, self.first = numbers, (0, 0, 1)[: numbers.ndim]
 
     def __getitem__(self, index: tuple[int, ...]) -> int:

@@ -1,0 +1,13 @@
+"""The array types of the house: what a kernel or a function over arrays takes and returns."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]  # large tables, where half the memory counts
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+WordArray = npt.NDArray[np.uint64]  # bit sets and hashes
+AnyIntArray = npt.NDArray[np.integer[Any]]  # as a caller hands it over, of any width
