@@ -10,8 +10,9 @@ rank and block, the exact set of ranks whose contribution its partial sum contai
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,30 +52,11 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
     if faults:
         return Verdict(None, facts, faults)
     facts |= {"rounds": 0, "global_messages": 0, "worst_group_pair_bytes": 0.0, "worst_link_bytes": 0.0}
-    sent: list[tuple[int, int]] = []  # ranks of a job, blocks in all its messages; and in those that cross, by link
-    crossing: list[tuple[int, int]] = []
-    by_level: tuple[list[tuple[int, int]], ...] = ([], [], [])
-    for j, groups in enumerate(allocations):
-        rows = messages.rows_of(j)
-        step, src, dst, count = (c[rows] for c in (messages.round, messages.src, messages.dst, messages.count))
+    volume = _Volume()
+    for j in range(len(allocations)):
         where = f"job {instance.job_names[j]}: " if len(allocations) > 1 else ""
-        found = _replay(instance, messages, j, len(groups)) or problem_faults(instance, j, step, src, dst, count)
-        faults += [where + text for text in found]
-        unit = instance.bytes_of([(len(groups), 1)], messages.shares)
-        crossed = instance.crossings(j, src, dst)
-        key = (step * len(groups) + src) * len(groups) + dst
-        distinct, at = np.unique(key, return_index=True)
-        facts["messages"] += len(distinct)
-        level = None if instance.torus is not None else instance.level(j, src, dst)
-        far = crossed > 0 if level is None else level == BETWEEN_GROUPS
-        facts["global_messages"] += int(np.sum(far[at]))
-        facts["rounds"] = max(facts["rounds"], int(step.max(initial=-1)) + 1)
-        sent.append((len(groups), exact_sum(count)))
-        crossing.append((len(groups), exact_dot(count, crossed)))
-        if level is not None:
-            for k, rows_of_level in enumerate(by_level):
-                rows_of_level.append((len(groups), exact_sum(count[level == k])))
-        loads = link_loads(instance, j, src, dst, count * unit)
+        faults += [where + text for text in _job_faults(instance, messages, j)]
+        loads = _count_job(instance, messages, j, facts, volume)
         if math.isinf(loads["worst_link_bytes"]):
             faults.append(f"{where}no route over the fabric's pairs joins two groups that exchange messages")
             continue
@@ -82,17 +64,62 @@ def check_messages(instance: BineInstance, messages: Messages) -> Verdict:
             facts[name] = max(facts[name], value)
         if len(faults) >= MAX_FAULTS:
             break
-    total = instance.bytes_of(crossing, messages.shares)
-    facts["total_bytes"] = instance.bytes_of(sent, messages.shares)
-    if any(job.nodes is not None for job in instance.jobs) or instance.costs is not None:
-        names = ("node_bytes", "group_bytes", "global_bytes")
-        facts |= {name: instance.bytes_of(rows, messages.shares) for name, rows in zip(names, by_level, strict=True)}
-    if 1 < len(crossing) <= 100:
-        facts["global_bytes_by_job"] = [instance.bytes_of([row], messages.shares) for row in crossing]
+    total = instance.bytes_of(volume.crossing, messages.shares)
+    facts |= _bytes_facts(instance, messages, volume)
     base = baseline_bytes(instance)
     if base is not None and base[1] > 0:
         facts |= {"baseline": base[0], "reduction_percent": round(100 * (1 - total / base[1]), 4)}
     return Verdict(None if faults else total, facts, faults[:MAX_FAULTS])
+
+
+@dataclass
+class _Volume:
+    """Blocks as pairs (ranks of a job, so many of its blocks), one a job: in all messages, in those that cross global
+    links (times the links crossed), and by level (inside nodes, inside groups, between groups; none on a torus)."""
+
+    sent: list[tuple[int, int]] = field(default_factory=list)
+    crossing: list[tuple[int, int]] = field(default_factory=list)
+    by_level: tuple[list[tuple[int, int]], ...] = field(default_factory=lambda: ([], [], []))
+
+
+def _job_faults(instance: BineInstance, messages: Messages, job: int) -> list[str]:
+    """Faults of one job's movement, and if there are none against the instance's problem."""
+    rows, ranks = messages.rows_of(job), len(instance.allocations[job])
+    step, src, dst, count = (c[rows] for c in (messages.round, messages.src, messages.dst, messages.count))
+    return _replay(instance, messages, job, ranks) or problem_faults(instance, job, step, src, dst, count)
+
+
+def _count_job(
+    instance: BineInstance, messages: Messages, job: int, facts: dict[str, Any], volume: _Volume
+) -> dict[str, float]:
+    """Add one job's messages to ``facts`` and its blocks to ``volume``; the loads of its links."""
+    rows, ranks = messages.rows_of(job), len(instance.allocations[job])
+    step, src, dst, count = (c[rows] for c in (messages.round, messages.src, messages.dst, messages.count))
+    unit = instance.bytes_of([(ranks, 1)], messages.shares)
+    crossed = instance.crossings(job, src, dst)
+    distinct, at = np.unique((step * ranks + src) * ranks + dst, return_index=True)
+    facts["messages"] += len(distinct)
+    level = None if instance.torus is not None else instance.level(job, src, dst)
+    far = crossed > 0 if level is None else level == BETWEEN_GROUPS
+    facts["global_messages"] += int(np.sum(far[at]))
+    facts["rounds"] = max(facts["rounds"], int(step.max(initial=-1)) + 1)
+    volume.sent.append((ranks, exact_sum(count)))
+    volume.crossing.append((ranks, exact_dot(count, crossed)))
+    if level is not None:
+        for k, blocks_of_level in enumerate(volume.by_level):
+            blocks_of_level.append((ranks, exact_sum(count[level == k])))
+    return link_loads(instance, job, src, dst, count * unit)
+
+
+def _bytes_facts(instance: BineInstance, messages: Messages, volume: _Volume) -> dict[str, Any]:
+    """What all jobs send, in bytes; by level and by job where the instance distinguishes them."""
+    facts: dict[str, Any] = {"total_bytes": instance.bytes_of(volume.sent, messages.shares)}
+    if any(job.nodes is not None for job in instance.jobs) or instance.costs is not None:
+        levels = zip(("node_bytes", "group_bytes", "global_bytes"), volume.by_level, strict=True)
+        facts |= {name: instance.bytes_of(rows, messages.shares) for name, rows in levels}
+    if 1 < len(volume.crossing) <= 100:
+        facts["global_bytes_by_job"] = [instance.bytes_of([row], messages.shares) for row in volume.crossing]
+    return facts
 
 
 def _shape_faults(instance: BineInstance, messages: Messages) -> list[str]:
@@ -108,26 +135,46 @@ def _shape_faults(instance: BineInstance, messages: Messages) -> list[str]:
         return ["the layout does not hold one part for every job"]
     if _outside(messages.job, 0, jobs - 1) or np.any(np.diff(messages.job) < 0):
         return ["the rows are not ordered by job, or name a job that is not there"]
-    for j, groups in enumerate(instance.allocations):
-        ranks, blocks = len(groups), sizes[j]
-        layout, rows = messages.layout_of(j), messages.rows_of(j)
-        if not np.array_equal(np.sort(layout), np.arange(blocks)):
-            return [f"job {j}: the layout is no permutation of its {blocks} blocks"]
-        step, src, dst, first, count = (c[rows] for c in columns[1:6])
-        if _outside(step, 0, MAX_ROUNDS - 1) or np.any(np.diff(step) < 0):
-            return [f"job {j}: the rows are not ordered by round, or name one outside 0..{MAX_ROUNDS - 1}"]
-        if _outside(src, 0, ranks - 1) or _outside(dst, 0, ranks - 1):
-            return [f"job {j}: a message names a rank outside 0..{ranks - 1}"]
-        if np.any(src == dst):
-            return [f"job {j}: rank {int(src[np.argmax(src == dst)])} sends to itself"]
-        if _outside(first, 0, blocks - 1) or _outside(count, 1, blocks) or np.any(first > blocks - count):
-            return [f"job {j}: a row names a block outside 0..{blocks - 1}"]
+    for j, blocks in enumerate(sizes):
+        fault = _rows_fault(messages, j, len(instance.allocations[j]), blocks)
+        if fault is not None:
+            return [f"job {j}: {fault}"]
     return []
+
+
+def _rows_fault(messages: Messages, job: int, ranks: int, blocks: int) -> str | None:
+    """What is wrong first with the layout and the rows of one job."""
+    layout, rows = messages.layout_of(job), messages.rows_of(job)
+    if not np.array_equal(np.sort(layout), np.arange(blocks)):
+        return f"the layout is no permutation of its {blocks} blocks"
+    columns = (messages.round, messages.src, messages.dst, messages.first, messages.count)
+    step, src, dst, first, count = (column[rows] for column in columns)
+    if _outside(step, 0, MAX_ROUNDS - 1) or np.any(np.diff(step) < 0):
+        return f"the rows are not ordered by round, or name one outside 0..{MAX_ROUNDS - 1}"
+    if _outside(src, 0, ranks - 1) or _outside(dst, 0, ranks - 1):
+        return f"a message names a rank outside 0..{ranks - 1}"
+    if np.any(src == dst):
+        return f"rank {int(src[np.argmax(src == dst)])} sends to itself"
+    if _outside(first, 0, blocks - 1) or _outside(count, 1, blocks) or np.any(first > blocks - count):
+        return f"a row names a block outside 0..{blocks - 1}"
+    return None
 
 
 def _outside(values: IntArray, least: int, most: int) -> bool:
     """Whether some value is less than ``least`` or more than ``most``."""
     return bool(len(values)) and (int(values.min()) < least or int(values.max()) > most)
+
+
+class _Rows(NamedTuple):
+    """The rows that move some of a batch of blocks, shape (rows,) each, ordered by ``round``: the blocks at positions
+    ``low`` to ``high`` of the batch go from ``src`` to ``dst``, which ``adds`` them to its own or keeps them."""
+
+    round: IntArray
+    src: IntArray
+    dst: IntArray
+    low: IntArray
+    high: IntArray
+    adds: BoolArray
 
 
 def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) -> list[str]:
@@ -147,10 +194,10 @@ def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) ->
         begin, end = _states(instance, ranks, blocks, words)
         inside = (first < low + len(blocks)) & (first + count > low)
         spans = np.maximum(first - low, 0), np.minimum(first + count - low, len(blocks))
-        within = tuple(column[inside] for column in (step, src, dst, *spans, adds))
-        problem = _run(begin, within, reduces, end)
-        if problem[0]:
-            code, row, position = problem
+        low_in, high_in = (span[inside] for span in spans)
+        within = _Rows(step[inside], src[inside], dst[inside], low_in, high_in, adds[inside])
+        code, row, position = _run(begin, within, reduces, end)
+        if code:
             r = np.flatnonzero(inside)[row]
             what = f"round {step[r]}: rank {src[r]} -> {dst[r]}, block {blocks[position]}: {_WORDS[code]}"
             faults.append(what)
@@ -166,7 +213,7 @@ def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) ->
     return faults
 
 
-def _states(instance: BineInstance, ranks: int, blocks: IntArray, words: int) -> tuple[Any, WordArray]:
+def _states(instance: BineInstance, ranks: int, blocks: IntArray, words: int) -> tuple[WordArray, WordArray]:
     """What ranks hold at the beginning, shape (ranks, blocks, words), and the complete set, shape (words,)."""
     state = np.zeros((ranks, len(blocks), words), dtype=np.uint64)
     at = np.arange(len(blocks))
@@ -202,38 +249,73 @@ def _wanted(collective: str, root: int, ranks: int, blocks: IntArray) -> BoolArr
 
 
 @jit
-def _run(state: Any, rows: Any, reduces: bool, full: Any) -> tuple[int, int, int]:
-    """Move the rows through ``state`` in place, all of a round at once; (fault code, row, position), code 0 if none.
-
-    What moves is put aside first, or the whole state where that is less: rows may send a block again and again."""
-    step, src, dst, low, high, adds = rows
-    words = state.shape[2]
+def _run(state: WordArray, rows: _Rows, reduces: bool, full: WordArray) -> tuple[int, int, int]:
+    """Move the rows through ``state``, shape (ranks, blocks, words), in place, all of a round at once; (fault code,
+    row, position), code 0 if none. Only what is complete may be copied."""
+    ranks, blocks, _ = state.shape
+    complete = np.zeros((ranks, blocks), dtype=np.bool_)
+    for r in range(ranks):
+        for b in range(blocks):
+            complete[r, b] = _is_full(state, r, b, full)
     begin = 0
-    while begin < len(step):
-        end, size = begin, 0
-        while end < len(step) and step[end] == step[begin]:
-            size += high[end] - low[end]
+    while begin < len(rows.round):
+        end, added = begin, 0
+        while end < len(rows.round) and rows.round[end] == rows.round[begin]:
+            for b in range(rows.low[end], rows.high[end]):
+                if not rows.adds[end] and not complete[rows.src[end], b]:
+                    return (_INCOMPLETE if reduces else _NOT_HELD), end, b
+            added += (rows.high[end] - rows.low[end]) * rows.adds[end]
             end += 1
-        crowded = size > state.shape[0] * state.shape[1]
-        before = state.copy() if crowded else state
-        moved = np.empty((0 if crowded else size, words), dtype=np.uint64)
-        at = 0
-        for i in range(begin, end):
-            for b in range(low[i], high[i]):
-                for w in range(words):
-                    if not crowded:
-                        moved[at, w] = state[src[i], b, w]
-                    if not adds[i] and state[src[i], b, w] != full[w]:
-                        return (_INCOMPLETE if reduces else _NOT_HELD), i, b
-                at += 1
-        at = 0
-        for i in range(begin, end):
-            for b in range(low[i], high[i]):
-                for w in range(words):
-                    came = before[src[i], b, w] if crowded else moved[at, w]
-                    if adds[i] and state[dst[i], b, w] & came:
-                        return _ADDED_TWICE, i, b
-                    state[dst[i], b, w] |= came
-                at += 1
+        row, position = _move_round(state, complete, rows, begin, end, added, full)
+        if row >= 0:
+            return _ADDED_TWICE, row, position
         begin = end
     return 0, 0, 0
+
+
+@jit
+def _move_round(
+    state: WordArray, complete: BoolArray, rows: _Rows, begin: int, end: int, added: int, full: WordArray
+) -> tuple[int, int]:
+    """One round, rows ``begin`` to ``end``; the first row and position that add what the receiver has, or -1, -1. The
+    ``added`` blocks are put aside first, or the whole state where that is less: rows may send a block again and
+    again."""
+    ranks, blocks, words = state.shape
+    crowded = added > ranks * blocks
+    before = state.copy() if crowded else state
+    moved = np.empty((0 if crowded else added, words), dtype=np.uint64)
+    at = 0
+    for i in range(begin, end):
+        if rows.adds[i] and not crowded:
+            for b in range(rows.low[i], rows.high[i]):
+                for w in range(words):
+                    moved[at, w] = state[rows.src[i], b, w]
+                at += 1
+    at = 0
+    for i in range(begin, end):
+        to = rows.dst[i]
+        for b in range(rows.low[i], rows.high[i]):
+            if not rows.adds[i]:
+                if not complete[to, b]:
+                    for w in range(words):
+                        state[to, b, w] = full[w]
+                    complete[to, b] = True
+                continue
+            twice = np.uint64(0)
+            for w in range(words):
+                came = before[rows.src[i], b, w] if crowded else moved[at, w]
+                twice |= state[to, b, w] & came
+                state[to, b, w] |= came
+            if twice:
+                return i, b
+            complete[to, b] = _is_full(state, to, b, full)
+            at += 1
+    return -1, -1
+
+
+@jit
+def _is_full(state: WordArray, rank: int, block: int, full: WordArray) -> bool:
+    for w in range(len(full)):  # noqa: SIM110
+        if state[rank, block, w] != full[w]:
+            return False
+    return True
