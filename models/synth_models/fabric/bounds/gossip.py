@@ -109,8 +109,6 @@ def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven
 
 def spanning(links: Links, length: IntArray) -> tuple[int, FloatArray]:
     """Length of the minimum spanning tree of the members, and how often its ways use every link."""
-    tree: Any
-    load: Any
     tree, load = _spanning(*links.out, links.src, links.dst, length, links.members, links.nodes)
     return int(tree), load
 
@@ -118,7 +116,7 @@ def spanning(links: Links, length: IntArray) -> tuple[int, FloatArray]:
 @jit
 def _spanning(
     out_start: IntArray, out: IntArray, src: IntArray, dst: IntArray, length: IntArray, members: IntArray, nodes: int
-) -> Any:
+) -> tuple[np.int64, FloatArray]:
     """Prim's algorithm on ``min(d(u, v), d(v, u))``."""
     count = len(members)
     came = np.empty((count, nodes), dtype=np.int64)

@@ -86,11 +86,11 @@ def chunks_of_a_block(instance: FabricInstance, chunks: int) -> int:
 def check_refutation(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """The faults of a record that says of a question (``steps``, ``rounds``, ``chunks``) that counting (``by``) leaves
     it no answer, and nothing of seconds. Raises ``ValueError`` on what is no proof."""
-    question = tuple(untrusted.whole(certificate, key, 1, MOST_CHUNKS) for key in ("steps", "rounds", "chunks"))
+    steps, rounds, chunks = (untrusted.whole(certificate, key, 1, MOST_CHUNKS) for key in ("steps", "rounds", "chunks"))
     if bound != 0:
         return [f"a refutation in steps proves nothing of seconds, the record states {bound:.17g} s"]
     by = untrusted.choice(certificate, "by", *ARGUMENTS)
-    fault = fault_of(instance, (question[0], question[1], question[2]), {**certificate, "argument": by})
+    fault = fault_of(instance, (steps, rounds, chunks), {**certificate, "argument": by})
     return [f"the refutation is none: {fault}"] if fault else []
 
 

@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from synth.text import untrusted
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Schedule
 
 MOST_SENDS, MOST_EPOCHS, MOST_CHUNKS, MOST_UNITS = 2**24, 2**40, 2**20, 2**40
@@ -96,11 +97,61 @@ def rules_of(instance: FabricInstance, plan: dict[str, Any]) -> Rules:
     ``ValueError`` where they are none for the instance."""
     tau = Fraction(untrusted.whole(plan, "tau_over", 1, MOST_TAU), untrusted.whole(plan, "tau_under", 1, MOST_TAU))
     chunks = untrusted.whole(plan, "chunks", 1, MOST_CHUNKS)
-    machine, blocks, switching = instance.machine, instance.blocks, instance.switching
+    machine, keeping = instance.machine, _stores(instance) and instance.switching.buffer
+    task = _task(instance)
+    fluid = all(goal != EVERYONE for _, goal, _ in task.rows)
+    if untrusted.choice(plan, "rule", "copied", "fluid") != ("fluid" if fluid else "copied"):
+        raise ValueError(f"{instance.collective} is planned by the other rule")
+    largest = max(size for _, _, size in task.rows)
+    if not fluid:
+        _demand_copies(task, largest, keeping)
+    chunk = Fraction(largest, chunks)
+    capacity = [exact(float(b)) * tau / chunk for b in machine.network.bandwidth]
+    away = _away(machine, tau)
+    window = [1 if fluid else math.ceil(1 / c) for c in capacity]
+    is_switch = machine.is_switch.tolist()
+    lag = [away[e] + (0 if is_switch[v] and not fluid else window[e]) for e, v in enumerate(task.dst)]
+    keeps = [not s or keeping for s in is_switch]
+    return Rules(
+        fluid, tau, chunk, chunks, task.src, task.dst, capacity, lag, window, machine.group.tolist(), keeps,
+        task.copies, task.rows, instance.members,
+    )  # fmt: skip
+
+
+def _away(machine: Machine, tau: Fraction) -> list[int]:
+    """Epochs of every link's latency; up to a tenth of one is none."""
+    parts = (exact(float(alpha)) / tau for alpha in machine.network.latency)
+    return [math.ceil(part) if part > Fraction(1, 10) else 0 for part in parts]
+
+
+class _Task(NamedTuple):
+    """What has to move, forwards: ``rows`` (origin, goal, bytes), one a block; the ends of links; and whether switches
+    copy."""
+
+    rows: list[tuple[int, int, int]]
+    src: list[int]
+    dst: list[int]
+    copies: bool
+
+
+def _demand_copies(task: _Task, largest: int, keeping: bool) -> None:
+    """Raise ``ValueError`` where no plan is known of what is copied; ``keeping``: switches keep data."""
+    if keeping and not task.copies:
+        raise ValueError("no plan in epochs is known for switches that keep data but do not copy it")
+    if any(size != largest for _, _, size in task.rows):
+        raise ValueError("blocks that are copied must be of one size")
+
+
+def _stores(instance: FabricInstance) -> bool:
+    return instance.switching.mode == "store_and_forward"
+
+
+def _task(instance: FabricInstance) -> _Task:
+    """Raises ``ValueError`` where no plan in epochs is known, or nothing has to move."""
+    blocks, net = instance.blocks, instance.machine.network
     rows = list(zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True))
-    src, dst = machine.network.src.tolist(), machine.network.dst.tolist()
-    stores = switching.mode == "store_and_forward"
-    copies = switching.copies if stores else switching.multicast
+    src, dst = net.src.tolist(), net.dst.tolist()
+    copies = instance.switching.copies if _stores(instance) else instance.switching.multicast
     if any(origin == EVERYONE for origin, _, _ in rows):  # backwards: a switch that copies would have to add
         if any(goal == EVERYONE for _, goal, _ in rows):
             raise ValueError(f"no plan in epochs is known for {instance.collective}")
@@ -108,26 +159,7 @@ def rules_of(instance: FabricInstance, plan: dict[str, Any]) -> Rules:
         src, dst = dst, src
     if not rows:
         raise ValueError("nothing has to move")
-    fluid = all(goal != EVERYONE for _, goal, _ in rows)
-    if untrusted.choice(plan, "rule", "copied", "fluid") != ("fluid" if fluid else "copied"):
-        raise ValueError(f"{instance.collective} is planned by the other rule")
-    if not fluid and stores and switching.buffer and not copies:
-        raise ValueError("no plan in epochs is known for switches that keep data but do not copy it")
-    largest = max(size for _, _, size in rows)
-    if not fluid and any(size != largest for _, _, size in rows):
-        raise ValueError("blocks that are copied must be of one size")
-    chunk = Fraction(largest, chunks)
-    capacity = [exact(float(b)) * tau / chunk for b in machine.network.bandwidth]
-    away = [exact(float(alpha)) / tau for alpha in machine.network.latency]
-    a = [math.ceil(part) if part > Fraction(1, 10) else 0 for part in away]
-    window = [1 if fluid else math.ceil(1 / c) for c in capacity]
-    is_switch = machine.is_switch.tolist()
-    lag = [a[e] if is_switch[v] and not fluid else a[e] + window[e] for e, v in enumerate(dst)]
-    keeps = [not s or (stores and switching.buffer) for s in is_switch]
-    return Rules(
-        fluid, tau, chunk, chunks, src, dst, capacity, lag, window, machine.group.tolist(), keeps, copies, rows,
-        instance.members,
-    )  # fmt: skip
+    return _Task(rows, src, dst, copies)
 
 
 def _copied_faults(rules: Rules, plan: dict[str, Any], epochs: int) -> Iterator[str]:
@@ -275,8 +307,7 @@ def counted_epochs(rules: Rules, plan: dict[str, Any]) -> int:
     cut, origins, around, goals = (set(sets[key].tolist()) for key in ("cut", "origins", "around", "goals"))
     wanted = [(s, set(rules.members if goal == EVERYONE else (goal,)), size) for s, goal, size in rules.blocks]
     if not cut:
-        far = {s: _from(rules, {s}) for s in {s for s, _, _ in wanted}}
-        return max(far[s][v] for s, row, _ in wanted for v in row)
+        return _farthest(rules, wanted)
     if rules.fluid:
         some = [(s, row & goals, size) for s, row, size in wanted if s in origins & cut and row & goals - cut]
         return _counted_fluid(rules, some, cut)
@@ -284,6 +315,12 @@ def counted_epochs(rules: Rules, plan: dict[str, Any]) -> int:
         raise ValueError("the nodes around a cut do not contain it")
     some = [(s, row, size) for s, row, size in wanted if s in origins & cut and row - around]
     return _counted_copied(rules, some, cut, around, untrusted.whole(plan, "last", 1, MOST_SENDS))
+
+
+def _farthest(rules: Rules, wanted: list[tuple[int, set[int], int]]) -> int:
+    """The most epochs that anything needs to where it is wanted."""
+    far = {s: _from(rules, {s}) for s in {s for s, _, _ in wanted}}
+    return max(far[s][v] for s, row, _ in wanted for v in row)
 
 
 def _out_of(rules: Rules, nodes: set[int]) -> list[int]:

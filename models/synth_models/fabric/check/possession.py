@@ -8,12 +8,12 @@ arrives by a tick has started before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from synth.arrays import BoolArray, Int32Array, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray, WordArray
 from synth.kernels import jit
 from synth_models.fabric.check.routes import Hops
 from synth_models.fabric.check.rows import rows_by
@@ -42,6 +42,67 @@ class Held:
     redundant: int
 
 
+class _Events(NamedTuple):
+    """Starts and arrivals, those of a piece together and in order of time.
+
+    ``sent[sent_start[p]:sent_start[p + 1]]``: the transfers of piece p; ``come[come_start[p]:come_start[p + 1]]``: the
+    hops that bring it somewhere. ``start`` (ticks), ``source`` (the node it leaves): shape (transfers,). ``arrive``
+    (ticks), ``owner`` (the transfer), ``head`` (the node reached): shape (hops,).
+    """
+
+    sent_start: IntArray
+    sent: Int32Array
+    come_start: IntArray
+    come: Int32Array
+    start: IntArray
+    source: Int32Array
+    arrive: IntArray
+    owner: Int32Array
+    head: Int32Array
+
+
+class _Ends(NamedTuple):
+    """Where pieces begin and must end. ``origin``, ``goal`` (-1: all members): shape (pieces,). ``place`` (position
+    among the members, -1 for others), ``is_switch``: shape (nodes,)."""
+
+    origin: IntArray
+    goal: IntArray
+    place: IntArray
+    is_switch: BoolArray
+
+
+class _HandsOn(NamedTuple):
+    """What transfers do with sums. ``route_start``: shape (transfers + 1,); ``adds`` (to what the receiver has),
+    ``came`` (as :func:`_came_before`): shape (transfers,). ``buffer``, ``copies``: what switches that store can."""
+
+    route_start: IntArray
+    adds: BoolArray
+    came: Int32Array
+    buffer: bool
+    copies: bool
+
+
+class _Sums(NamedTuple):
+    """Sets of contributions, a bit each, as the rows of one array, and what is known of nodes and transfers.
+
+    ``has``, shape (rows, words): a row a node, what is complete, what is empty, then partial sums under way, each from
+    its start until it has arrived everywhere, or in a switch until the end of the piece; a copy needs no row, it is all
+    there is. ``waits``: arrivals until a row is free again. ``free[:frees[0]]``: rows that are free. ``of_piece`` (the
+    piece that a node's row is of), ``depth`` (transfers over which it came): shape (nodes,). ``chain`` (the same of
+    what a transfer brings), ``carried`` (the row of that), ``left_once`` (a switch has sent it on): (transfers,).
+    """
+
+    has: WordArray
+    waits: IntArray
+    free: Int32Array
+    frees: IntArray
+    of_piece: IntArray
+    depth: Int32Array
+    chain: Int32Array
+    carried: Int32Array
+    left_once: BoolArray
+
+
 def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     """Replay piece by piece; one piece's state is in memory at a time."""
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
@@ -59,14 +120,14 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[list(instance.members)] = np.arange(len(instance.members))
     block_origin, block_goal = blocks.origin[schedule.piece_block], blocks.goal[schedule.piece_block]
-    events = (sent_start, sent, come_start, come, schedule.start, hops.arrive, hops.owner, source, head)
-    goals = (block_goal, place, machine.is_switch, code, missing)
+    events = _Events(sent_start, sent, come_start, come, schedule.start, source, hops.arrive, hops.owner, head)
+    ends = _Ends(block_origin, block_goal, place, machine.is_switch)
     if reduces:
         came = _came_before(piece, source, head, schedule.route_start, machine.is_switch, pieces)
-        found = _sums(*events, *goals, schedule.route_start, schedule.adds, came, switching.buffer, switching.copies)
+        hands_on = _HandsOn(schedule.route_start, schedule.adds, came, switching.buffer, switching.copies)
+        count, chain, redundant = _sums(events, ends, hands_on, code, missing)
     else:
-        found = _copies(*events, *goals, block_origin, switching.buffer, switching.copies)
-    count, chain, redundant = found
+        count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
     return Held(code, missing[: min(count, MOST_KEPT)], int(count), int(chain), int(redundant))
 
 
@@ -101,42 +162,27 @@ def _last_into(
 
 @jit
 def _copies(
-    sent_start: IntArray,
-    sent: Int32Array,
-    come_start: IntArray,
-    come: Int32Array,
-    start: IntArray,
-    arrive: IntArray,
-    owner: Int32Array,
-    source: Int32Array,
-    head: Int32Array,
-    goal: IntArray,
-    place: IntArray,
-    is_switch: BoolArray,
-    code: npt.NDArray[np.int8],
-    missing: IntArray,
-    origin: IntArray,
-    buffer: bool,
-    copies: bool,
+    events: _Events, ends: _Ends, buffer: bool, copies: bool, code: npt.NDArray[np.int8], missing: IntArray
 ) -> tuple[int, int, int]:
     """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
     very tick, and without ``copies`` once for every time that it has come."""
+    sent, come, start, arrive, is_switch = events.sent, events.come, events.start, events.arrive, ends.is_switch
     nodes = len(is_switch)
     chain = np.zeros(len(start), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
     depth = np.zeros(nodes, dtype=np.int32)  # over how many transfers it came,
     at = np.zeros(nodes, dtype=np.int64)  # when (a switch),
     parcels = np.zeros(nodes, dtype=np.int64)  # and how often it can still leave (a switch)
-    members = np.flatnonzero(place >= 0)
+    members: IntArray = np.flatnonzero(ends.place >= 0)
     lost, longest, redundant = 0, 0, 0
-    for p in range(len(goal)):
-        here[origin[p]], depth[origin[p]] = p, 0
-        n, last = sent_start[p], come_start[p + 1]
-        a = come_start[p]
-        while n < sent_start[p + 1] or a < last:
-            if a < last and (n == sent_start[p + 1] or arrive[come[a]] <= start[sent[n]]):
+    for p in range(len(ends.goal)):
+        here[ends.origin[p]], depth[ends.origin[p]] = p, 0
+        n, last = events.sent_start[p], events.come_start[p + 1]
+        a = events.come_start[p]
+        while n < events.sent_start[p + 1] or a < last:
+            if a < last and (n == events.sent_start[p + 1] or arrive[come[a]] <= start[sent[n]]):
                 k = come[a]
-                v, i = head[k], owner[k]
+                v, i = events.head[k], events.owner[k]
                 a += 1
                 if is_switch[v]:
                     if here[v] != p or (not buffer and at[v] != arrive[k]):
@@ -149,20 +195,20 @@ def _copies(
                     redundant += 1
                 continue
             i = sent[n]
-            u = source[i]
+            u = events.source[i]
             n += 1
             if here[u] != p or (is_switch[u] and not buffer and at[u] != start[i]):
-                code[i] = 1
+                code[i] = NOT_THERE
             elif is_switch[u] and not copies:
                 if parcels[u] == 0:
-                    code[i] = 2
+                    code[i] = LEFT_TWICE
                 else:
                     parcels[u] -= 1
             chain[i] = 1 + (depth[u] if here[u] == p else 0)
             longest = max(longest, chain[i])
-        if goal[p] >= 0:
-            if here[goal[p]] != p:
-                lost = _lacks(missing, lost, p, goal[p], 0, 0)
+        if ends.goal[p] >= 0:
+            if here[ends.goal[p]] != p:
+                lost = _lacks(missing, lost, p, ends.goal[p], 0, 0)
         else:
             for v in members:
                 if here[v] != p:
@@ -171,7 +217,7 @@ def _copies(
 
 
 @jit
-def _lacks(missing: IntArray, count: int, piece: int, rank: Any, contributions: int, first: int) -> int:
+def _lacks(missing: IntArray, count: int, piece: int, rank: int, contributions: int, first: int) -> int:
     if count < len(missing):
         missing[count, 0], missing[count, 1], missing[count, 2], missing[count, 3] = piece, rank, contributions, first
     return count + 1
@@ -179,142 +225,168 @@ def _lacks(missing: IntArray, count: int, piece: int, rank: Any, contributions: 
 
 @jit
 def _sums(
-    sent_start: IntArray,
-    sent: Int32Array,
-    come_start: IntArray,
-    come: Int32Array,
-    start: IntArray,
-    arrive: IntArray,
-    owner: Int32Array,
-    source: Int32Array,
-    head: Int32Array,
-    goal: IntArray,
-    place: IntArray,
-    is_switch: BoolArray,
-    code: npt.NDArray[np.int8],
-    missing: IntArray,
-    route_start: IntArray,
-    adds: BoolArray,
-    came: Int32Array,
-    buffer: bool,
-    copies: bool,
+    events: _Events, ends: _Ends, hands_on: _HandsOn, code: npt.NDArray[np.int8], missing: IntArray
 ) -> tuple[int, int, int]:
-    """Pieces to which every member contributes: a bit a contribution. Sets are rows of one array: a row a node, what is
-    complete, what is empty, then partial sums under way, each from its start until it has arrived everywhere, or in a
-    switch until the end of the piece; a copy needs no row, it is all there is."""
-    nodes = len(is_switch)
-    members = np.flatnonzero(place >= 0)
-    words = (len(members) + 63) // 64
-    full, empty, slots = nodes, nodes + 1, nodes + 2
-    has = np.zeros((slots + 16, words), dtype=np.uint64)
-    for m in range(len(members)):
-        has[full, m // 64] |= np.uint64(1) << np.uint64(m % 64)
-    of_piece = np.full(nodes, -1, dtype=np.int64)
-    depth = np.zeros(nodes, dtype=np.int32)
-    chain = np.zeros(len(start), dtype=np.int32)
-    carried = np.full(len(start), full, dtype=np.int32)  # the row of what a transfer brings
-    left_once = np.zeros(len(start), dtype=np.bool_)
-    free = np.arange(slots, slots + 16)[::-1].astype(np.int32)
-    frees = 16
-    waits = np.zeros(slots + 16, dtype=np.int64)  # arrivals until a row is free again
+    """Pieces to which every member contributes."""
+    members: IntArray = np.flatnonzero(ends.place >= 0)
+    sums = _nothing_moved(len(ends.is_switch), len(members), len(events.start))
     lost, longest, redundant = 0, 0, 0
-    for p in range(len(goal)):
-        n, a, last = sent_start[p], come_start[p], come_start[p + 1]
-        while n < sent_start[p + 1] or a < last:
-            if a < last and (n == sent_start[p + 1] or arrive[come[a]] <= start[sent[n]]):
-                k = come[a]
-                v, i = head[k], owner[k]
+    for p in range(len(ends.goal)):
+        n, a, last = events.sent_start[p], events.come_start[p], events.come_start[p + 1]
+        while n < events.sent_start[p + 1] or a < last:
+            if a < last and (
+                n == events.sent_start[p + 1] or events.arrive[events.come[a]] <= events.start[events.sent[n]]
+            ):
+                redundant += _arrives(sums, events, ends, hands_on, p, events.come[a], code)
                 a += 1
-                if is_switch[v]:
-                    continue
-                _own(v, p, of_piece, has, depth, place)
-                if adds[i]:
-                    row = carried[i]
-                    for w in range(words):
-                        if has[v, w] & has[row, w]:
-                            code[i] = max(code[i], 4)
-                        has[v, w] |= has[row, w]
-                    depth[v] = max(depth[v], chain[i])
-                    waits[row] -= 1
-                    if waits[row] == 0:
-                        free[frees] = row
-                        frees += 1
-                elif _same(has, v, full):
-                    redundant += 1
-                else:
-                    _copy(has, full, v)
-                    depth[v] = chain[i]
-                continue
-            i = sent[n]
-            u = source[i]
-            n += 1
-            before = came[i]
-            value, deep = np.int64(empty), np.int32(0)
-            if not is_switch[u]:
-                _own(u, p, of_piece, has, depth, place)
-                value, deep = np.int64(u), depth[u]
-            elif before >= 0 and (arrive[before] == start[i] or (buffer and arrive[before] < start[i])):
-                value, deep = np.int64(carried[before]), chain[before]
-                if not copies and left_once[before]:
-                    code[i] = 2
-                left_once[before] = True
-            chain[i] = deep + 1
-            longest = max(longest, chain[i])
-            if _same(has, value, empty):
-                code[i] = 1
-            elif not adds[i] and not _same(has, value, full):
-                code[i] = 3
-            if adds[i]:
-                if frees == 0:
-                    size = len(waits) - slots
-                    has = _doubled(has, size)
-                    waits = np.concatenate((waits, np.zeros(size, dtype=np.int64)))
-                    free = np.zeros(2 * size, dtype=np.int32)
-                    for s in range(size):
-                        free[s] = slots + 2 * size - 1 - s
-                    frees = size
-                frees -= 1
-                row = free[frees]
-                carried[i] = row
-                _copy(has, value, row)
-                waits[row] = 0
-                for k in range(route_start[i], route_start[i + 1]):
-                    if arrive[k] >= 0:
-                        waits[row] += 1
-        for n in range(sent_start[p], sent_start[p + 1]):  # what is in switches
-            i = sent[n]
-            if adds[i] and is_switch[head[route_start[i + 1] - 1]]:
-                free[frees] = carried[i]
-                frees += 1
+            else:
+                i = events.sent[n]
+                if sums.frees[0] == 0:
+                    sums = _with_more_rows(sums, len(ends.is_switch) + 2)
+                _leaves(sums, events, ends, hands_on, p, i, code)
+                longest = max(longest, sums.chain[i])
+                n += 1
+        for n in range(events.sent_start[p], events.sent_start[p + 1]):  # what is in switches
+            i = events.sent[n]
+            if hands_on.adds[i] and ends.is_switch[events.head[hands_on.route_start[i + 1] - 1]]:
+                _free_row(sums, sums.carried[i])
         for v in members:
-            if goal[p] >= 0 and v != goal[p]:
-                continue
-            _own(v, p, of_piece, has, depth, place)
-            if not _same(has, v, full):
-                lacking, first = 0, -1
-                for m in range(len(members)):
-                    if not has[v, m // 64] >> np.uint64(m % 64) & np.uint64(1):
-                        lacking += 1
-                        if first < 0:
-                            first = m
-                lost = _lacks(missing, lost, p, v, lacking, first)
+            if ends.goal[p] < 0 or v == ends.goal[p]:
+                lost = _at_goal(sums, ends, p, v, len(members), missing, lost)
     return lost, longest, redundant
 
 
 @jit
-def _own(v: Any, p: int, of_piece: IntArray, has: Any, depth: Int32Array, place: IntArray) -> None:
-    """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
-    if of_piece[v] == p:
-        return
-    of_piece[v], depth[v] = p, 0
-    for w in range(has.shape[1]):
-        has[v, w] = 0
-    if place[v] >= 0:
-        has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
+def _nothing_moved(nodes: int, members: int, transfers: int) -> _Sums:
+    """The state before the first piece, with 16 rows for partial sums."""
+    slots = nodes + 2
+    has = np.zeros((slots + 16, (members + 63) // 64), dtype=np.uint64)
+    for m in range(members):
+        has[nodes, m // 64] |= np.uint64(1) << np.uint64(m % 64)
+    return _Sums(
+        has,
+        np.zeros(slots + 16, dtype=np.int64),
+        np.arange(slots, slots + 16)[::-1].astype(np.int32),
+        np.full(1, 16, dtype=np.int64),
+        np.full(nodes, -1, dtype=np.int64),
+        np.zeros(nodes, dtype=np.int32),
+        np.zeros(transfers, dtype=np.int32),
+        np.full(transfers, nodes, dtype=np.int32),
+        np.zeros(transfers, dtype=np.bool_),
+    )
 
 
 @jit
-def _same(has: Any, a: Any, b: Any) -> bool:
+def _with_more_rows(sums: _Sums, slots: int) -> _Sums:
+    """Twice as many rows for partial sums, which begin at ``slots``; for when none is free."""
+    size = len(sums.waits) - slots
+    has = np.zeros((slots + 2 * size, sums.has.shape[1]), dtype=np.uint64)
+    has[: slots + size] = sums.has
+    waits = np.concatenate((sums.waits, np.zeros(size, dtype=np.int64)))
+    free = np.zeros(2 * size, dtype=np.int32)
+    for s in range(size):
+        free[s] = slots + 2 * size - 1 - s
+    sums.frees[0] = size
+    return _Sums(has, waits, free, sums.frees, sums.of_piece, sums.depth, sums.chain, sums.carried, sums.left_once)
+
+
+@jit
+def _free_row(sums: _Sums, row: int) -> None:
+    sums.free[sums.frees[0]] = row
+    sums.frees[0] += 1
+
+
+@jit
+def _arrives(
+    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, k: int, code: npt.NDArray[np.int8]
+) -> int:
+    """Hop k brings what it carries of piece p to its head, where a switch only lets it pass; 1 if that had all of it.
+    A contribution that comes twice is a fault."""
+    v, i, full, has = events.head[k], events.owner[k], len(ends.is_switch), sums.has
+    if ends.is_switch[v]:
+        return 0
+    _own(sums, v, p, ends.place)
+    if hands_on.adds[i]:
+        row = sums.carried[i]
+        for w in range(has.shape[1]):
+            if has[v, w] & has[row, w]:
+                code[i] = max(code[i], DOUBLED)
+            has[v, w] |= has[row, w]
+        sums.depth[v] = max(sums.depth[v], sums.chain[i])
+        sums.waits[row] -= 1
+        if sums.waits[row] == 0:
+            _free_row(sums, row)
+        return 0
+    if _same(has, v, full):
+        return 1
+    _copy(has, full, v)
+    sums.depth[v] = sums.chain[i]
+    return 0
+
+
+@jit
+def _leaves(
+    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, i: int, code: npt.NDArray[np.int8]
+) -> None:
+    """Transfer i starts with what its source has of piece p, or with what came to the switch that it leaves. To send
+    nothing is a fault, and to hand on as complete what is not. A row must be free."""
+    start, arrive, came = events.start, events.arrive, hands_on.came
+    full, empty, u = len(ends.is_switch), len(ends.is_switch) + 1, events.source[i]
+    before = came[i]
+    value, deep = empty, np.int32(0)
+    if not ends.is_switch[u]:
+        _own(sums, u, p, ends.place)
+        value, deep = u, sums.depth[u]
+    elif before >= 0 and (arrive[before] == start[i] or (hands_on.buffer and arrive[before] < start[i])):
+        value, deep = sums.carried[before], sums.chain[before]
+        if not hands_on.copies and sums.left_once[before]:
+            code[i] = LEFT_TWICE
+        sums.left_once[before] = True
+    sums.chain[i] = deep + 1
+    if _same(sums.has, value, empty):
+        code[i] = NOT_THERE
+    elif not hands_on.adds[i] and not _same(sums.has, value, full):
+        code[i] = INCOMPLETE
+    if hands_on.adds[i]:
+        sums.frees[0] -= 1
+        row = sums.free[sums.frees[0]]
+        sums.carried[i] = row
+        _copy(sums.has, value, row)
+        sums.waits[row] = 0
+        for k in range(hands_on.route_start[i], hands_on.route_start[i + 1]):
+            if arrive[k] >= 0:
+                sums.waits[row] += 1
+
+
+@jit
+def _at_goal(sums: _Sums, ends: _Ends, p: int, v: int, members: int, missing: IntArray, lost: int) -> int:
+    """Note what node v lacks of the sum of piece p; how many sums are not complete at their goals so far."""
+    _own(sums, v, p, ends.place)
+    if _same(sums.has, v, len(ends.is_switch)):
+        return lost
+    lacking, first = 0, -1
+    for m in range(members):
+        if not sums.has[v, m // 64] >> np.uint64(m % 64) & np.uint64(1):
+            lacking += 1
+            if first < 0:
+                first = m
+    return _lacks(missing, lost, p, v, lacking, first)
+
+
+@jit
+def _own(sums: _Sums, v: int, p: int, place: IntArray) -> None:
+    """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
+    if sums.of_piece[v] == p:
+        return
+    sums.of_piece[v], sums.depth[v] = p, 0
+    for w in range(sums.has.shape[1]):
+        sums.has[v, w] = 0
+    if place[v] >= 0:
+        sums.has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
+
+
+@jit
+def _same(has: WordArray, a: int, b: int) -> bool:
     for w in range(has.shape[1]):  # noqa: SIM110
         if has[a, w] != has[b, w]:
             return False
@@ -322,13 +394,6 @@ def _same(has: Any, a: Any, b: Any) -> bool:
 
 
 @jit
-def _copy(has: Any, a: Any, b: Any) -> None:
+def _copy(has: WordArray, a: int, b: int) -> None:
     for w in range(has.shape[1]):
         has[b, w] = has[a, w]
-
-
-@jit
-def _doubled(has: Any, more: int) -> Any:
-    bigger = np.zeros((len(has) + more, has.shape[1]), dtype=np.uint64)
-    bigger[: len(has)] = has
-    return bigger

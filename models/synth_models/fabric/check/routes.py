@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,26 @@ class Hops:
     wrong_count: int
 
 
+class _Routes(NamedTuple):
+    """``start`` (ticks): shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i;
+    ``span``: how long each of its links is occupied, an index into ``ticks``."""
+
+    start: IntArray
+    route_start: IntArray
+    link: IntArray
+    span: Int32Array
+    ticks: IntArray
+
+
+class _Links(NamedTuple):
+    """``src``, ``dst``, ``latency`` (ticks): shape (links,). ``is_switch``: shape (nodes,)."""
+
+    src: Int32Array
+    dst: Int32Array
+    latency: IntArray
+    is_switch: BoolArray
+
+
 def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     """All hops with their times, computed from bandwidths, latencies and bytes in exact arithmetic, rounded up to
     whole ticks."""
@@ -54,18 +74,10 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     begin, arrive = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
     wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
     count = _place(
-        schedule.start,
-        schedule.route_start,
-        schedule.link,
-        net.src,
-        net.dst,
-        machine.is_switch,
-        latency,
-        span,
-        durations,
+        _Routes(schedule.start, schedule.route_start, schedule.link, span, durations),
+        _Links(net.src, net.dst, latency, machine.is_switch),
         instance.switching.mode == "store_and_forward",
         instance.switching.multicast,
-        LONGEST,
         begin,
         arrive,
         wrong,
@@ -101,7 +113,9 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) 
 
 
 @jit
-def _keys(link: IntArray, piece: IntArray, owner: Int32Array, row: Int32Array, size: Int32Array, sizes: int) -> Any:
+def _keys(
+    link: IntArray, piece: IntArray, owner: Int32Array, row: Int32Array, size: Int32Array, sizes: int
+) -> IntArray:
     key = np.empty(len(link), dtype=np.int64)
     for k in range(len(link)):
         key[k] = np.int64(row[link[k]]) * sizes + size[piece[owner[k]]]
@@ -110,23 +124,17 @@ def _keys(link: IntArray, piece: IntArray, owner: Int32Array, row: Int32Array, s
 
 @jit
 def _place(
-    start: IntArray,
-    route_start: IntArray,
-    link: IntArray,
-    src: Int32Array,
-    dst: Int32Array,
-    is_switch: BoolArray,
-    latency: IntArray,
-    span: Int32Array,
-    ticks: IntArray,
+    routes: _Routes,
+    links: _Links,
     stores: bool,
     multicast: bool,
-    longest: int,
     begin: IntArray,
     arrive: IntArray,
     wrong: IntArray,
 ) -> int:
     """Fill ``begin``, ``arrive`` and ``wrong``; the number of wrong routes."""
+    start, route_start, link, span, ticks = routes
+    src, dst, latency, is_switch = links
     nodes = len(is_switch)
     seen = np.full(nodes, -1, dtype=np.int64)  # the last transfer that reached a node,
     passed = np.zeros(nodes, dtype=np.int64)  # after how many ticks its front did,
@@ -138,9 +146,9 @@ def _place(
         source = src[link[first]]
         what, where = 0, first
         if stores and end - first > 1:
-            what = 6
+            what = SEVERAL
         elif not stores and is_switch[source]:
-            what = 1
+            what = FROM_SWITCH
         seen[source], passed[source], slowest[source] = i, 0, 0
         before = source
         for k in range(first, end):
@@ -150,13 +158,13 @@ def _place(
             u, v = src[e], dst[e]
             where = k
             if seen[u] != i or (not multicast and u != before):
-                what = 2
+                what = APART
             elif u != source and not is_switch[u]:
-                what = 3
+                what = THROUGH_RANK
             elif seen[v] == i:
-                what = 5
-            elif latency[e] > longest or ticks[span[k]] > longest or passed[u] + latency[e] > longest:
-                what = 7
+                what = TWICE
+            elif latency[e] > LONGEST or ticks[span[k]] > LONGEST or passed[u] + latency[e] > LONGEST:
+                what = TOO_LONG
             else:
                 begin[k] = start[i] + passed[u]
                 seen[v], goes_on[u] = i, i
@@ -170,7 +178,7 @@ def _place(
                 if is_switch[v]:
                     arrive[k] = -1
                     if goes_on[v] != i:
-                        what, where = 4, k
+                        what, where = TO_SWITCH, k
                         break
         if what:
             if count < len(wrong):

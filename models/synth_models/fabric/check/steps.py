@@ -210,7 +210,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
     rows = whole_numbers(plan, "refuted", 0, counting.MOST_CHUNKS, (None, 4)).tolist()
     length = iter(whole_numbers(plan, "refuted_length", 0, counting.HIGHEST_PRICE, (None, instance.machine.links)))
     part = iter(whole_numbers(plan, "refuted_part", 0, instance.machine.nodes - 1, (None, instance.machine.nodes)))
-    tables = _tables(instance, plan, [row[0] for row in rows if row[3] in (TIMED, LENGTHS)])
+    tables = _tables(instance, plan, [steps for steps, _, _, by in rows if by in (TIMED, LENGTHS)])
     proven, wrong, unverified = [], [], []
     for steps, rounds, chunks, by in rows:
         question = f"{steps} steps, {rounds} rounds, {chunks} chunks"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
@@ -87,8 +85,8 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
 
 @jit
 def _first_hop(
-    piece: IntArray, start: IntArray, arrive: IntArray, src: IntArray, dst: IntArray, is_switch: Any, order: Any,
-    reduces: bool,
+    piece: IntArray, start: IntArray, arrive: IntArray, src: IntArray, dst: IntArray, is_switch: BoolArray,
+    order: IntArray, reduces: bool,
 ) -> IntArray:  # fmt: skip
     """For every single hop the hop with which its data left a rank, -1 for none. In a reduction what leaves a switch is
     the last listed before it that came there, otherwise the latest that has arrived (as the check has it)."""
