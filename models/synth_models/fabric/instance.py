@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal
@@ -202,13 +202,24 @@ def _size_faults(raw: dict[str, Any]) -> Iterator[Fault]:
     if collective != "demand" and demand is not None:
         yield Fault("demand", f"has no meaning for {collective}")
     if collective == "demand" and isinstance(demand, (list, tuple)):
-        if not demand:
-            yield Fault("demand", "has no rows")
-        amounts = [row[2] for row in demand if isinstance(row, (list, tuple)) and len(row) == 3 and _whole(row[2])]
-        if demand and len(amounts) == len(demand) and _whole(size) and sum(amounts) != size:
-            yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
+        yield from _sum_faults(demand, size)
     if collective not in ROOTED and raw.get("root") is not None:
         yield Fault("root", f"has no meaning for {collective}", raw["root"], True)
+
+
+def _rows_of_three(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Number and parts of the rows that have three."""
+    for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
+        if isinstance(row, (list, tuple)) and len(row) == 3:
+            yield (i, *row)
+
+
+def _sum_faults(demand: Sequence[Any], size: Any) -> Iterator[Fault]:
+    if not demand:
+        yield Fault("demand", "has no rows")
+    amounts = [amount for _, _, _, amount in _rows_of_three(demand) if _whole(amount)]
+    if demand and len(amounts) == len(demand) and _whole(size) and sum(amounts) != size:
+        yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
 
 
 def _range_faults(machine: Machine) -> Iterator[Fault]:
@@ -228,60 +239,65 @@ def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
     failed = raw.get("failed")
     broken: set[int] = set()
     if isinstance(failed, dict):
-        nodes, links = failed.get("nodes") or (), failed.get("links") or ()
-        for i, node in enumerate(nodes if isinstance(nodes, (list, tuple)) else ()):
-            if _whole(node):
-                broken.add(node)
-                if node >= machine.nodes:
-                    yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
-        net, reduced = machine.network, failed.get("reduced") or ()
-        there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links or reduced else set()
-        yield from _reduced_faults(reduced, there, links)
-        for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
-            if (
-                isinstance(pair, (list, tuple))
-                and len(pair) == 2
-                and all(map(_whole, pair))
-                and tuple(pair) not in there
-            ):
-                yield Fault(f"failed.links[{i}]", f"there is no link from {pair[0]} to {pair[1]}")
+        nodes = failed.get("nodes")
+        broken = {node for node in (nodes if isinstance(nodes, (list, tuple)) else ()) if _whole(node)}
+        yield from _failed_faults(failed, machine)
     ranks = raw.get("ranks")
     group: set[int] | None = None
     if isinstance(ranks, (list, tuple)):
         group = {node for node in ranks if _whole(node)}
-        for i, node in enumerate(ranks):
-            if _whole(node):
-                yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
-        for node, times in Counter(node for node in ranks if _whole(node)).items():
-            if times > 1:
-                yield Fault("ranks", f"names node {node} {times} times")
+        yield from _member_faults(ranks, machine, broken)
     if _whole(raw.get("root")):
         yield from _rank_fault("root", raw["root"], machine, broken, group)
-    demand = raw.get("demand")
-    for i, row in enumerate(demand if isinstance(demand, (list, tuple)) else ()):
-        if isinstance(row, (list, tuple)) and len(row) == 3 and all(map(_whole, row)):
-            for end, node in zip(("src", "dst"), row[:2], strict=True):
-                yield from _rank_fault(f"demand[{i}].{end}", node, machine, broken, group)
-            if row[0] == row[1]:
-                yield Fault(f"demand[{i}]", "goes from a rank to itself", row[0], True)
+    for i, src, dst, amount in _rows_of_three(raw.get("demand")):
+        if all(map(_whole, (src, dst, amount))):
+            yield from _rank_fault(f"demand[{i}].src", src, machine, broken, group)
+            yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
+            if src == dst:
+                yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
+
+
+def _failed_faults(failed: dict[str, Any], machine: Machine) -> Iterator[Fault]:
+    """Failed nodes and links that there are not, and shares of links that cannot be."""
+    nodes, links, reduced = (failed.get(key) or () for key in ("nodes", "links", "reduced"))
+    for i, node in enumerate(nodes if isinstance(nodes, (list, tuple)) else ()):
+        if _whole(node) and node >= machine.nodes:
+            yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
+    net = machine.network
+    there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links or reduced else set()
+    yield from _reduced_faults(reduced, there, links)
+    for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(map(_whole, pair)):
+            continue
+        if tuple(pair) not in there:
+            yield Fault(f"failed.links[{i}]", f"there is no link from {pair[0]} to {pair[1]}")
+
+
+def _member_faults(ranks: Sequence[Any], machine: Machine, broken: set[int]) -> Iterator[Fault]:
+    for i, node in enumerate(ranks):
+        if _whole(node):
+            yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
+    for node, times in Counter(node for node in ranks if _whole(node)).items():
+        if times > 1:
+            yield Fault("ranks", f"names node {node} {times} times")
 
 
 def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Iterator[Fault]:
     """Links of which a share is left: there are such, each stands once and has not failed, the share is below 1."""
     listed = gone if isinstance(gone, (list, tuple)) else ()
     seen = {tuple(pair) for pair in listed if isinstance(pair, (list, tuple)) and all(map(_whole, pair))}
-    for i, row in enumerate(reduced if isinstance(reduced, (list, tuple)) else ()):
-        if not (isinstance(row, (list, tuple)) and len(row) == 3 and all(map(_whole, row[:2]))):
+    for i, u, v, share in _rows_of_three(reduced):
+        if not _whole(u) or not _whole(v):
             continue
-        path, pair = f"failed.reduced[{i}]", (row[0], row[1])
-        if pair not in there:
-            yield Fault(path, f"there is no link from {row[0]} to {row[1]}")
-        if pair in seen:
-            yield Fault(path, f"the link from {row[0]} to {row[1]} stands twice")
-        seen.add(pair)
-        above, slash, below = str(row[2]).partition("/")
+        path = f"failed.reduced[{i}]"
+        if (u, v) not in there:
+            yield Fault(path, f"there is no link from {u} to {v}")
+        if (u, v) in seen:
+            yield Fault(path, f"the link from {u} to {v} stands twice")
+        seen.add((u, v))
+        above, slash, below = str(share).partition("/")
         if slash and above.isdecimal() and below.isdecimal() and not int(above) < int(below):
-            yield Fault(path, "the share that is left must be less than 1", row[2], True)
+            yield Fault(path, "the share that is left must be less than 1", share, True)
 
 
 def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
@@ -311,26 +327,29 @@ def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int,
     if len(members) < 2 or collective not in COLLECTIVES:
         return
     if collective == "demand":
-        lost = []
-        seen = {u: machine.reached_from(u) for u in {row[0] for row in raw["demand"]}}
+        seen = {u: machine.reached_from(u) for u in {u for u, _, _ in raw["demand"]}}
         lost = [(u, v) for u, v, _ in raw["demand"] if not seen[u][v]]
         for u, v in lost[:MOST_SHOWN]:
             yield Fault("demand", f"rank {v} cannot be reached from rank {u}")
         return
     if collective in ROOTED:
         root = members[0] if raw.get("root") is None else raw["root"]
-        way = machine if collective in ("broadcast", "scatter") else _turned(machine)
-        reach = way.reached_from(root)
-        cut = [v for v in members if not reach[v]]
-        if cut:
-            verb = "cannot be reached from" if collective in ("broadcast", "scatter") else "cannot reach"
-            yield Fault("network", f"is parted: ranks {_listed(cut)} {verb} the root {root}")
+        yield from _root_faults(collective, root, machine, members)
         return
     parts = machine.parts_of(members)
     if len(parts) > 1:
         words = "; ".join(_listed(part) for part in parts[:MOST_SHOWN])
         more = f"; … {len(parts) - MOST_SHOWN} more" if len(parts) > MOST_SHOWN else ""
         yield Fault("network", f"parts the ranks into {len(parts)} that do not all reach each other: {words}{more}")
+
+
+def _root_faults(collective: str, root: int, machine: Machine, members: tuple[int, ...]) -> Iterator[Fault]:
+    outwards = collective in ("broadcast", "scatter")
+    reach = (machine if outwards else _turned(machine)).reached_from(root)
+    cut = [v for v in members if not reach[v]]
+    if cut:
+        verb = "cannot be reached from" if outwards else "cannot reach"
+        yield Fault("network", f"is parted: ranks {_listed(cut)} {verb} the root {root}")
 
 
 def _turned(machine: Machine) -> Machine:

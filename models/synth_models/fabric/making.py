@@ -123,22 +123,7 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        if "machine" not in values:
-            faults = list(super().faults_in(values))
-            if "boxes" in values:
-                faults.append(Fault("boxes", "has no meaning without machine", values["boxes"], True))
-            needed = "machine=NAME, network=SHAPE or links=FILE.csv"
-            if "network" not in values and "links" not in values:
-                faults = [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
-        else:
-            imported = _is_imported(values["machine"])
-            own = ("network", "links", *cls.OF_NETWORK, *(["boxes"] if imported else []))
-            faults = [Fault(key, "has no meaning with machine", values[key], True) for key in own if key in values]
-            if imported:
-                faults += _guarded(lambda: _imported(values["machine"]))
-            elif values["machine"] not in machine_names():
-                known = ", ".join(machine_names())
-                faults.append(Fault("machine", f"unknown; one of {known}, or FILE.json", values["machine"], True))
+        faults = cls._machine_faults(values) if "machine" in values else cls._network_faults(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if "ranks" in values:
@@ -155,6 +140,28 @@ class FabricKeys(NetworkKeys):
         for key, reader in (("demand", _demand), ("failed", read_statements)):
             if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
+        return faults
+
+    @classmethod
+    def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        faults = list(super().faults_in(values))
+        if "boxes" in values:
+            faults.append(Fault("boxes", "has no meaning without machine", values["boxes"], True))
+        needed = "machine=NAME, network=SHAPE or links=FILE.csv"
+        if "network" not in values and "links" not in values:
+            return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
+        return faults
+
+    @classmethod
+    def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        imported = _is_imported(values["machine"])
+        own = ("network", "links", *cls.OF_NETWORK, *(["boxes"] if imported else []))
+        faults = [Fault(key, "has no meaning with machine", values[key], True) for key in own if key in values]
+        if imported:
+            faults += _guarded(lambda: _imported(values["machine"]))
+        elif values["machine"] not in machine_names():
+            known = ", ".join(machine_names())
+            faults.append(Fault("machine", f"unknown; one of {known}, or FILE.json", values["machine"], True))
         return faults
 
     @classmethod
@@ -190,7 +197,7 @@ def make(keys: FabricKeys) -> FabricInstance:
             raw["demand"], lines = _demand(file, machine)
         except InputError as error:
             raise InputError(_with_source(error)) from None
-        raw["bytes"] = sum(row[2] for row in raw["demand"])
+        raw["bytes"] = sum(amount for _, _, amount in raw["demand"])
     if keys.root is not None:
         raw["root"] = keys.root
     if keys.ranks is not None:
@@ -330,8 +337,9 @@ def _by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
     found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
     if found is None:
         return fault
-    column = found[2] or ("src", "dst", "bytes")[int(found[3])] if found[2] or found[3] else None
-    return replace(fault, path=f"{file}, line {lines[int(found[1])]}" + (f", {column}" if column else ""))
+    row, end, place = found.groups()
+    column = end if place is None else ("src", "dst", "bytes")[int(place)]
+    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
 
 
 def _failed(file: InputFile, network: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

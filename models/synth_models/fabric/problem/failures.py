@@ -53,7 +53,8 @@ def _statement(number: int, said: str) -> Statement:
     ends = [words[0], *words[2:]] if one_way else words
     if kind != "link" or len(ends) not in (2, 3) or "->" in ends:
         raise ValueError(FORM)
-    return Statement(number, (ends[0], ends[1]), one_way, amounts.share(ends[2]) if len(ends) == 3 else None)
+    source, target, *share = ends
+    return Statement(number, (source, target), one_way, amounts.share(share[0]) if share else None)
 
 
 def node_number(word: str, machine: Machine | None) -> int | None:
@@ -71,11 +72,10 @@ def failures(file: InputFile, machine: Machine | None) -> dict[str, Any]:
     Without a machine (its description is wrong, which is said elsewhere) names mean nothing. Raises
     :class:`InputError` with all faults by their lines.
     """
-    net = None if machine is None else machine.network
-    there = None if net is None else set(zip(net.src.tolist(), net.dst.tolist(), strict=True))
     shares: dict[Pair, Fraction | None] = {}
     nodes: dict[int, None] = {}
     faults: list[Fault] = []
+    there = _pairs(machine)
     for said in file.once(read_statements):
         ends = [node_number(word, machine) for word in said.ends]
         if None in ends:
@@ -85,20 +85,33 @@ def failures(file: InputFile, machine: Machine | None) -> dict[str, Any]:
         if len(known) == 1:
             nodes[known[0]] = None
             continue
-        pairs = [(known[0], known[1])] if said.one_way else [(known[0], known[1]), (known[1], known[0])]
-        held = [pair for pair in pairs if there is None or pair in there]
+        held = _meant(said, (known[0], known[1]), there)
         if not held:
             back = "" if said.one_way else " in either direction"
             faults.append(Fault(f"line {said.line}", f"there is no link from {said.ends[0]} to {said.ends[1]}{back}"))
-        for pair in held:
-            if shares.setdefault(pair, said.share) != said.share:
-                faults.append(Fault(f"line {said.line}", f"the link {pair[0]} -> {pair[1]} was said to fail otherwise"))
+        for u, v in held:
+            if shares.setdefault((u, v), said.share) != said.share:
+                faults.append(Fault(f"line {said.line}", f"the link {u} -> {v} was said to fail otherwise"))
     if faults:
         raise InputError(faults, str(file))
     found: dict[str, Any] = {"links": [list(pair) for pair, share in shares.items() if share is None]}
     found["nodes"] = list(nodes)
     reduced = [[*pair, f"{share.numerator}/{share.denominator}"] for pair, share in shares.items() if share is not None]
     return found | ({"reduced": reduced} if reduced else {})
+
+
+def _pairs(machine: Machine | None) -> set[Pair] | None:
+    """The pairs that links join; None where no machine says so."""
+    if machine is None:
+        return None
+    return set(zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True))
+
+
+def _meant(said: Statement, ends: Pair, there: set[Pair] | None) -> list[Pair]:
+    """The directions between two nodes of which a statement speaks, as far as there are such links."""
+    u, v = ends
+    pairs = [(u, v)] if said.one_way else [(u, v), (v, u)]
+    return [pair for pair in pairs if there is None or pair in there]
 
 
 def in_words(failed: Mapping[str, Any], names: Sequence[str]) -> list[str]:

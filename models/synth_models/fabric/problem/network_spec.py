@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
 from itertools import combinations
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
 from pydantic import Field
@@ -117,31 +118,32 @@ class MachineSpec(Part):
         data = machine_file(self.name)
         if self.boxes > data.most_boxes:
             raise ValueError(f"machine {self.name} is known for boxes={data.most_boxes} at most")
-        several = self.boxes > 1
-        inner = [*data.switches, *(data.box_switches if several else ())]
-        names = [f"{b}/gpu{g}" if several else f"gpu{g}" for b in range(self.boxes) for g in range(data.gpus)]
-        number: dict[tuple[int, str], int] = {
-            (b, f"gpu{g}"): b * data.gpus + g for b in range(self.boxes) for g in range(data.gpus)
-        }
-        for b in range(self.boxes):
-            for switch in inner:
-                number[b, switch] = len(names)
-                names.append(f"{b}/{switch}" if several else switch)
-        for switch in data.shared_switches if several else ():
-            number |= {(b, switch): len(names) for b in range(self.boxes)}
-            names.append(switch)
+        names, number = self._nodes(data)
         switches = set(range(self.boxes * data.gpus, len(names)))
         rows = _Rows()
         for b in range(self.boxes):
-            for link in (*data.links, *(data.uplinks if several else ())):
+            for link in (*data.links, *(data.uplinks if self.boxes > 1 else ())):
                 group = None if link.group is None else f"{b}/{link.group}"
                 rows.add(number[b, link.src], number[b, link.dst], link, group, link.both)
-        for link in data.joins if several else ():
+        for link in data.joins if self.boxes > 1 else ():
             for b in range(self.boxes):
                 after = (b + 1) % self.boxes
                 if self.boxes > 2 or b == 0 or not link.both:
                     rows.add(number[b, link.src], number[after, link.dst], link, None, link.both)
         return rows.machine(names, switches, self.name)
+
+    def _nodes(self, data: MachineFile) -> tuple[list[str], dict[tuple[int, str], int]]:
+        """The names of all nodes, and the number of a box's node by its name there: ranks, then every box's switches,
+        then those that all boxes share."""
+        boxes, several = range(self.boxes), self.boxes > 1
+        ranks = [(b, f"gpu{g}") for b in boxes for g in range(data.gpus)]
+        inner = [(b, switch) for b in boxes for switch in (*data.switches, *(data.box_switches if several else ()))]
+        number = {node: place for place, node in enumerate([*ranks, *inner])}
+        names = [f"{b}/{node}" if several else node for b, node in (*ranks, *inner)]
+        for switch in data.shared_switches if several else ():
+            number |= {(b, switch): len(names) for b in boxes}
+            names.append(switch)
+        return names, number
 
 
 class _Uniform(Part):
@@ -341,31 +343,40 @@ def built(spec: Any) -> Machine:
 
 def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
     """Faults of a raw ``links`` network that no single field shows: nodes out of range, self-loops, names, switches."""
-    faults: list[Fault] = []
-    nodes, links = raw.get("nodes"), raw.get("links")
-    if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 1:
-        return faults
-    for i, link in enumerate(links if isinstance(links, (list, tuple)) else ()):
-        if not isinstance(link, dict):
-            continue
-        for end in ("src", "dst"):
-            node = link.get(end)
-            if isinstance(node, int) and not isinstance(node, bool) and node >= nodes:
-                message = f"link to nowhere: the network has nodes 0..{nodes - 1}"
-                faults.append(Fault(f"{path}.links[{i}].{end}", message, node, True))
-        if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
-            faults.append(Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True))
-    switches = raw.get("switches")
-    seen: set[int] = set()
-    for i, node in enumerate(switches if isinstance(switches, (list, tuple)) else ()):
-        if isinstance(node, int) and not isinstance(node, bool):
-            if node >= nodes:
-                faults.append(Fault(f"{path}.switches[{i}]", f"the network has nodes 0..{nodes - 1}", node, True))
-            if node in seen:
-                faults.append(Fault(f"{path}.switches[{i}]", "stands twice", node, True))
-            seen.add(node)
+    nodes = raw.get("nodes")
+    if not _is_number(nodes) or nodes < 1:
+        return []
+    faults = [*_link_faults(raw.get("links"), nodes, path), *_switch_faults(raw.get("switches"), nodes, path)]
     for key in ("names", "positions"):
         value = raw.get(key)
         if isinstance(value, (list, tuple)) and len(value) != nodes:
             faults.append(Fault(f"{path}.{key}", f"{len(value)} for {nodes} nodes"))
     return faults
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _link_faults(links: Any, nodes: int, path: str) -> Iterator[Fault]:
+    for i, link in enumerate(links if isinstance(links, (list, tuple)) else ()):
+        if not isinstance(link, dict):
+            continue
+        for end in ("src", "dst"):
+            node = link.get(end)
+            if _is_number(node) and node >= nodes:
+                message = f"link to nowhere: the network has nodes 0..{nodes - 1}"
+                yield Fault(f"{path}.links[{i}].{end}", message, node, True)
+        if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
+            yield Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True)
+
+
+def _switch_faults(switches: Any, nodes: int, path: str) -> Iterator[Fault]:
+    seen: set[int] = set()
+    for i, node in enumerate(switches if isinstance(switches, (list, tuple)) else ()):
+        if _is_number(node):
+            if node >= nodes:
+                yield Fault(f"{path}.switches[{i}]", f"the network has nodes 0..{nodes - 1}", node, True)
+            if node in seen:
+                yield Fault(f"{path}.switches[{i}]", "stands twice", node, True)
+            seen.add(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from synth.options import RunOptions
@@ -48,40 +49,54 @@ def best_number(
     its neighbours. ``make`` returns None for a number that it will not try; None if it never returns a schedule. Stops
     at the time limit with the best so far.
     """
-    tried: dict[int, Fraction] = {}
-    best: tuple[int, Schedule] | None = None
-
-    def time_of(count: int) -> Fraction | None:
-        nonlocal best
-        if count in tried:
-            return tried[count]
-        schedule = make(count)
-        if schedule is None:
-            return None
-        tried[count] = seconds(instance, schedule)
-        if best is None or tried[count] < tried[best[0]]:
-            best = count, schedule
-            options.held.offer(lambda: schedule, float(tried[count]), in_words(count))
-        return tried[count]
-
+    search = _Numbers(instance, options, make)
     count, worse = first, 0
-    while count <= most and worse < 2 and not (best and options.out_of_time()):
-        before = tried[best[0]] if best else None
-        found = time_of(count)
+    while count <= most and worse < 2 and not (search.best and options.out_of_time()):
+        before = search.tried[search.best[0]] if search.best else None
+        found = search.time_of(count)
         if found is None:
             break
         worse = 0 if before is None or found < before * (1 - WORTH) else worse + 1
         count *= 2
     for _ in range(3):
-        if best is None or options.out_of_time():
+        if search.best is None or options.out_of_time():
             break
-        at = best[0]
-        below = max((n for n in tried if n < at), default=at)
-        above = min((n for n in tried if n > at), default=at)
-        ends = {(at + other) // 2: tried[other] for other in (above, below) if tried[other] * (1 - WORTH) > tried[at]}
-        fresh = [n for n in ends if n not in tried]
+        fresh = search.between(search.best[0])
         if not fresh:
             break
         for number in fresh:
-            time_of(number)
-    return best
+            search.time_of(number)
+    return search.best
+
+
+@dataclass
+class _Numbers:
+    """Numbers of chunks that were ``tried``, each with its schedule's seconds, and the ``best`` with its schedule."""
+
+    instance: FabricInstance
+    options: RunOptions
+    make: Callable[[int], Schedule | None]
+    tried: dict[int, Fraction] = field(default_factory=dict)
+    best: tuple[int, Schedule] | None = None
+
+    def time_of(self, count: int) -> Fraction | None:
+        """Try a number unless it was tried."""
+        tried = self.tried
+        if count in tried:
+            return tried[count]
+        schedule = self.make(count)
+        if schedule is None:
+            return None
+        tried[count] = seconds(self.instance, schedule)
+        if self.best is None or tried[count] < tried[self.best[0]]:
+            self.best = count, schedule
+            self.options.held.offer(lambda: schedule, float(tried[count]), in_words(count))
+        return tried[count]
+
+    def between(self, best: int) -> list[int]:
+        """Numbers between the best and its neighbours that take clearly longer, as far as they were not tried."""
+        tried = self.tried
+        below = max((n for n in tried if n < best), default=best)
+        above = min((n for n in tried if n > best), default=best)
+        worse = [other for other in (above, below) if tried[other] * (1 - WORTH) > tried[best]]
+        return [n for n in dict.fromkeys((best + other) // 2 for other in worse) if n not in tried]

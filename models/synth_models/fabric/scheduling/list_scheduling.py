@@ -15,11 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth.deadline import SLACK_S, OutOfTime, left
+from synth.kernel_clock import now as now_s
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 from synth_models.fabric.solution import Schedule
+
+LOOK = 1000  # events between looks at the clock
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,8 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *, in_order: bool = False
 ) -> Schedule:
-    """The transfers with start times. Raises ``ValueError`` where some wait for each other.
+    """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
+    :class:`synth.deadline.OutOfTime` where that would take longer than the time limit in force.
 
     ``in_order``: every link serves its transfers in the order of their priorities, idle or not, so that a planned
     schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the
@@ -88,80 +94,36 @@ def timed(
     """
     machine = instance.machine
     ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
-    sizes, size_row = np.unique(transfers.piece_bytes, return_inverse=True)
-    table, link_row = clock.duration_table(machine, ticks, sizes)
-    net = machine.network
     hop_by_hop = instance.switching.mode == "store_and_forward"
-    if not table.size:
-        table = np.zeros((1, 1), dtype=np.int64)
-    offset, arrival = _offsets(
-        transfers.route_start,
-        transfers.link,
-        net.src.astype(np.int64),
-        net.dst.astype(np.int64),
-        clock.latencies(machine, ticks),
-        table,
-        link_row,
-        size_row.reshape(-1).astype(np.int64)[transfers.piece],
-        hop_by_hop,
-    )
-    duration = table[link_row[transfers.link], np.repeat(size_row.reshape(-1)[transfers.piece], _lengths(transfers))]
-    uses = uses_of(transfers.route_start, transfers.link, machine.group, offset, duration.astype(np.int64), False)
-    followers = _followers(
-        *turned(transfers), transfers.route_start, transfers.link, net.src.astype(np.int64), net.dst.astype(np.int64),
-        arrival,
-    )  # fmt: skip
-    resources = machine.links + len(machine.group_names)
+    hops = _hops(machine, transfers, ticks, hop_by_hop)
+    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, False)
+    src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
+    followers = _followers(*turned(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival)
+    resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     kernel = _in_order if in_order else _list_schedule
-    start = kernel(uses, resources, followers, transfers.priority, np.diff(transfers.before_start))
+    start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
+    if not in_time:
+        raise OutOfTime
     if np.any(start < 0):
         raise ValueError(
             f"{int(np.sum(start < 0))} transfers wait for each other, or for one that is not at their source"
         )
-    if not hop_by_hop:
-        return Schedule(
-            ticks,
-            transfers.piece_block,
-            transfers.piece_bytes,
-            start,
-            transfers.piece,
-            transfers.adds,
-            transfers.route_start,
-            transfers.link,
-        )
-    count = _lengths(transfers)
+    piece, adds, route_start = transfers.piece, transfers.adds, transfers.route_start
+    if hop_by_hop:
+        count = _lengths(transfers)
+        start, piece, adds = np.repeat(start, count) + hops.offset, np.repeat(piece, count), np.repeat(adds, count)
+        route_start = np.arange(len(transfers.link) + 1, dtype=np.int64)
     return Schedule(
-        ticks,
-        transfers.piece_block,
-        transfers.piece_bytes,
-        np.repeat(start, count) + offset,
-        np.repeat(transfers.piece, count),
-        np.repeat(transfers.adds, count),
-        np.arange(len(transfers.link) + 1, dtype=np.int64),
-        transfers.link,
+        ticks, transfers.piece_block, transfers.piece_bytes, start, piece, adds, route_start, transfers.link
     )
 
 
 def completion(instance: FabricInstance, schedule: Schedule) -> int:
     """Ticks until the last transfer has arrived: what a method compares schedules by. The check computes its own."""
-    machine, ticks = instance.machine, schedule.ticks_per_s
     if not schedule.transfers:
         return 0
-    sizes, size_row = np.unique(schedule.piece_bytes, return_inverse=True)
-    table, link_row = clock.duration_table(machine, ticks, sizes)
-    net = machine.network
-    _, arrival = _offsets(
-        schedule.route_start,
-        schedule.link,
-        net.src.astype(np.int64),
-        net.dst.astype(np.int64),
-        clock.latencies(machine, ticks),
-        table,
-        link_row,
-        size_row.reshape(-1).astype(np.int64)[schedule.piece],
-        False,
-    )
-    return int((np.repeat(schedule.start, np.diff(schedule.route_start)) + arrival).max())
+    hops = _hops(instance.machine, schedule, schedule.ticks_per_s, False)
+    return int((np.repeat(schedule.start, np.diff(schedule.route_start)) + hops.arrival).max())
 
 
 def most_seconds(instance: FabricInstance, transfers: Transfers) -> float:
@@ -187,6 +149,35 @@ def turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
     return start, waiting[order]
 
 
+class _Hops(NamedTuple):
+    """Of every link of a route, in ticks, shape (links of routes,): ``offset`` from the transfer's start until it is
+    occupied; ``arrival`` from there until what crosses it has arrived whole behind it; ``duration`` of its use."""
+
+    offset: IntArray
+    arrival: IntArray
+    duration: IntArray
+
+
+def _hops(machine: Machine, moved: Transfers | Schedule, ticks_per_s: int, hop_by_hop: bool) -> _Hops:
+    """The times of all routes; ``hop_by_hop``: every switch receives all before it sends."""
+    sizes, size_row = np.unique(moved.piece_bytes, return_inverse=True)
+    table, link_row = clock.duration_table(machine, ticks_per_s, sizes)
+    if not table.size:
+        table = np.zeros((1, 1), dtype=np.int64)
+    offset, arrival, duration = _offsets(
+        moved.route_start,
+        moved.link,
+        machine.network.src.astype(np.int64),
+        machine.network.dst.astype(np.int64),
+        clock.latencies(machine, ticks_per_s),
+        table,
+        link_row,
+        size_row.reshape(-1).astype(np.int64)[moved.piece],
+        hop_by_hop,
+    )
+    return _Hops(offset, arrival, duration)
+
+
 @jit
 def _offsets(
     route_start: IntArray,
@@ -198,18 +189,18 @@ def _offsets(
     link_row: IntArray,
     size_row: IntArray,
     hop_by_hop: bool,
-) -> tuple[IntArray, IntArray]:
-    """Per link of every route: ticks from the transfer's start until the link is occupied, and until what crosses it
-    has arrived whole behind it."""
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Columns of :class:`_Hops`."""
     offset = np.zeros(len(link), dtype=np.int64)
     arrival = np.zeros(len(link), dtype=np.int64)
     longest = np.zeros(len(link), dtype=np.int64)
+    duration = np.zeros(len(link), dtype=np.int64)
     for i in range(len(route_start) - 1):
         first = route_start[i]
         for k in range(first, route_start[i + 1]):
             e = link[k]
             took = table[link_row[e], size_row[i]]
-            longest[k] = took
+            longest[k] = duration[k] = took
             for p in range(k - 1, first - 1, -1):
                 if dst[link[p]] == src[e]:
                     before = latency[link[p]]
@@ -220,7 +211,7 @@ def _offsets(
                     offset[k] = offset[p] + before
                     break
             arrival[k] = offset[k] + latency[e] + longest[k]
-    return offset, arrival
+    return offset, arrival, duration
 
 
 @jit
@@ -287,9 +278,12 @@ def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priorit
 
 
 @jit
-def _list_schedule(uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray) -> IntArray:
-    """Start ticks, -1 for a transfer that never becomes ready. Complexity: n log n in transfers, times the moves from
-    one busy link's queue to another's."""
+def _list_schedule(
+    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
+) -> tuple[IntArray, bool]:
+    """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
+    rest is then missing. Complexity: n log n in transfers, times the moves from one busy link's queue to another's."""
+    until, looks = now_s() + seconds, 0
     count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
@@ -305,6 +299,9 @@ def _list_schedule(uses: Uses, resources: int, followers: Followers, priority: I
         if waits[i] == 0:
             heapq.heappush(events, (np.int64(0), np.int64(0), priority[i], np.int64(i)))
     while len(events):
+        looks += 1
+        if looks % LOOK == 1 and now_s() > until:
+            return start, False
         now, kind, event_priority, number = heapq.heappop(events)
         if kind == 0:  # a transfer becomes ready: it queues at the resource that it waits for longest
             i = number
@@ -345,19 +342,25 @@ def _list_schedule(uses: Uses, resources: int, followers: Followers, priority: I
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
-    return start
+    return start, True
 
 
 @jit
-def _in_order(uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray) -> IntArray:
+def _in_order(
+    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
+) -> tuple[IntArray, bool]:
     """Start ticks when transfers are placed one by one, by priority, each behind those that its links have; -1 for
-    one whose turn comes before all that it waits for."""
+    one whose turn comes before all that it waits for. And whether that took no more than so many seconds."""
+    until, looks = now_s() + seconds, 0
     count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
     waits = missing.copy()
     reserved = new_next_free(resources)
     for i in np.argsort(priority, kind="mergesort"):
+        looks += 1
+        if looks % LOOK == 1 and now_s() > until:
+            return start, False
         if waits[i] != 0:
             continue
         now, _ = earliest_behind(reserved, uses, i, ready[i])
@@ -368,4 +371,4 @@ def _in_order(uses: Uses, resources: int, followers: Followers, priority: IntArr
                 j = followers.transfer[s]
                 ready[j] = max(ready[j], now + followers.lag[s])
                 waits[j] -= 1
-    return start
+    return start, True

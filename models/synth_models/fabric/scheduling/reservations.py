@@ -23,6 +23,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.kernels import jit
 
+ANYBODY = -2  # whoever holds a cell, if anybody does
 EACH = 8  # intervals of a resource, before it moves to the end of the pool
 
 
@@ -427,20 +428,22 @@ def conflicts_modulo(
 @jit
 def reserve_modulo(reserved: Periodic, uses: Uses, i: int, start: int) -> None:
     """Let transfer i hold what it needs in every period, from cell ``start`` on, whoever held it before."""
-    period = reserved.holder.shape[1]
-    for k in range(uses.row[i], uses.row[i + 1]):
-        when = (start + uses.offset[k]) % period
-        for c in range(when, when + min(uses.duration[k], period)):
-            reserved.holder[uses.resource[k], c if c < period else c - period] = i
+    _hand_over_modulo(reserved, uses, i, start, ANYBODY, i)
 
 
 @jit
 def release_modulo(reserved: Periodic, uses: Uses, i: int, start: int) -> None:
     """Free the cells that transfer i, entered with this start, still holds."""
+    _hand_over_modulo(reserved, uses, i, start, i, -1)
+
+
+@jit(inlined=True)
+def _hand_over_modulo(reserved: Periodic, uses: Uses, i: int, start: int, holder: int, following: int) -> None:
+    """Let ``following`` hold the cells of transfer i, entered with this start, that ``holder`` holds."""
     period = reserved.holder.shape[1]
     for k in range(uses.row[i], uses.row[i + 1]):
         when = (start + uses.offset[k]) % period
         for c in range(when, when + min(uses.duration[k], period)):
             at = c if c < period else c - period
-            if reserved.holder[uses.resource[k], at] == i:
-                reserved.holder[uses.resource[k], at] = -1
+            if holder == ANYBODY or reserved.holder[uses.resource[k], at] == holder:
+                reserved.holder[uses.resource[k], at] = following
