@@ -33,10 +33,11 @@ def parse_runs(text: str) -> tuple[list[str], list[int]]:
     labels, counts = [], []
     for word in text.split():
         match = _RUN.fullmatch(word)
-        if match is None or not 1 <= int(match[2]) <= 1_000_000:
+        label, count = match.groups() if match is not None else ("", "0")
+        if not 1 <= int(count) <= 1_000_000:
             raise ValueError(f"{word!r} is not GROUPxCOUNT with a count >= 1")
-        labels.append(match[1])
-        counts.append(int(match[2]))
+        labels.append(label)
+        counts.append(int(count))
     if not labels:
         raise ValueError("names no ranks")
     return labels, counts
@@ -277,7 +278,7 @@ def _cost_faults(raw: dict[str, Any]) -> list[Fault]:
         return []  # pydantic's to report
     if raw.get("torus"):
         return [Fault("costs", "are of nodes and groups, a torus has none", list(costs), True)]
-    if list(costs) != sorted(costs) or costs[2] < 1:
+    if list(costs) != sorted(costs) or costs[-1] < 1:
         return [Fault("costs", "must not fall from node to group to global, the last >= 1", list(costs), True)]
     return []
 
@@ -292,29 +293,39 @@ def _pair_faults(raw: dict[str, Any]) -> list[Fault]:
         groups = max((len(set(parse_runs(job["allocation"])[0])) for job in jobs), default=0)
     except (ValueError, KeyError, TypeError, AttributeError):
         return []  # reported where they stand
-    faults, reached, proper = [], {0}, []
+    faults, proper = [], []
     for i, row in enumerate(pairs):
         if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(type(value) is int for value in row):
             return []
         a, b, links = row
-        where = f"fabric.pairs[{i}]"
-        if min(a, b) < 0 or max(a, b) >= groups:
-            faults.append(Fault(where, f"names a group that no job has: they are 0..{groups - 1}", list(row), True))
-        elif a == b:
-            faults.append(Fault(where, "joins a group to itself", list(row), True))
-        elif not 1 <= links <= MAX_LINKS:
-            faults.append(Fault(where, f"must have 1 to {MAX_LINKS} links", list(row), True))
-        else:
+        wrong = _pair_words(a, b, links, groups)
+        if wrong is None:
             proper.append({a, b})
-    before = 0
-    while len(reached) > before:  # what group 0 reaches, one pair further each time
-        before = len(reached)
-        reached = reached.union(*(pair for pair in proper if pair & reached))
-    cut = sorted(set(range(groups)) - reached)
+        else:
+            faults.append(Fault(f"fabric.pairs[{i}]", wrong, list(row), True))
+    cut = sorted(set(range(groups)) - _reached(proper))
     if cut and not faults:
         words = f"give no route from group 0 to group {cut[0]}" + (f" and {len(cut) - 1} more" if cut[1:] else "")
         faults.append(Fault("fabric.pairs", f"{words}; all groups of a job must be joined"))
     return faults
+
+
+def _pair_words(a: int, b: int, links: int, groups: int) -> str | None:
+    """What is wrong with the links between two groups."""
+    if min(a, b) < 0 or max(a, b) >= groups:
+        return f"names a group that no job has: they are 0..{groups - 1}"
+    if a == b:
+        return "joins a group to itself"
+    return None if 1 <= links <= MAX_LINKS else f"must have 1 to {MAX_LINKS} links"
+
+
+def _reached(pairs: list[set[int]]) -> set[int]:
+    """The groups that group 0 reaches over pairs of groups."""
+    reached, before = {0}, 0
+    while len(reached) > before:  # one pair further each time
+        before = len(reached)
+        reached = reached.union(*(pair for pair in pairs if pair & reached))
+    return reached
 
 
 def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:
@@ -347,13 +358,16 @@ def _choice_faults(raw: dict[str, Any], sizes: list[int]) -> list[Fault]:
     return faults
 
 
+def _halves(instance: BineInstance) -> bool:
+    """Whether the vector is halved from round to round."""
+    large = instance.collective == "allreduce" and instance.vector == "large"
+    return large or instance.collective in ("allgather", "reduce_scatter")
+
+
 def suited(instance: BineInstance, method: str) -> bool:
     """Whether a default method has a form of the instance's collective."""
     tree = instance.problem == "tree"
-    rooted = instance.collective in TREES
-    halves = instance.collective in ("allgather", "reduce_scatter") or (
-        instance.collective == "allreduce" and instance.vector == "large"
-    )
+    rooted, halves = instance.collective in TREES, _halves(instance)
     free = instance.problem == "any"
     alltoall, torus, butterfly = instance.collective == "alltoall", instance.torus, instance.problem == "butterfly"
     usable = {

@@ -90,14 +90,7 @@ class BineKeys(Keys):
         if len(given) != 1:
             faults.append(Fault("", f"give one of {', '.join(_SOURCES)}"))
         else:
-            try:
-                _allocation(given[0], values)
-            except InputError as error:
-                where = f"{given[0]} ({error.source})"
-                faults += [
-                    replace(f, path=f"{where}, {f.path}" if f.path else where) if error.source else f
-                    for f in error.faults
-                ]
+            faults += _allocation_faults(given[0], values)
         if "order" in values and "hosts" not in values:
             faults.append(Fault("order", "is for hosts", values["order"], True))
         if "tasks_per_node" in values and "hosts" not in values:
@@ -111,6 +104,18 @@ class BineKeys(Keys):
         if "uplinks" in values and "links_per_pair" in values:
             faults.append(Fault("uplinks", "a fabric is a fat-tree or a dragonfly, not both"))
         return faults
+
+
+def _allocation_faults(source: str, values: Mapping[str, Any]) -> list[Fault]:
+    """Why the source makes no allocation; those of a file say in which one they stand."""
+    try:
+        _allocation(source, values)
+    except InputError as error:
+        if not error.source:
+            return list(error.faults)
+        where = f"{source} ({error.source})"
+        return [replace(fault, path=f"{where}, {fault.path}" if fault.path else where) for fault in error.faults]
+    return []
 
 
 def make(keys: BineKeys) -> BineInstance:
@@ -129,12 +134,17 @@ def make(keys: BineKeys) -> BineInstance:
     if "problem" not in raw:
         tree = raw["collective"] in TREES and raw.get("vector") != "large" and "torus" not in raw
         raw["problem"] = "tree" if tree else "any"
+    return keys.instance("bine", BineInstance, _name(label, keys, raw), **raw)
+
+
+def _name(label: str, keys: BineKeys, raw: Mapping[str, Any]) -> str:
+    """The default name: what was asked for, word by word."""
     words = [label, raw["collective"].replace("_", "")] + ([raw["vector"]] if "vector" in raw else [])
     words += [f"g{keys.ranks_per_node}"] if keys.ranks_per_node is not None else []
     words += ["roundrobin"] if keys.rank_order == "round_robin" else []
     words += ["costs", keys.costs.replace(",", "-")] if keys.costs is not None else []
     words += ["butterfly"] if raw["problem"] == "butterfly" else []
-    return keys.instance("bine", BineInstance, "-".join(words), **raw)
+    return "-".join(words)
 
 
 def _costs(text: str) -> list[int]:
@@ -192,11 +202,12 @@ def tasks(text: str, hosts: int) -> list[int]:
     found: list[int] = []
     for word in text.split(","):
         match = _TASKS.fullmatch(word.strip())
-        if match is None or int(match[1]) < 1 or int(match[2] or 1) < 1:
+        each, many = (int(number or 1) for number in match.groups()) if match is not None else (0, 0)
+        if each < 1 or many < 1:
             raise ValueError(f"{word.strip()!r} is not COUNT or COUNT(xHOSTS)")
-        if len(found) + int(match[2] or 1) > hosts:
+        if len(found) + many > hosts:
             raise ValueError(f"names more than the {hosts} hosts of the list")
-        found += [int(match[1])] * int(match[2] or 1)
+        found += [each] * many
     if len(found) != hosts:
         raise ValueError(f"names {len(found)} hosts, the list {hosts}")
     return found
@@ -205,34 +216,44 @@ def tasks(text: str, hosts: int) -> list[int]:
 def _nodes(source: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The same for nodes: the groups of nodes in order; ``counts`` where a host list says how many ranks each has."""
     match source:
-        case "groups" | "torus":
-            text, separator, read = values[source], ("," if source == "groups" else "x"), read_int(1)
-            try:
-                numbers = [read(part) for part in text.split(separator)]
-            except ValueError as error:
-                form = "sizes like 8,8,16" if source == "groups" else "sides like 8x8x8"
-                raise InputError([Fault(source, f"give {form}: {error}", text, True)]) from None
-            if source == "torus":
-                return "torus-" + "x".join(map(str, numbers)), {"torus": numbers}
-            runs = " ".join(f"{g}x{n}" for g, n in enumerate(numbers))
-            short = "-".join(map(str, numbers)) if len(numbers) <= 6 else f"{len(numbers)}-groups-{sum(numbers)}"
+        case "groups":
+            sizes = _numbers(source, values[source], ",", "sizes like 8,8,16")
+            runs = " ".join(f"{g}x{n}" for g, n in enumerate(sizes))
+            short = "-".join(map(str, sizes)) if len(sizes) <= 6 else f"{len(sizes)}-groups-{sum(sizes)}"
             return f"groups-{short}", {"jobs": [{"name": "job", "allocation": runs}]}
+        case "torus":
+            sides = _numbers(source, values[source], "x", "sides like 8x8x8")
+            return "torus-" + "x".join(map(str, sides)), {"torus": sides}
         case "hosts":
-            if "nodes" not in values:
-                raise InputError([Fault("nodes", "is missing: hosts need a host,group table")])
-            table = read_node_map(values["nodes"])
-            hosts = hosts_of(values["hosts"], table)
-            if "tasks_per_node" in values:
-                hosts = _with_tasks(hosts, values["tasks_per_node"])
-            if values.get("order") == "name":
-                hosts.sort(key=lambda host: by_name(host[0]))
-            allocation = to_runs([table[host] for host, _ in hosts])
-            raw: dict[str, Any] = {"jobs": [{"name": values["hosts"].stem, "allocation": allocation}]}
-            if any(count is not None for _, count in hosts):
-                raw["counts"] = [count or 1 for _, count in hosts]
-            return values["hosts"].stem, raw
+            return _hosts(values)
         case _:
             return _trace(values["jobs"], values.get("only"))
+
+
+def _numbers(key: str, text: str, separator: str, form: str) -> list[int]:
+    """Numbers of at least 1. Raises :class:`InputError`."""
+    read = read_int(1)
+    try:
+        return [read(part) for part in text.split(separator)]
+    except ValueError as error:
+        raise InputError([Fault(key, f"give {form}: {error}", text, True)]) from None
+
+
+def _hosts(values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The groups of the hosts of a list, and their counts where it has any."""
+    if "nodes" not in values:
+        raise InputError([Fault("nodes", "is missing: hosts need a host,group table")])
+    table = read_node_map(values["nodes"])
+    hosts = hosts_of(values["hosts"], table)
+    if "tasks_per_node" in values:
+        hosts = _with_tasks(hosts, values["tasks_per_node"])
+    if values.get("order") == "name":
+        hosts.sort(key=lambda host: by_name(host[0]))
+    allocation = to_runs([table[host] for host, _ in hosts])
+    raw: dict[str, Any] = {"jobs": [{"name": values["hosts"].stem, "allocation": allocation}]}
+    if any(count is not None for _, count in hosts):
+        raw["counts"] = [count or 1 for _, count in hosts]
+    return values["hosts"].stem, raw
 
 
 def _is_power(labels: list[str], counts: list[int]) -> bool:
@@ -266,17 +287,19 @@ def expand_hosts(text: str) -> list[str]:
         match = re.fullmatch(r"([^\[\]]*)(?:\[([0-9,-]+)\])?([^\[\]]*)", word)
         if match is None or not word:
             raise ValueError(f"{word!r} is not a host or a list like node[01,03-05]")
-        if match[2] is None:
+        before, ranges, behind = match.groups()
+        if ranges is None:
             hosts.append(word)
             continue
-        for part in match[2].split(","):
+        for part in ranges.split(","):
             bounds = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part)
             if bounds is None:
                 raise ValueError(f"{part!r} in {word!r} is not a number or a range")
-            low, high = int(bounds[1]), int(bounds[2] or bounds[1])
+            least, most = bounds.groups()
+            low, high = int(least), int(most or least)
             if high < low or high - low > 1_000_000:
                 raise ValueError(f"the range {part!r} in {word!r} is empty or too long")
-            hosts += [f"{match[1]}{i:0{len(bounds[1])}d}{match[3]}" for i in range(low, high + 1)]
+            hosts += [f"{before}{i:0{len(least)}d}{behind}" for i in range(low, high + 1)]
     return hosts
 
 
@@ -394,19 +417,20 @@ def read_trace(file: InputFile | Path) -> list[tuple[str, str]]:
         if fields[:3] == ["job", "nodes", "groups"]:
             continue
         where = f"line {number}"
-        if len(fields) != 3 or not fields[0] or not _NODES.fullmatch(fields[1]):
+        name, nodes, runs = fields if len(fields) == 3 else ("", "", "")
+        if not name or not _NODES.fullmatch(nodes):
             faults.append(Fault(where, "is not job,nodes,groups", line, True))
             continue
         try:
-            ranks = sum(parse_runs(fields[2])[1])
+            ranks = sum(parse_runs(runs)[1])
         except ValueError as error:
             faults.append(Fault(where, str(error)))
             continue
-        if ranks != int(fields[1]):
-            faults.append(Fault(where, f"says {fields[1]} nodes, its groups hold {ranks}"))
+        if ranks != int(nodes):
+            faults.append(Fault(where, f"says {nodes} nodes, its groups hold {ranks}"))
         elif ranks < 2:
             faults.append(Fault(where, "a collective needs at least 2 ranks"))
-        jobs.append((fields[0], fields[2]))
+        jobs.append((name, runs))
     if not jobs and not faults:
         faults.append(Fault("", "holds no jobs"))
     if faults:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
@@ -50,16 +51,9 @@ def best_prices(sizes: npt.NDArray[Any], root: int, rounds: int, options: RunOpt
     lowest = -HIGHEST if int(sizes.sum()) == 1 << rounds else 0.0
     best, chosen = len(sizes) - 1, zero
     prices, tried = np.zeros(rounds, dtype=np.int64), np.zeros(rounds, dtype=np.int64)
-    least, rows, right = -math.inf, [], []
+    least, rows, right = -math.inf, list[FloatArray](), list[float]()
     for _ in range(ITERATIONS):
-        total = 0
-        for k, ((size, start), many) in enumerate(parts.items()):
-            value, balance, entered = _cheapest(size, start, tried, SCALE)
-            total += many * int(value)
-            row = np.zeros(rounds + len(parts))
-            row[:rounds], row[rounds + k] = -balance, 1.0
-            rows.append(row)
-            right.append(float(entered))
+        total = _cut(parts, tried, rows, right)
         if total > least:
             least, prices = total, tried
             if -(-total // SCALE) > best:
@@ -79,8 +73,21 @@ def best_prices(sizes: npt.NDArray[Any], root: int, rounds: int, options: RunOpt
     return best, chosen
 
 
+def _cut(parts: Counter[tuple[int, int]], prices: IntArray, rows: list[FloatArray], right: list[float]) -> int:
+    """Append the row and right side that every part's cheapest path at these prices gives; their cost, times SCALE."""
+    total, rounds = 0, len(prices)
+    for k, ((size, start), many) in enumerate(parts.items()):
+        value, balance, entered = _cheapest(size, start, prices, SCALE)
+        total += many * int(value)
+        row = np.zeros(rounds + len(parts))
+        row[:rounds], row[rounds + k] = -balance, 1.0
+        rows.append(row)
+        right.append(float(entered))
+    return total
+
+
 @jit
-def _cheapest(size: int, start: int, prices: Any, scale: int) -> tuple[int, Any, int]:
+def _cheapest(size: int, start: int, prices: IntArray, scale: int) -> tuple[int, IntArray, int]:
     """Least cost of a part, times ``scale``; of a cheapest path d in every round, and how many enter."""
     rounds = len(prices)
     cost = np.full(size + 1, _NEVER)

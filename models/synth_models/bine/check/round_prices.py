@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth.text.untrusted import whole, whole_numbers
 from synth_models.bine.instance import BineInstance
@@ -54,7 +55,7 @@ def _crossings(sizes: Any, root: int, prices: Any, scale: int) -> int:
 
 
 @jit
-def _least(size: int, informed: int, prices: Any, scale: int) -> int:
+def _least(size: int, informed: int, prices: IntArray, scale: int) -> int:
     """Least of ``sum max(0, d) scale + price d`` over paths to ``size`` informed ranks, backwards over rounds:
     ``rest[x]`` is what x informed ranks still have to pay."""
     never = 2**62

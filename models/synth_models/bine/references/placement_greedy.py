@@ -12,14 +12,17 @@ order. Seeded; ties keep the earlier start.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.deadline import left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
+from synth.kernel_clock import now
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
@@ -31,6 +34,7 @@ from synth_models.bine.solution import Steps, join
 
 MOVES = 4000  # random swaps tried per position
 SWAPS_LIMIT = 4096  # ranks above which pairs of positions are not searched
+LOOK = 1000  # random swaps between looks at the clock
 
 
 def solve(instance: BineInstance, options: RunOptions) -> Outcome:
@@ -56,31 +60,42 @@ def least_cut(instance: BineInstance, job: int, weights: list[int]) -> int:
     return sum(times * int(held[-1] - held[np.bincount(part)].sum()) for times, part in parts)
 
 
-def cut(units: Units, placed: Any, weights: Any) -> int:
+def cut(units: Units, placed: Sequence[int] | IntArray, weights: Sequence[int] | IntArray) -> int:
     """What the hypercube's edges cost between positions of these units, in blocks each way."""
-    return int(_cut(np.asarray(placed, dtype=np.int64), np.asarray(weights, dtype=np.int64), *_costs(units)))
+    return int(_cut(np.asarray(placed, dtype=np.int64), np.asarray(weights, dtype=np.int64), _costs(units)))
 
 
-def _costs(units: Units) -> tuple[IntArray, IntArray]:
-    return units.group, np.array([units.inside, units.near, units.far], dtype=np.int64)
+class _Costs(NamedTuple):
+    """The ``group`` of every unit, shape (units,), and what a byte costs ``inside`` a unit, between units that are
+    ``near`` (of one group) and ``far``."""
+
+    group: IntArray
+    inside: int
+    near: int
+    far: int
+
+
+def _costs(units: Units) -> _Costs:
+    return _Costs(np.asarray(units.group, dtype=np.int64), int(units.inside), int(units.near), int(units.far))
 
 
 def best_placement(
-    units: Units, weights: Any, least: int, seed: int, restarts: int, options: RunOptions | None = None
+    units: Units, weights: IntArray, least: int, seed: int, restarts: int, options: RunOptions | None = None
 ) -> IntArray:
-    """Unit of every position, shape (p,), of the best local optimum found; ``least`` is a proven bound."""
+    """Unit of every position, shape (p,), of the best local optimum found, or of what a search ends at that a time
+    limit in force stops; ``least`` is a proven bound."""
     ranks = len(units.of_rank)
     sizes, costs = units.sizes, _costs(units)
     chooser = np.random.default_rng(seed)
     orders = [np.arange(len(sizes)), np.argsort(-sizes, kind="stable"), np.argsort(sizes, kind="stable")]
     best = np.asarray(units.of_rank, dtype=np.int64)
-    best_cut = _cut(best, weights, *costs)
+    best_cut = _cut(best, weights, costs)
     for restart in range(max(restarts, 1)):
         order = orders[restart - 1] if 1 <= restart <= len(orders) else chooser.permutation(len(sizes))
         place = np.repeat(order, sizes[order]).astype(np.int64) if restart else _aligned_in_groups(units)
         if ranks <= SWAPS_LIMIT:
-            _improve(place, weights, *costs)
-        found = _cut(place, weights, *costs)
+            _improve(place, weights, costs, left())
+        found = _cut(place, weights, costs)
         if found < best_cut:
             best, best_cut = place, found
         if best_cut <= least or (options is not None and options.out_of_time()):
@@ -88,9 +103,9 @@ def best_placement(
     if ranks <= SWAPS_LIMIT:
         place = best.copy()
         warmest = float(max(weights)) * (units.far - units.inside)
-        _anneal(place, np.asarray(weights, dtype=np.int64), MOVES * ranks, warmest, seed, *costs)
-        _improve(place, weights, *costs)
-        if _cut(place, weights, *costs) < best_cut:
+        _anneal(place, weights, costs, MOVES * ranks, warmest, seed, left())
+        _improve(place, weights, costs, left())
+        if _cut(place, weights, costs) < best_cut:
             best = place
     return best
 
@@ -138,62 +153,69 @@ def _renamed(steps: Steps, rank_at: IntArray, ranks: int, collective: str) -> St
 
 
 @jit
-def _apart(a: int, b: int, group: Any, costs: Any) -> int:
+def _apart(a: int, b: int, costs: _Costs) -> int:
     """What a byte costs between two units."""
     if a == b:
-        return costs[0]  # type: ignore[no-any-return]
-    return costs[1] if group[a] == group[b] else costs[2]  # type: ignore[no-any-return]
+        return costs.inside
+    return costs.near if costs.group[a] == costs.group[b] else costs.far
 
 
 @jit
-def _cut(place: Any, weights: Any, group: Any, costs: Any) -> int:
+def _cut(place: IntArray, weights: IntArray, costs: _Costs) -> int:
     total = 0
     for v in range(len(place)):
         for b in range(len(weights)):
-            total += weights[b] * _apart(place[v], place[v ^ (1 << b)], group, costs)
+            total += weights[b] * _apart(place[v], place[v ^ (1 << b)], costs)
     return total // 2
 
 
 @jit
-def _gain(place: Any, weights: Any, group: Any, costs: Any, u: int, v: int) -> int:
+def _gain(place: IntArray, weights: IntArray, costs: _Costs, u: int, v: int) -> int:
     """By how much swapping positions u and v lowers the cut."""
     gain = 0
     for b in range(len(weights)):
         x, y = u ^ (1 << b), v ^ (1 << b)
         if x == v:
             continue
-        kept = _apart(place[x], place[u], group, costs) - _apart(place[x], place[v], group, costs)
-        kept += _apart(place[y], place[v], group, costs) - _apart(place[y], place[u], group, costs)
+        kept = _apart(place[x], place[u], costs) - _apart(place[x], place[v], costs)
+        kept += _apart(place[y], place[v], costs) - _apart(place[y], place[u], costs)
         gain += weights[b] * kept
     return gain
 
 
 @jit
-def _anneal(place: Any, weights: Any, moves: int, warmest: float, seed: int, group: Any, costs: Any) -> None:
+def _anneal(
+    place: IntArray, weights: IntArray, costs: _Costs, moves: int, warmest: float, seed: int, seconds: float
+) -> None:
     """Random swaps, worsening ones with probability exp(-loss/temperature), cooling geometrically to 1/50 of
-    the heaviest weight; ends at the best placement seen."""
+    the heaviest weight, for at most so many seconds; ends at the best placement seen."""
+    until = now() + seconds
     np.random.seed(seed % 2**31)
-    best, now, least = place.copy(), 0, 0
+    best, cut_now, least = place.copy(), 0, 0
     cool = 0.02 ** (1.0 / moves)
     temperature = warmest
-    for _ in range(moves):
+    for move in range(moves):
+        if move % LOOK == 0 and now() > until:
+            break
         temperature *= cool
         u, v = np.random.randint(len(place)), np.random.randint(len(place))
         if place[u] == place[v]:
             continue
-        gain = _gain(place, weights, group, costs, u, v)
+        gain = _gain(place, weights, costs, u, v)
         if gain >= 0 or np.random.random() < math.exp(gain / temperature):
             place[u], place[v] = place[v], place[u]
-            now -= gain
-            if now < least:
-                least = now
+            cut_now -= gain
+            if cut_now < least:
+                least = cut_now
                 best[:] = place
     place[:] = best
 
 
 @jit
-def _improve(place: Any, weights: Any, group: Any, costs: Any) -> None:
-    """Swap pairs of equal aligned subcubes (of 2^j positions, large ones first) while that lowers the cut."""
+def _improve(place: IntArray, weights: IntArray, costs: _Costs, seconds: float) -> None:
+    """Swap pairs of equal aligned subcubes (of 2^j positions, large ones first) while that lowers the cut, for at most
+    so many seconds."""
+    until = now() + seconds
     n, bits = len(place), len(weights)
     better = True
     while better:
@@ -201,19 +223,27 @@ def _improve(place: Any, weights: Any, group: Any, costs: Any) -> None:
         for j in range(bits - 1, -1, -1):
             width = 1 << j
             for u in range(0, n, width):
+                if now() > until:
+                    return
                 for v in range(u + width, n, width):
-                    gain = 0
-                    for o in range(width):
-                        gu, gv = place[u + o], place[v + o]
-                        if gu == gv:
-                            continue
-                        for b in range(j, bits):
-                            x, y = (u + o) ^ (1 << b), (v + o) ^ (1 << b)
-                            if x != v + o:
-                                at_x = _apart(place[x], gu, group, costs) - _apart(place[x], gv, group, costs)
-                                at_y = _apart(place[y], gv, group, costs) - _apart(place[y], gu, group, costs)
-                                gain += weights[b] * (at_x + at_y)
-                    if gain > 0:
+                    if _subcube_gain(place, weights, costs, u, v, j) > 0:
                         for o in range(width):
                             place[u + o], place[v + o] = place[v + o], place[u + o]
                         better = True
+
+
+@jit
+def _subcube_gain(place: IntArray, weights: IntArray, costs: _Costs, u: int, v: int, j: int) -> int:
+    """By how much swapping the subcubes of 2^j positions that begin at u and v lowers the cut."""
+    gain = 0
+    for o in range(1 << j):
+        at_u, at_v = place[u + o], place[v + o]
+        if at_u == at_v:
+            continue
+        for b in range(j, len(weights)):
+            x, y = (u + o) ^ (1 << b), (v + o) ^ (1 << b)
+            if x != v + o:
+                kept = _apart(place[x], at_u, costs) - _apart(place[x], at_v, costs)
+                kept += _apart(place[y], at_v, costs) - _apart(place[y], at_u, costs)
+                gain += weights[b] * kept
+    return gain

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import receive_cost
 from synth_models.bine.programs.tree import model as flow_model
 from synth_models.bine.programs.tree import on_two_levels
-from synth_models.bine.programs.tree.on_two_levels import best_nested
+from synth_models.bine.programs.tree.on_two_levels import NestedFlow, best_nested
 from synth_models.bine.solution import join
 
 
@@ -57,36 +57,16 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     if asked is None:
         told = "the best published tree stands in: the program did not end within the time limit"
         options.held.offer(lambda: _published(instance), math.inf, told)
-    known: dict[tuple[Any, ...], Any] = {}
+    solver = _Solver(instance, options, volumes)
     parts, bound, optimal, counted, build_s, messages = [], [], True, True, 0.0, set()
     for job, groups in enumerate(instance.allocations):
-        limit = instance.round_limit(len(groups))
-        rounds = min(asked or limit, limit)
-        if rounds < (len(groups) - 1).bit_length():
-            raise UnsupportedError(f"{len(groups)} ranks cannot be reached in {rounds} rounds")
-        units = units_of(instance, job)
-        if units.nested:
-            key = (*units.key, int(units.of_rank[instance.root]), rounds)
-            if key not in known:
-                known[key] = best_nested(units, key[-2], rounds, volumes, options)
-            flow, base, scale = known[key], 0, 1
-            tree = on_two_levels.decode(units, flow, instance.root) if flow.value is not None else None
-        else:
-            ordered, sizes = canonical(groups, instance.root)
-            base, scale = _prices(units, len(groups), volumes)
-            key = (*sizes, rounds)
-            if key not in known:
-                alone = instance.block_bytes(len(groups)) if len(instance.allocations) == 1 and not volumes else None
-                known[key] = best_flow(sizes, rounds, volumes, options, alone if scale == 1 and not base else None)
-            flow = known[key]
-            tree = decode(groups, ordered, flow, instance.root) if flow.value is not None else None
-        build_s += flow.build_s
-        messages |= {flow.message} - {None}
-        parts.append(trees.on_tree(tree or _fallback(instance, job), instance.collective))
-        optimal &= flow.value is not None and flow.bound >= flow.value
-        least = base + scale * flow.bound
-        counted &= least <= receive_cost(instance, job)
-        bound.append((len(groups), least))
+        found = solver.best_tree(job, asked)
+        build_s += found.build_s
+        messages |= {found.message} - {None}
+        parts.append(trees.on_tree(found.tree or _fallback(instance, job), instance.collective))
+        optimal &= found.optimal
+        counted &= found.least <= receive_cost(instance, job)
+        bound.append((len(groups), found.least))
     narrower = asked is not None and any(asked < instance.round_limit(len(g)) for g in instance.allocations)
     if narrower:
         return Outcome("finished", join(parts), message=f"least for {asked} rounds" if optimal else None)
@@ -96,6 +76,65 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     message = "; ".join(sorted(m for m in messages if m)) or None
     ended: Termination = "optimal" if optimal else "time_limit"
     return Outcome(ended, join(parts), instance.bytes_of(bound), proof, certificate, message, build_s)
+
+
+class _Found(NamedTuple):
+    """One job: its ``tree`` (None: no point), the ``least`` that any tree costs, in blocks times cost, whether the tree
+    is ``optimal``, and what building the program took."""
+
+    tree: Tree | None
+    least: int
+    optimal: bool
+    build_s: float
+    message: str | None
+
+
+@dataclass
+class _Solver:
+    """Solves every different job of an instance once; ``volumes``: a message carries a block for every rank behind."""
+
+    instance: BineInstance
+    options: RunOptions
+    volumes: bool
+    nested: dict[tuple[Any, ...], NestedFlow] = field(default_factory=dict)
+    flows: dict[tuple[int, ...], Flow] = field(default_factory=dict)
+
+    def best_tree(self, job: int, asked: int | None) -> _Found:
+        """In at most ``asked`` rounds, if that is less than the problem allows. Raises :class:`UnsupportedError`."""
+        ranks, units = len(self.instance.allocations[job]), units_of(self.instance, job)
+        limit = self.instance.round_limit(ranks)
+        rounds = min(asked or limit, limit)
+        if rounds < (ranks - 1).bit_length():
+            raise UnsupportedError(f"{ranks} ranks cannot be reached in {rounds} rounds")
+        return self.on_units(units, rounds) if units.nested else self.on_groups(job, units, rounds)
+
+    def on_units(self, units: Units, rounds: int) -> _Found:
+        """By the flow on two levels, nodes within groups."""
+        root = int(units.of_rank[self.instance.root])
+        key = (*units.key, root, rounds)
+        if key not in self.nested:
+            self.nested[key] = best_nested(units, root, rounds, self.volumes, self.options)
+        flow = self.nested[key]
+        tree = on_two_levels.decode(units, flow, self.instance.root) if flow.value is not None else None
+        return _Found(tree, flow.bound, _is_optimal(flow), flow.build_s, flow.message)
+
+    def on_groups(self, job: int, units: Units, rounds: int) -> _Found:
+        """By the flow between groups."""
+        groups, only = self.instance.allocations[job], len(self.instance.allocations) == 1
+        ordered, sizes = canonical(groups, self.instance.root)
+        base, scale = _prices(units, len(groups), self.volumes)
+        key = (*sizes, rounds)
+        if key not in self.flows:
+            alone = self.instance.block_bytes(len(groups)) if only and not self.volumes else None
+            track = alone if scale == 1 and not base else None
+            self.flows[key] = best_flow(sizes, rounds, self.volumes, self.options, track)
+        flow = self.flows[key]
+        tree = decode(groups, ordered, flow, self.instance.root) if flow.value is not None else None
+        return _Found(tree, base + scale * flow.bound, _is_optimal(flow), flow.build_s, flow.message)
+
+
+def _is_optimal(flow: Flow | NestedFlow) -> bool:
+    return flow.value is not None and flow.bound >= flow.value
 
 
 def _prices(units: Units, ranks: int, volumes: bool) -> tuple[int, int]:

@@ -91,20 +91,28 @@ def decode(units: Units, flow: NestedFlow, root: int) -> Tree:
     for t in range(1, model.rounds + 1):
         free = {cell: list(ranks) for cell, ranks in holds.items()}
         for depth in model.depths:
-            sends = [(u, u, depth) for u in everyone for _ in range(count["inside"][u, *depth, t])]
-            for kind in nested.KINDS:
-                to = nested.below(model, kind, depth)
-                if to is None:
-                    continue
-                leave = [count["leaving"][kind, u, *depth, t] for u in everyone]
-                arrive = [count["entering"][kind, u, *to, t] for u in everyone]
-                pairs = _near(groups, leave, arrive) if kind == nested.NEAR else _far(groups, leave, arrive)
-                sends += [(u, w, to) for u, w in pairs]
-            for u, w, to in sends:
+            for u, w, to in _sends(model, count, groups, depth, t):
                 sender, receiver = free[u, depth].pop(), waiting[w].pop()
                 parent[receiver], when[receiver] = sender, t - 1
                 holds[w, to].append(receiver)
     return Tree(root, parent, when)
+
+
+def _sends(
+    model: Any, count: dict[str, dict[Any, int]], groups: list[list[int]], depth: Any, t: int
+) -> list[tuple[int, int, Any]]:
+    """The messages of ranks at a depth in a round: (unit that sends, unit that receives, depth there)."""
+    everyone = range(sum(map(len, groups)))
+    sends = [(u, u, depth) for u in everyone for _ in range(count["inside"][u, *depth, t])]
+    for kind in nested.KINDS:
+        to = nested.below(model, kind, depth)
+        if to is None:
+            continue
+        leave = [count["leaving"][kind, u, *depth, t] for u in everyone]
+        arrive = [count["entering"][kind, u, *to, t] for u in everyone]
+        pairs = _near(groups, leave, arrive) if kind == nested.NEAR else _far(groups, leave, arrive)
+        sends += [(u, w, to) for u, w in pairs]
+    return sends
 
 
 def _near(groups: list[list[int]], leave: list[int], arrive: list[int]) -> list[tuple[int, int]]:
