@@ -217,21 +217,28 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     if not _whole(d) or not 1 <= d <= 64:
         return
     if isinstance(block, dict):
-        for key, most, text in (("layers", d, "d"), ("columns", d + 1, "d + 1"), ("servers", d, "d")):
-            if _whole(block.get(key)) and block[key] > most:
-                yield Fault(f"block.{key}", f"must be <= {text} = {most}", block[key], True)
+        yield from _block_faults(block, d)
     if isinstance(subset, (list, tuple)):
         if not subset:
             yield Fault("subset", "holds no server")
         yield from _list_faults("subset", subset, "server", d)
     if isinstance(raw.get("demand"), (list, tuple)):
         yield from _demand_faults(raw, d)
-    failed = raw.get("failed")
-    if isinstance(failed, dict):
-        for key, kind in (("spines", "spine"), ("leaves", "leaf"), ("servers", "server"), ("links", "link")):
-            if isinstance(failed.get(key), (list, tuple)):
-                yield from _list_faults(f"failed.{key}", failed[key], kind, d)
-    yield from _empty_fault(raw, d)
+    if isinstance(raw.get("failed"), dict):
+        yield from _failed_faults(raw["failed"], d)
+        yield from _empty_fault(raw, d)
+
+
+def _block_faults(block: dict[str, Any], d: int) -> Iterator[Fault]:
+    for key, most, text in (("layers", d, "d"), ("columns", d + 1, "d + 1"), ("servers", d, "d")):
+        if _whole(block.get(key)) and block[key] > most:
+            yield Fault(f"block.{key}", f"must be <= {text} = {most}", block[key], True)
+
+
+def _failed_faults(failed: dict[str, Any], d: int) -> Iterator[Fault]:
+    for key, kind in (("spines", "spine"), ("leaves", "leaf"), ("servers", "server"), ("links", "link")):
+        if isinstance(failed.get(key), (list, tuple)):
+            yield from _list_faults(f"failed.{key}", failed[key], kind, d)
 
 
 def _list_faults(path: str, items: Any, kind: str, d: int) -> Iterator[Fault]:
@@ -332,10 +339,8 @@ def _job(raw: dict[str, Any], d: int) -> list[Any] | None:
 
 
 def _empty_fault(raw: dict[str, Any], d: int) -> Iterator[Fault]:
-    """A fault when the failed leaves and servers leave no server of the job; needs well-formed lists."""
-    failed = raw.get("failed")
-    if not isinstance(failed, dict):
-        return
+    """A fault when the failed leaves and servers leave no server of the job; ``failed`` is an object."""
+    failed = raw["failed"]
     dead: Callable[[str, str], set[Any]] = lambda name, kind: {_key(item, kind) for item in failed.get(name) or ()}  # noqa: E731
     try:
         leaves, servers = dead("leaves", "leaf"), dead("servers", "server")

@@ -165,8 +165,8 @@ def _demand(file: InputFile) -> list[dict[str, Any]]:
     listed = _json(file, "[")
     rows = _pair_objects(listed) if listed is not None else _pair_lines(file)
     counts: dict[tuple[int, ...], int] = {}
-    for row in rows:
-        counts[row[:6]] = counts.get(row[:6], 0) + row[6]
+    for *ends, count in rows:
+        counts[tuple(ends)] = counts.get(tuple(ends), 0) + count
     return [{"source": [*ends[:3]], "target": [*ends[3:]], "count": count} for ends, count in counts.items()]
 
 

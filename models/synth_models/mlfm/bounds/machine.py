@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -49,7 +49,7 @@ def machine_bound(instance: MLFMInstance) -> tuple[Bound | None, str | None]:
     return best, None
 
 
-def _column_bound(instance: MLFMInstance, usable: Any, block: Block) -> Bound | None:
+def _column_bound(instance: MLFMInstance, usable: BoolArray, block: Block) -> Bound | None:
     """The bound by columns of a block that has all layers of the machine."""
     alive = usable[: instance.columns]
     found = [weights for weights in whole_duals(_column_duals(instance, alive, block)) if weights.any()]
@@ -68,32 +68,17 @@ def _column_bound(instance: MLFMInstance, usable: Any, block: Block) -> Bound | 
     return Bound(proven[place], words, {"binding": "links", "links": rows, "weights": weights})
 
 
-def _column_duals(instance: MLFMInstance, alive: Any, block: Block) -> FloatArray:
+def _column_duals(instance: MLFMInstance, alive: BoolArray, block: Block) -> FloatArray:
     """Dual weights of ``min z`` over the flows of a leaf of every column; shape (2 * columns * columns,), up first."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
     columns, n, m = instance.columns, block.layers, block.servers
-
-    def up(a: int, c: int) -> int:
-        return a * columns + c
-
-    def down(b: int, c: int) -> int:
-        return columns * columns + up(b, c)
-
     loads, demands, needed = list[tuple[int, int]](), list[tuple[int, int]](), list[float]()
     variable = 0
     for a in range(block.columns):
         for b in range(block.columns):
-            routes: list[list[int]] = []
-            for c in range(columns):
-                if a == b and alive[a, c]:
-                    routes.append([up(a, c), down(a, c)])
-                elif a != b and c == b and alive[a, b]:
-                    routes.append([up(a, b), down(b, a)])
-                elif a != b and c not in (a, b) and alive[a, c] and alive[c, b]:
-                    routes.append([up(a, c), down(c, a), up(c, b), down(b, c)])
-            for links in routes:
+            for links in _column_routes(a, b, columns, alive):
                 loads += [(link, variable) for link in links]
                 demands.append((len(needed), variable))
                 variable += 1
@@ -115,7 +100,27 @@ def _column_duals(instance: MLFMInstance, alive: Any, block: Block) -> FloatArra
     return duals
 
 
-def _column_phases(instance: MLFMInstance, alive: Any, block: Block, up: Any, down: Any) -> int:
+def _column_routes(a: int, b: int, columns: int, alive: BoolArray) -> list[list[int]]:
+    """The links of every route from a leaf of column a to one of column b, numbered as :func:`_column_duals` does."""
+
+    def up(leaf: int, c: int) -> int:
+        return leaf * columns + c
+
+    def down(leaf: int, c: int) -> int:
+        return columns * columns + up(leaf, c)
+
+    if a == b:
+        return [[up(a, c), down(a, c)] for c in range(columns) if alive[a, c]]
+    routes: list[list[int]] = []
+    for c in range(columns):
+        if c == b and alive[a, b]:
+            routes.append([up(a, b), down(b, a)])
+        elif c not in (a, b) and alive[a, c] and alive[c, b]:
+            routes.append([up(a, c), down(c, a), up(c, b), down(b, c)])
+    return routes
+
+
+def _column_phases(instance: MLFMInstance, alive: BoolArray, block: Block, up: Any, down: Any) -> int:
     """The phases that whole weights prove which are the same for all leaves of a column."""
     far = 1 << 40
     up, down = np.where(alive, up, far), np.where(alive, down, far)
@@ -132,7 +137,7 @@ def _column_phases(instance: MLFMInstance, alive: Any, block: Block, up: Any, do
     return -(-needed // int(up[alive].sum() + down[alive].sum()))
 
 
-def _cut_off(instance: MLFMInstance, usable: Any, leaf: IntArray) -> str | None:
+def _cut_off(instance: MLFMInstance, usable: BoolArray, leaf: IntArray) -> str | None:
     """A pair of leaves without an allowed route, in words."""
     columns = instance.columns
     column = np.arange(len(usable)) % columns

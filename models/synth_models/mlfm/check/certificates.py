@@ -42,11 +42,12 @@ def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, 
 
 def _weights(instance: MLFMInstance, certificate: Mapping[str, Any]) -> tuple[Any, Any]:
     """Weights on up- and on down-links, both of shape (leaves, columns). Raises ``ValueError``."""
-    shape = (2, instance.leaves, instance.columns)
+    leaves, columns = instance.leaves, instance.columns
+    shape = (2, leaves, columns)
     links = whole_numbers(certificate, "links", 0, max(shape), (None, 3))
     weights = whole_numbers(certificate, "weights", 0, MAX_WEIGHT, (len(links),))
     leaf, column, way = links.T
-    if (links >= np.array([shape[1], shape[2], 2])).any():
+    if (links >= np.array([leaves, columns, 2])).any():
         raise ValueError("links names a link that does not exist")
     if len(np.unique(links, axis=0)) != len(links):
         raise ValueError("links names a link twice")

@@ -14,18 +14,56 @@ The time of a phase is another matter: its links share their bandwidth, so it la
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.family import Verdict
 from synth.kernels import jit
 from synth_models.mlfm.check.splitting import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.solution import Phases, Rows
+from synth_models.mlfm.solution import Phases
 
+NO_SUCH_RANK, RECEIVES_TWICE, NOT_OWED, NO_SPINE, NOT_JOINED, FAILED = range(1, 7)
+TWO_SPINES, NO_SUCH_LEAF, NO_THIRD_COLUMN, INSIDE_LEAF = range(7, 11)
 KINDS = 11  # of faults in a phase, see _words
 SHOWN = 4  # faults of each kind that are put in words
+
+
+class _Machine(NamedTuple):
+    """``leaf``: of every rank, shape (ranks,). ``spines``: the two columns of each, shape (spines, 2). ``alive``: as
+    :func:`working_links`, shape (leaves, columns). ``detours``: whether routes over two spines are allowed."""
+
+    leaf: Int32Array
+    spines: Int32Array
+    alive: BoolArray
+    detours: bool
+
+
+class _Routes(NamedTuple):
+    """The routes of some phases, shape (phases, ranks) each; see :class:`synth_models.mlfm.solution.Rows`."""
+
+    dest: Int32Array
+    spine: Int32Array
+    middle: Int32Array
+    second: Int32Array
+
+
+class _Tally(NamedTuple):
+    """What the replay gathers: transfers still ``owed``, shape (ranks, ranks); flows over every link in all phases,
+    shape (links,); the load of the ``worst`` link of every phase; a ``log`` of the first faults as (phase, sender,
+    receiver), shape (kinds, faults, 3), and how many there are of each of the ``kinds``; and the numbers of
+    ``transfers`` and of those over ``two_spines``, shape (1,) each."""
+
+    owed: npt.NDArray[np.uint16]
+    total_load: IntArray
+    worst: IntArray
+    log: IntArray
+    kinds: IntArray
+    transfers: IntArray
+    two_spines: IntArray
 
 
 def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
@@ -48,12 +86,14 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     needed = 0
     log = np.zeros((KINDS, SHOWN, 3), dtype=np.int64)
     kinds = np.zeros(KINDS, dtype=np.int64)
-    counts = np.zeros(2, dtype=np.int64)  # transfers, two-spine transfers
-    machine, state = (leaf, spines, alive, instance.routes == "detour"), (owed, total_load, worst, log, kinds, counts)
+    transfers, two_spines = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    machine = _Machine(leaf, spines, alive, instance.routes == "detour")
+    tally = _Tally(owed, total_load, worst, log, kinds, transfers, two_spines)
     for rows in solution.rows():
-        _replay((rows.dest, rows.spine, rows.middle, rows.second), rows.first, machine, state)
+        routes = _Routes(rows.dest, rows.spine, rows.middle, rows.second)
+        _replay(routes, rows.first, machine, tally)
         if not kinds.any():
-            needed += _phases_needed(rows, worst, leaf, spines, alive)
+            needed += _phases_needed(routes, worst[rows.first : rows.first + len(rows.dest)], machine)
     found = [(*map(int, log[kind, n]), kind) for kind in range(KINDS) for n in range(min(SHOWN, kinds[kind]))]
     faults = [_words(instance, kind, phase, x, y) for phase, x, y, kind in sorted(found)]
     if kinds.sum() > len(found):
@@ -67,10 +107,10 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
             f"the first from {instance.server_name(x)} to {instance.server_name(y)}"
         )
     facts |= {
-        "transfers": int(counts[0]),
+        "transfers": int(transfers[0]),
         "worst_link_load": int(worst.max(initial=0)),
         "mean_worst_link_load": round(float(np.maximum(worst, 1).mean()), 6) if solution.phases else 0.0,
-        "two_spine_transfers": int(counts[1]),
+        "two_spine_transfers": int(two_spines[0]),
         "most_flows_on_a_link": int(total_load.max(initial=0)),
     }
     if faults:
@@ -85,7 +125,7 @@ def check_phases(instance: MLFMInstance, solution: Phases) -> Verdict:
     return Verdict(float(needed), facts)
 
 
-def _owed(instance: MLFMInstance) -> Any:
+def _owed(instance: MLFMInstance) -> npt.NDArray[np.uint16]:
     """How often every rank is to send to every other, shape (ranks, ranks)."""
     if instance.demand is None:
         return np.ones((instance.ranks, instance.ranks), dtype=np.uint16)
@@ -97,17 +137,16 @@ def _owed(instance: MLFMInstance) -> Any:
     return owed
 
 
-def _phases_needed(rows: Rows, worst: Any, leaf: Any, spines: Any, alive: Any) -> int:
+def _phases_needed(routes: _Routes, worst: IntArray, machine: _Machine) -> int:
     """The congestion-free phases that these phases split into; ``worst`` holds the load of every phase's worst link."""
-    loads = np.maximum(worst[rows.first : rows.first + len(rows.dest)], 1)
+    loads = np.maximum(worst, 1)
     total = int(loads.sum())
-    for p in np.flatnonzero((loads > 1) & (rows.middle >= 0).any(axis=1)):
-        links = _links(rows.dest[p], rows.spine[p], rows.middle[p], rows.second[p], leaf, spines, alive)
-        total += congestion_free_phases(links) - int(loads[p])
+    for p in np.flatnonzero((loads > 1) & (routes.middle >= 0).any(axis=1)).tolist():
+        total += congestion_free_phases(_links(routes, p, machine)) - int(loads[p])
     return total
 
 
-def working_links(instance: MLFMInstance) -> Any:
+def working_links(instance: MLFMInstance) -> BoolArray:
     """``[leaf, column]``: whether the cable from the leaf to the spine of its own and that column works, both ways."""
     columns = instance.d + 1
     alive = np.ones((instance.d, columns, columns), dtype=np.bool_)
@@ -125,7 +164,7 @@ def working_links(instance: MLFMInstance) -> Any:
 
 
 @jit
-def _other(column: int, spine: int, spines: Any) -> int:
+def _other(column: int, spine: int, spines: Int32Array) -> int:
     """The column that a spine joins to ``column``, or -1 when the spine does not exist or touch it."""
     if spine < 0 or spine >= len(spines):
         return -1
@@ -137,113 +176,124 @@ def _other(column: int, spine: int, spines: Any) -> int:
 
 
 @jit
-def _hop(start: int, spine: int, end: int, spines: Any, alive: Any, used: Any, place: int) -> int:
+def _hop(start: int, spine: int, end: int, machine: _Machine, used: IntArray, place: int) -> int:
     """Write the two links of leaf -> spine -> leaf into ``used[place:]``; 0, or the code of what is wrong."""
+    alive = machine.alive
     columns = alive.shape[1]
-    there, back = _other(start % columns, spine, spines), _other(end % columns, spine, spines)
+    there, back = _other(start % columns, spine, machine.spines), _other(end % columns, spine, machine.spines)
     if there < 0 or back < 0:
-        return 5
+        return NOT_JOINED
     if not alive[start, there] or not alive[end, back]:
-        return 6
+        return FAILED
     used[place] = start * columns + there
     used[place + 1] = alive.size + end * columns + back
     return 0
 
 
 @jit
-def _replay(rows: Any, first: int, machine: Any, state: Any) -> None:
-    """Run some phases; ``state`` gathers pairs still owed, loads and faults, :func:`check_phases` names its parts."""
-    dest, spine, middle, second = rows
-    leaf, spines, alive, detours = machine
-    owed, total_load, worst, log, kinds, counts = state
-    ranks, columns = len(leaf), alive.shape[1]
+def _replay(routes: _Routes, first: int, machine: _Machine, tally: _Tally) -> None:
+    """Run the phases of ``routes``, the first of which is phase ``first``, and enter them into ``tally``."""
+    ranks = len(machine.leaf)
     received = np.full(ranks, -1, np.int64)
-    load = np.zeros(2 * alive.size, np.int32)
+    load = np.zeros(2 * machine.alive.size, np.int32)
     used = np.empty(4, np.int64)
-    for p in range(dest.shape[0]):
+    for p in range(routes.dest.shape[0]):
         load[:] = 0
         for x in range(ranks):
-            y = dest[p, x]
+            y = routes.dest[p, x]
             if y == -1:
                 continue
-            fault = links = 0
             if y < 0 or y >= ranks:
-                fault = 1
-            else:
-                start, end = leaf[x], leaf[y]
-                if received[y] == p:
-                    fault = 2
-                elif owed[x, y] == 0:
-                    fault = 3
-                elif start == end and (spine[p, x] != -1 or middle[p, x] != -1 or second[p, x] != -1):
-                    fault = 10
-                elif middle[p, x] != -1 or second[p, x] != -1:
-                    via = middle[p, x]
-                    if not detours:
-                        fault = 7
-                    elif via < 0 or via >= alive.shape[0]:
-                        fault = 8
-                    elif via % columns == start % columns or via % columns == end % columns:
-                        fault = 9
-                    else:
-                        fault = _hop(start, spine[p, x], via, spines, alive, used, 0)
-                        if fault == 0:
-                            fault = _hop(via, second[p, x], end, spines, alive, used, 2)
-                        links = 4
-                elif spine[p, x] == -1:
-                    if start != end:
-                        fault = 4
-                else:
-                    fault = _hop(start, spine[p, x], end, spines, alive, used, 0)
-                    links = 2
-                received[y] = p
-                if owed[x, y] > 0:
-                    owed[x, y] -= 1
-            if fault:
-                n = kinds[fault]
-                if n < log.shape[1]:
-                    log[fault, n, 0], log[fault, n, 1], log[fault, n, 2] = first + p, x, y
-                kinds[fault] = n + 1
+                _note(tally, NO_SUCH_RANK, first + p, x, y)
                 continue
-            counts[0] += 1
-            counts[1] += links == 4
+            fault, links = 0, 0
+            if received[y] == p:
+                fault = RECEIVES_TWICE
+            elif tally.owed[x, y] == 0:
+                fault = NOT_OWED
+            else:
+                fault, links = _travel(routes, p, x, machine, used)
+            received[y] = p
+            if tally.owed[x, y] > 0:
+                tally.owed[x, y] -= 1
+            if fault:
+                _note(tally, fault, first + p, x, y)
+                continue
+            tally.transfers[0] += 1
+            tally.two_spines[0] += links == 4
             for i in range(links):
                 load[used[i]] += 1
         for e in range(len(load)):
-            total_load[e] += load[e]
-            worst[first + p] = max(worst[first + p], load[e])
+            tally.total_load[e] += load[e]
+            tally.worst[first + p] = max(tally.worst[first + p], load[e])
 
 
 @jit
-def _links(dest: Any, spine: Any, middle: Any, second: Any, leaf: Any, spines: Any, alive: Any) -> Any:
-    """The links of every rank's transfer in one faultless phase, shape (ranks, 4), -1 where absent."""
+def _travel(routes: _Routes, p: int, x: int, machine: _Machine, used: IntArray) -> tuple[int, int]:
+    """The code of what is wrong with the route of rank x in phase p, 0 for nothing, and how many links it has, which
+    are written into ``used``."""
+    start, end = machine.leaf[x], machine.leaf[routes.dest[p, x]]
+    spine, via, second = routes.spine[p, x], routes.middle[p, x], routes.second[p, x]
+    columns = machine.alive.shape[1]
+    if start == end and (spine != -1 or via != -1 or second != -1):
+        return INSIDE_LEAF, 0
+    if via != -1 or second != -1:
+        if not machine.detours:
+            return TWO_SPINES, 0
+        if via < 0 or via >= machine.alive.shape[0]:
+            return NO_SUCH_LEAF, 0
+        if via % columns == start % columns or via % columns == end % columns:
+            return NO_THIRD_COLUMN, 0
+        fault = _hop(start, spine, via, machine, used, 0)
+        return (fault if fault else _hop(via, second, end, machine, used, 2)), 4
+    if spine == -1:
+        return (NO_SPINE if start != end else 0), 0
+    return _hop(start, spine, end, machine, used, 0), 2
+
+
+@jit
+def _note(tally: _Tally, fault: int, phase: int, x: int, y: int) -> None:
+    """Count a fault, and keep it if it is among the first of its kind."""
+    n = tally.kinds[fault]
+    if n < tally.log.shape[1]:
+        tally.log[fault, n, 0], tally.log[fault, n, 1], tally.log[fault, n, 2] = phase, x, y
+    tally.kinds[fault] = n + 1
+
+
+@jit
+def _links(routes: _Routes, p: int, machine: _Machine) -> IntArray:
+    """The links of every rank's transfer in phase p, which is faultless, shape (ranks, 4), -1 where absent."""
+    leaf = machine.leaf
     links = np.full((len(leaf), 4), -1, np.int64)
     for x in range(len(leaf)):
-        if dest[x] < 0 or spine[x] < 0:
+        dest, spine, middle = routes.dest[p, x], routes.spine[p, x], routes.middle[p, x]
+        if dest < 0 or spine < 0:
             continue
-        stop = middle[x] if middle[x] >= 0 else leaf[dest[x]]
-        _hop(leaf[x], spine[x], stop, spines, alive, links[x], 0)
-        if middle[x] >= 0:
-            _hop(stop, second[x], leaf[dest[x]], spines, alive, links[x], 2)
+        stop = middle if middle >= 0 else leaf[dest]
+        _hop(leaf[x], spine, stop, machine, links[x], 0)
+        if middle >= 0:
+            _hop(stop, routes.second[p, x], leaf[dest], machine, links[x], 2)
     return links
 
 
 def _words(instance: MLFMInstance, fault: int, phase: int, x: int, y: int) -> str:
     where = f"phase {phase}: server {instance.server_name(x)}"
-    if fault == 1:
+    if fault == NO_SUCH_RANK:
         return f"{where} sends to rank {y}, which does not exist"
     target = instance.server_name(y)
     return (
         f"{where} to {target}: "
         + {
-            2: f"{target} receives a second transfer in this phase",
-            3: "this pair was sent before" if instance.demand is None else "no (more) such transfer is asked for",
-            4: "no spine is named between two different leaves",
-            5: "a spine on the route does not join its leaves",
-            6: "a link on the route has failed",
-            7: "crosses two spines, the instance allows minimal routes only",
-            8: "the leaf between its spines does not exist",
-            9: "the leaf between its spines is not in a third column",
-            10: "a route is named inside a leaf, where none is needed",
+            RECEIVES_TWICE: f"{target} receives a second transfer in this phase",
+            NOT_OWED: "this pair was sent before"
+            if instance.demand is None
+            else "no (more) such transfer is asked for",
+            NO_SPINE: "no spine is named between two different leaves",
+            NOT_JOINED: "a spine on the route does not join its leaves",
+            FAILED: "a link on the route has failed",
+            TWO_SPINES: "crosses two spines, the instance allows minimal routes only",
+            NO_SUCH_LEAF: "the leaf between its spines does not exist",
+            NO_THIRD_COLUMN: "the leaf between its spines is not in a third column",
+            INSIDE_LEAF: "a route is named inside a leaf, where none is needed",
         }[fault]
     )

@@ -22,17 +22,16 @@ incumbent colouring is used: it never has too few colours.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 
 WORK = 3_000_000  # conflicts looked at in the search for one number of colours
 LARGEST = 1000  # flows of a connected part beyond which first-fit stands
 
 
-def congestion_free_phases(links: Any) -> int:
+def congestion_free_phases(links: IntArray) -> int:
     """The phases that flows need of which ``links`` (flows, 4) are the links, -1 where absent; at least 1.
 
     It is the fewest, unless the search of :data:`WORK` steps ends undecided; then it is the number of colours of a
@@ -52,7 +51,7 @@ def congestion_free_phases(links: Any) -> int:
     return least
 
 
-def _colours(links: Any, enough: int) -> int:
+def _colours(links: IntArray, enough: int) -> int:
     """The colours of one connected part; any number up to ``enough`` is as good as that."""
     count = np.unique(links[links >= 0], return_counts=True)
     heavy = np.zeros(int(links.max()) + 2, dtype=np.int64)
@@ -70,7 +69,7 @@ def _colours(links: Any, enough: int) -> int:
     return max(enough, int(colour.max()) + 1)
 
 
-def _verify(links: Any, colour: Any) -> None:
+def _verify(links: IntArray, colour: IntArray) -> None:
     """Every flow has a colour, and no link carries two flows of one."""
     used = links >= 0
     pairs = np.stack([links[used], np.broadcast_to(colour[:, None], links.shape)[used]])
@@ -79,7 +78,7 @@ def _verify(links: Any, colour: Any) -> None:
 
 
 @jit
-def _parts(links: Any) -> Any:
+def _parts(links: IntArray) -> IntArray:
     """The connected part of every flow, named by its first flow, shape (flows,)."""
     root = np.arange(len(links))
     first = np.full(links.max() + 1, -1, np.int64)
@@ -104,7 +103,7 @@ def _parts(links: Any) -> Any:
 
 
 @jit
-def _first_fit(links: Any, order: Any) -> Any:
+def _first_fit(links: IntArray, order: IntArray) -> IntArray:
     """Every flow in ``order`` gets the first colour that is free on all its links."""
     flows = len(links)
     taken = np.zeros((links.max() + 1, flows), np.bool_)
@@ -126,7 +125,7 @@ def _first_fit(links: Any, order: Any) -> Any:
 
 
 @jit
-def _clashes(links: Any) -> Any:
+def _clashes(links: IntArray) -> BoolArray:
     """Which flows share a link, shape (flows, flows)."""
     flows = len(links)
     clash = np.zeros((flows, flows), np.bool_)
@@ -140,7 +139,7 @@ def _clashes(links: Any) -> Any:
 
 
 @jit
-def _search(clash: Any, colours: int, work: int) -> Any:
+def _search(clash: BoolArray, colours: int, work: int) -> IntArray:
     """A proper colouring with ``colours``; -1 everywhere when there is none or ``work`` does not suffice."""
     flows = len(clash)
     colour = np.full(flows, -1, np.int64)
@@ -176,11 +175,17 @@ def _search(clash: Any, colours: int, work: int) -> Any:
             return colour
         opened[depth + 1] = max(opened[depth], c + 1)
         depth += 1
-        best = -1
-        for u in range(flows):
-            if colour[u] < 0 and (
-                best < 0 or choices[u] < choices[best] or (choices[u] == choices[best] and degree[u] > degree[best])
-            ):
-                best = u
-        stack[depth], following[depth] = best, 0
+        stack[depth], following[depth] = _most_limited(colour, choices, degree), 0
     return np.full(flows, -1, np.int64)
+
+
+@jit
+def _most_limited(colour: IntArray, choices: IntArray, degree: IntArray) -> int:
+    """The flow without a colour that has the fewest choices; of several, the first that clashes with most."""
+    best = -1
+    for u in range(len(colour)):
+        if colour[u] < 0 and (
+            best < 0 or choices[u] < choices[best] or (choices[u] == choices[best] and degree[u] > degree[best])
+        ):
+            best = u
+    return best

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.arrays import Int32Array, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import SizeLimitError
 from synth.kernels import jit
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
@@ -131,7 +131,7 @@ def _with_all_routes(
     usable = working(instance)
     empty = np.empty((0, 3), np.int64)
     number, spines = instance.spine_number, np.empty((0, 4), np.int64)
-    start, _, _ = _enumerate(leaf, wanted, usable, number, detours, empty, spines)
+    start = _enumerate(leaf, wanted, usable, number, detours, empty, spines)
     parts, links = np.empty((start[-1], 3), np.int64), np.empty((start[-1], 4), np.int64)
     _enumerate(leaf, wanted, usable, number, detours, parts, links)
     spine, middle, second = parts.T
@@ -173,11 +173,20 @@ def routes_by_link(problem: LeafProblem) -> dict[int, list[int]]:
 
 
 @jit
-def _enumerate(leaf: Any, wanted: Any, usable: Any, number: Any, detours: bool, parts: Any, links: Any) -> Any:
-    """Routes of the wanted pairs in order; one without links between servers of a leaf; else within a column cyclically
-    from the next column on, detours last.
+def _enumerate(
+    leaf: IntArray,
+    wanted: BoolArray,
+    usable: BoolArray,
+    number: IntArray,
+    detours: bool,
+    parts: IntArray,
+    links: IntArray,
+) -> IntArray:
+    """Enter the routes of the wanted pairs in order: one without links between servers of a leaf; else within a column
+    cyclically from the next column on, detours last. Where those of every pair begin, shape (pairs + 1,).
 
-    With empty output arrays it only counts.
+    ``parts``, shape (routes, 3): spine, leaf between, second spine; ``links``, shape (routes, 4); -1 where absent. With
+    empty ones it only counts.
     """
     count, columns = len(leaf), usable.shape[1]
     write = len(parts) > 0
@@ -213,7 +222,7 @@ def _enumerate(leaf: Any, wanted: Any, usable: Any, number: Any, detours: bool, 
                             links[n, 2], links[n, 3] = z * columns + b, down + y * columns + c
                         n += 1
             start[q * count + r + 1] = n
-    return start, parts, links
+    return start
 
 
 def cut_off(instance: MLFMInstance, problem: LeafProblem) -> str | None:

@@ -69,20 +69,21 @@ class _Network:
         down, down_of = np.unique(problem.links[chosen, 1], return_inverse=True)
         up_leaf, down_leaf = np.zeros(len(up), np.int64), np.zeros(len(down), np.int64)
         up_leaf[up_of], down_leaf[down_of] = q, r
-        at = np.cumsum([0, leaves, len(up), len(down), leaves])
+        at = np.cumsum([0, leaves, len(up), len(down), leaves]).tolist()
         out, ups, downs, into = (np.arange(a, b) for a, b in pairwise(at))
-        self.start, self.end, self.nodes = int(at[4]), int(at[4]) + 1, int(at[4]) + 4
+        self.start, self.end, self.nodes = at[-1], at[-1] + 1, at[-1] + 4
         self.tail = np.concatenate([np.full(leaves, self.start), out[up_leaf], ups[up_of], downs, into, out])
         self.head = np.concatenate([out, ups, downs[down_of], into[down_leaf], np.full(leaves, self.end), into])
         # which rows of (flows, inside) every arc sums up, as (arc, row) pairs
-        first = np.cumsum([0, leaves, len(up), len(chosen), len(down), leaves, leaves])
+        first = np.cumsum([0, leaves, len(up), len(chosen), len(down), leaves, leaves]).tolist()
         rows, own = np.arange(len(chosen)), len(chosen) + np.arange(leaves)
         every = np.arange(leaves)
         sums = [(0, q, rows), (0, every, own), (1, up_of, rows), (2, rows, rows), (3, down_of, rows), (4, r, rows)]
         sums += [(4, every, own), (5, every, own)]
         self.arc = np.concatenate([first[layer] + arcs for layer, arcs, _ in sums])
         self.row = np.concatenate([summed for _, _, summed in sums])
-        self.flow_arcs, self.inside_arcs = slice(first[2], first[3]), slice(first[5], first[6])
+        _, _, of_flows, behind_flows, _, of_inside, behind_inside = first
+        self.flow_arcs, self.inside_arcs = slice(of_flows, behind_flows), slice(of_inside, behind_inside)
 
     def share(self, flows: IntArray, inside: IntArray, phases: int) -> tuple[IntArray, IntArray]:
         """One phase of ``phases`` equal ones: every arc's total over ``phases``, rounded down or up."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synth.arrays import IntArray
@@ -70,6 +70,40 @@ Decided = tuple[str, LeafPhases | None]
 DecideWhole = Callable[[LeafProblem, int, RunOptions], Decided]
 
 
+@dataclass
+class _Numbers:
+    """Decides numbers of phases one after the other; ``stuck``: those whose flows could not be packed."""
+
+    instance: MLFMInstance
+    problem: LeafProblem
+    options: RunOptions
+    count_flows: CountFlows
+    decide_whole: DecideWhole
+    by: str
+    stuck: list[int] = field(default_factory=list)
+
+    def decide(self, phases: int) -> Decision:
+        """Count the flows, then pack them into the phases; small jobs also by the model of all phases."""
+        counted = self.count_flows(self.problem, phases, self.options)
+        if counted.status == "impossible":
+            proof = f"no whole numbers of flows per route fit into {phases} phases (exhaustive search by {self.by})"
+            return Decision("infeasible", proof=proof)
+        if counted.flows is None:
+            return Decision("limit")
+        solution = spread_flows(self.instance, self.problem, counted.flows, phases, self.options)
+        if solution is not None:
+            return Decision("feasible", solution)
+        self.stuck.append(phases)
+        if self.problem.alone and phases * (self.problem.routes + self.problem.leaves) <= MAX_VARIABLES:
+            status, found = self.decide_whole(self.problem, phases, _whole_options(self.options))
+            if found is not None:
+                return Decision("feasible", name_servers(self.instance, self.problem, found))
+            if status == "impossible":
+                return Decision("infeasible", proof=exhausted(phases, self.by))
+        ended = self.options.out_of_time() or len(self.stuck) > EXTRA_PHASES
+        return Decision("limit" if ended else "restricted", message=_stuck(self.problem, str(phases)))
+
+
 def fewest_phases(
     instance: MLFMInstance, options: RunOptions, count_flows: CountFlows, decide_whole: DecideWhole, by: str
 ) -> Outcome:
@@ -85,31 +119,10 @@ def fewest_phases(
             options.held.offer(lambda: first, first.phases, "the schedule is the greedy's")
     bound = lower_bound(instance, leaves, options)
     build_s = time.monotonic() - began
-    stuck: list[int] = []
-
-    def decide(phases: int) -> Decision:
-        counted = count_flows(problem, phases, options)
-        if counted.status == "impossible":
-            proof = f"no whole numbers of flows per route fit into {phases} phases (exhaustive search by {by})"
-            return Decision("infeasible", proof=proof)
-        if counted.flows is None:
-            return Decision("limit")
-        solution = spread_flows(instance, problem, counted.flows, phases, options)
-        if solution is not None:
-            return Decision("feasible", solution)
-        stuck.append(phases)
-        if problem.alone and phases * (problem.routes + problem.leaves) <= MAX_VARIABLES:
-            status, found = decide_whole(problem, phases, _whole_options(options))
-            if found is not None:
-                return Decision("feasible", name_servers(instance, problem, found))
-            if status == "impossible":
-                return Decision("infeasible", proof=exhausted(phases, by))
-        ended = options.out_of_time() or len(stuck) > EXTRA_PHASES
-        return Decision("limit" if ended else "restricted", message=_stuck(problem, str(phases)))
-
+    numbers = _Numbers(instance, problem, options, count_flows, decide_whole, by)
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
     outcome = fewest(
-        decide,
+        numbers.decide,
         proven,
         options,
         by=by,
@@ -118,7 +131,7 @@ def fewest_phases(
         horizon=horizon,
         hold=lambda found: found,
     )
-    if outcome.solution is not None and outcome.termination != "optimal" and stuck:
+    if outcome.solution is not None and outcome.termination != "optimal" and numbers.stuck:
         outcome.message = f"{outcome.message}; {_stuck(problem, f'fewer than {outcome.solution.phases}')}"
     outcome.build_s += build_s
     return outcome

@@ -188,8 +188,8 @@ def one_phase(sums: Sums, options: RunOptions, random: np.random.Generator) -> P
     if point is None:
         return None
     problem, active = sums.problem, sums.active
-    chosen = np.split(point, [len(active), len(active) + problem.leaves])
+    flows, stay, rerouted = np.split(point, [len(active), len(active) + problem.leaves])
     now, later = np.zeros(problem.routes, np.int64), np.zeros(problem.routes, np.int64)
-    now[active] = chosen[0]
-    later[active] = chosen[2] if sums.reroute else sums.state.flows[active] - chosen[0]
-    return now, chosen[1], later
+    now[active] = flows
+    later[active] = rerouted if sums.reroute else sums.state.flows[active] - flows
+    return now, stay, later

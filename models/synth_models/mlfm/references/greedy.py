@@ -7,10 +7,11 @@ and of one per other flow on its route's links, which bounds the phases; time O(
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.kernels import jit
@@ -44,8 +45,9 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
             if options.out_of_time():
                 return Outcome("time_limit", message=f"{begin} of {len(order)} transfers placed")
             batch = order[begin : begin + 20_000]
-            state = (dest, route, receives, busy)
-            placed = placed and _first_fit(batch, place, problem.start, problem.links, problem.leaves, *state)
+            placed = placed and _first_fit(
+                batch, place, problem.start, problem.links, problem.leaves, _Phases(dest, route, receives, busy)
+            )
         if placed:
             break
         most *= 2
@@ -53,10 +55,23 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", solution=with_routes(problem, dest[:phases], route[:phases]))
 
 
+class _Phases(NamedTuple):
+    """What is placed: ``dest``, ``route`` (-1: none) and whether the rank ``receives``, shape (phases, ranks) each;
+    whether a link is ``busy``, shape (phases, links)."""
+
+    dest: IntArray
+    route: IntArray
+    receives: BoolArray
+    busy: BoolArray
+
+
 @jit
 def _first_fit(
-    order: Any, place: Any, start: Any, links: Any, leaves: int, dest: Any, route: Any, receives: Any, busy: Any
+    order: IntArray, place: IntArray, start: IntArray, links: IntArray, leaves: int, phases: _Phases
 ) -> bool:
+    """Put each transfer of ``order`` (sender times ranks plus receiver) into the first phase with a free route; False
+    if one finds none. ``place``: leaf of every rank; routes of a pair of leaves: rows ``start`` of ``links``."""
+    dest, route, receives, busy = phases
     ranks = len(place)
     for item in order:
         x, y = item // ranks, item % ranks

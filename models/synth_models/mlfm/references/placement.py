@@ -9,11 +9,11 @@ proves nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
@@ -36,7 +36,7 @@ class Placement:
     """
 
     def __init__(
-        self, instance: MLFMInstance, flows: IntArray, at: IntArray, lost: Any, urgent: IntArray, seed: int
+        self, instance: MLFMInstance, flows: IntArray, at: IntArray, lost: BoolArray, urgent: IntArray, seed: int
     ) -> None:
         self.instance, self.flows, self.at = instance, flows, at
         self.usable = working(instance)
@@ -47,44 +47,46 @@ class Placement:
         waiting = np.flatnonzero(lost)
         self.waiting: IntArray = waiting[np.argsort(urgent[waiting], kind="stable")]  # the last is placed first
         self.groups = 0
-        self.state: Any = None
+        self.state: _Groups | None = None
 
     def settle(self, groups: int, options: RunOptions) -> bool:
         """Whether all flows have a place in this many groups; False when the walk gives up or time runs out. What has a
         place keeps it for a second call with more groups."""
-        self._enlarge(groups)
-        slots, shunned = int(np.bincount(self.instance.server_leaf).max()), self._shunned(groups)
+        state, flows = self._enlarge(groups), _Flows(self.flows, self.at, self.age)
+        slots = int(np.bincount(self.instance.server_leaf).max())
+        machine = _Machine(self.usable, slots, self._shunned(groups))
         queue = np.full(len(self.flows), -1, dtype=np.int64)
         queue[: len(self.waiting)] = self.waiting
         count = best = len(self.waiting)
         idle = 0
         while count and idle < PATIENCE and not options.out_of_time():
             seed = int(self.random.integers(2**31))
-            machine = (self.usable, slots, shunned)
-            count = _walk(queue, count, self.flows, self.at, self.age, self.state, machine, STEPS, seed)
+            count = _walk(queue, count, flows, state, machine, STEPS, seed)
             gained = count <= best - max(1, min(GAIN, best // 100)) or count == 0
             idle, best = (0, count) if gained else (idle + STEPS, best)
         self.waiting = queue[:count].copy()
         return bool(count == 0)
 
-    def _shunned(self, groups: int) -> Any:
+    def _shunned(self, groups: int) -> FloatArray:
         """How often every leaf is passed over as the one between two spines: always where its own flows leave little
         room on its up-links and more than a few are so, else never."""
         across = self.flows[:, 1] != self.flows[:, 2]
         own = np.bincount(self.flows[across, 1], minlength=self.instance.leaves)
         room = np.maximum(0, self.usable.sum(axis=1) * groups - own)
         scarce = room < SCARCE * groups
-        return scarce.astype(float) * (scarce.mean() > FEW)
+        shunned: FloatArray = scarce.astype(float) * (scarce.mean() > FEW)
+        return shunned
 
-    def _enlarge(self, groups: int) -> None:
+    def _enlarge(self, groups: int) -> _Groups:
         leaves = self.instance.leaves
-        fresh = [np.full((groups, size), -1, dtype=np.int32) for size in (self.instance.ranks, 2 * self.usable.size)]
-        fresh += [np.zeros((groups, size), dtype=np.int32) for size in (leaves, 2 * leaves)]
+        none = [np.full((groups, size), -1, dtype=np.int32) for size in (self.instance.ranks, 2 * self.usable.size)]
+        fresh = _Groups(*none, *(np.zeros((groups, size), dtype=np.int32) for size in (leaves, 2 * leaves)))
         if self.state is None:
-            _put_all(self.flows, self.at, tuple(fresh), self.usable.shape[1], self.usable.size)
+            _put_all(_Flows(self.flows, self.at, self.age), fresh, self.usable)
         for new, old in zip(fresh, self.state or (), strict=False):
             new[: self.groups] = old
-        self.state, self.groups = tuple(fresh), groups
+        self.state, self.groups = fresh, groups
+        return fresh
 
     def moved_at(self) -> IntArray:
         """The flows that are not where they were at first."""
@@ -102,34 +104,66 @@ class Placement:
         return group, source, y, spine, middle, second
 
 
+class _Flows(NamedTuple):
+    """``ends`` and ``at`` as of :class:`Placement`, shape (F, 3) each; ``age``: how often each was moved, (F,)."""
+
+    ends: IntArray
+    at: IntArray
+    age: IntArray
+
+
+class _Groups(NamedTuple):
+    """What groups of phases hold: the flow that every rank ``sends``, shape (groups, ranks), and every link
+    ``carries``, shape (groups, links), -1 for none; how many flows every leaf ``receives``, shape (groups, leaves), and
+    how many of its up- and then its down-links are ``busy``, shape (groups, 2 * leaves)."""
+
+    sends: Int32Array
+    carries: Int32Array
+    receives: Int32Array
+    busy: Int32Array
+
+
+class _Machine(NamedTuple):
+    """``usable``: whether a link works, shape (leaves, columns); ``slots``: flows that a leaf may receive in a group;
+    ``shunned``: how often a leaf is passed over as the one between two spines, 0 to 1, shape (leaves,)."""
+
+    usable: BoolArray
+    slots: int
+    shunned: FloatArray
+
+
+COST, GROUP, BETWEEN, KIND = range(4)  # places in what _cheapest has found
+
+
 @jit
-def _put_all(flows: Any, at: Any, state: Any, columns: int, half: int) -> None:
+def _put_all(flows: _Flows, groups: _Groups, usable: BoolArray) -> None:
     links = np.empty(4, np.int64)
-    for f in range(len(flows)):
-        if at[f, 0] >= 0:
-            _put(f, flows, at, state, links, columns, half)
+    for f in range(len(flows.at)):
+        if flows.at[f, 0] >= 0:
+            _put(f, flows, groups, links, usable)
 
 
 @jit
-def _put(f: int, flows: Any, at: Any, state: Any, links: Any, columns: int, half: int) -> None:
+def _put(f: int, flows: _Flows, groups: _Groups, links: IntArray, usable: BoolArray) -> None:
     """Enter a flow where ``at`` says."""
-    sends, carries, receives, busy = state
+    ends, at, columns = flows.ends, flows.at, usable.shape[1]
     g = at[f, 0]
-    sends[g, flows[f, 0]] = f
-    receives[g, flows[f, 2]] += 1
-    for i in range(_links_of(links, flows[f, 1], flows[f, 2], at[f, 1], at[f, 2], columns, half)):
-        carries[g, links[i]] = f
-        busy[g, links[i] // columns] += 1
+    groups.sends[g, ends[f, 0]] = f
+    groups.receives[g, ends[f, 2]] += 1
+    for i in range(_links_of(links, ends[f, 1], ends[f, 2], at[f, 1], at[f, 2], columns, usable.size)):
+        groups.carries[g, links[i]] = f
+        groups.busy[g, links[i] // columns] += 1
 
 
 @jit
 def _walk(
-    queue: Any, waiting: int, flows: Any, at: Any, age: Any, state: Any, machine: Any, steps: int, seed: int
+    queue: IntArray, waiting: int, flows: _Flows, groups: _Groups, machine: _Machine, steps: int, seed: int
 ) -> int:
     """Place flows from the end of ``queue`` for so many steps; the number that still waits."""
-    sends, carries, receives, busy = state
+    sends, carries, receives, busy = groups
     usable, slots, shunned = machine
-    groups, columns, half = len(sends), usable.shape[1], usable.size
+    ends, at, age = flows
+    columns, half = usable.shape[1], usable.size
     width = usable.sum(axis=1)
     less = np.minimum(shunned, MOST_SHUNNED)
     np.random.seed(seed)
@@ -139,57 +173,72 @@ def _walk(
             return 0
         waiting -= 1
         f = queue[waiting]
-        source, x, y = flows[f]
+        source, x, y = ends[f]
         down = half // columns + y
-        best[0], best[1] = 1, -1
-        first = np.random.randint(groups)
-        for turn in range(groups):  # free places only
-            g = (first + turn) % groups
+        best[COST], best[GROUP] = 1, -1
+        first = np.random.randint(len(sends))
+        for turn in range(len(sends)):  # free places only
+            g = (first + turn) % len(sends)
             room = x == y or (busy[g, x] < width[x] and busy[g, down] < width[y])
             if room and sends[g, source] < 0 and receives[g, y] < slots:
-                _cheapest(g, f, flows, age, carries, usable, shunned, 0, best)
-                if best[0] == 0:
+                _cheapest(g, f, flows, carries, usable, shunned, 0, best)
+                if best[COST] == 0:
                     break
-        if best[1] < 0:
-            best[0] = np.int64(1) << 60
-        for _ in range(0 if best[0] == 0 else TRIED):
-            g = np.random.randint(groups)
+        if best[GROUP] < 0:
+            best[COST] = np.int64(1) << 60
+        for _ in range(0 if best[COST] == 0 else TRIED):
+            g = np.random.randint(len(sends))
             sender = sends[g, source]
-            if receives[g, y] >= slots and (sender < 0 or flows[sender, 2] != y):
+            if receives[g, y] >= slots and (sender < 0 or ends[sender, 2] != y):
                 continue
-            _cheapest(g, f, flows, age, carries, usable, less, 0 if sender < 0 else 1000 + age[sender], best)
-        if best[1] < 0:  # the leaf is full everywhere it looked: something else first
+            _cheapest(g, f, flows, carries, usable, less, 0 if sender < 0 else 1000 + age[sender], best)
+        if best[GROUP] < 0:  # the leaf is full everywhere it looked: something else first
             other = np.random.randint(waiting + 1)
             queue[waiting] = queue[other]
             queue[other] = f
             waiting += 1
             continue
-        g = best[1]
-        at[f, 0], at[f, 1], at[f, 2] = g, best[2], best[3]
-        waiting = _remove(queue, waiting, sends[g, source], flows, at, age, state, columns, half)
-        for i in range(_links_of(links, x, y, best[2], best[3], columns, half)):
-            waiting = _remove(queue, waiting, carries[g, links[i]], flows, at, age, state, columns, half)
-        _put(f, flows, at, state, links, columns, half)
+        g = best[GROUP]
+        at[f, 0], at[f, 1], at[f, 2] = g, best[BETWEEN], best[KIND]
+        waiting = _remove(queue, waiting, sends[g, source], flows, groups, usable)
+        for i in range(_links_of(links, x, y, best[BETWEEN], best[KIND], columns, half)):
+            waiting = _remove(queue, waiting, carries[g, links[i]], flows, groups, usable)
+        _put(f, flows, groups, links, usable)
     return waiting
 
 
 @jit
-def _price(f: int, age: Any) -> int:
+def _price(f: int, age: IntArray) -> int:
     """What it costs to move a flow; nothing where there is none."""
     return 0 if f < 0 else 1000 + age[f]
 
 
 @jit
+def _offer(best: IntArray, cost: int, group: int, between: int, kind: int) -> None:
+    """Let ``best`` be this place if it costs less."""
+    if cost < best[COST]:
+        best[COST], best[GROUP], best[BETWEEN], best[KIND] = cost, group, between, kind
+
+
+@jit
 def _cheapest(
-    g: int, f: int, flows: Any, age: Any, carries: Any, usable: Any, shunned: Any, cost: int, best: Any
+    g: int,
+    f: int,
+    flows: _Flows,
+    carries: Int32Array,
+    usable: BoolArray,
+    shunned: FloatArray,
+    cost: int,
+    best: IntArray,
 ) -> None:
     """The cheapest route of a flow in a group; ``best``: cost, group, between, kind, replaced by what costs less."""
-    x, y, columns, half = flows[f, 1], flows[f, 2], usable.shape[1], usable.size
+    age = flows.age
+    x, y, columns, half = flows.ends[f, 1], flows.ends[f, 2], usable.shape[1], usable.size
     a, b, layers = x % columns, y % columns, usable.shape[0] // columns
-    if cost >= best[0]:
+    if cost >= best[COST]:
         return
     if x == y:
-        best[0], best[1], best[2], best[3] = cost, g, -1, INSIDE
+        _offer(best, cost, g, -1, INSIDE)
         return
     shift, turned = np.random.randint(columns), np.random.randint(layers)
     for step in range(columns):
@@ -200,23 +249,22 @@ def _cheapest(
             continue
         price = cost + _price(carries[g, x * columns + c], age)
         price += _price(carries[g, half + y * columns + there], age)
-        if price >= best[0]:
+        if price >= best[COST]:
             continue
         if direct:
-            best[0], best[1], best[2], best[3] = price, g, c, ONE_SPINE
+            _offer(best, price, g, c, ONE_SPINE)
         for h in range(0 if direct else layers):
             z = ((h + turned) % layers) * columns + c
             if usable[z, a] and usable[z, b] and np.random.random() >= shunned[z]:
                 total = price + _price(carries[g, half + z * columns + a], age)
                 total += _price(carries[g, z * columns + b], age)
-                if total < best[0]:
-                    best[0], best[1], best[2], best[3] = total, g, z, TWO_SPINES
-        if best[0] == 0:
+                _offer(best, total, g, z, TWO_SPINES)
+        if best[COST] == 0:
             return
 
 
 @jit
-def _links_of(links: Any, x: int, y: int, between: int, kind: int, columns: int, half: int) -> int:
+def _links_of(links: IntArray, x: int, y: int, between: int, kind: int, columns: int, half: int) -> int:
     """Write the links of a route into ``links``; how many they are."""
     a, b = x % columns, y % columns
     if kind == ONE_SPINE:
@@ -231,20 +279,18 @@ def _links_of(links: Any, x: int, y: int, between: int, kind: int, columns: int,
 
 
 @jit
-def _remove(
-    queue: Any, waiting: int, f: int, flows: Any, at: Any, age: Any, state: Any, columns: int, half: int
-) -> int:
+def _remove(queue: IntArray, waiting: int, f: int, flows: _Flows, groups: _Groups, usable: BoolArray) -> int:
     """Take a flow out of its group (-1: there is none) and let it wait; the number that waits."""
     if f < 0:
         return waiting
-    sends, carries, receives, busy = state
+    ends, at, columns = flows.ends, flows.at, usable.shape[1]
     g, links = at[f, 0], np.empty(4, np.int64)
-    for i in range(_links_of(links, flows[f, 1], flows[f, 2], at[f, 1], at[f, 2], columns, half)):
-        carries[g, links[i]] = -1
-        busy[g, links[i] // columns] -= 1
-    sends[g, flows[f, 0]] = -1
-    receives[g, flows[f, 2]] -= 1
+    for i in range(_links_of(links, ends[f, 1], ends[f, 2], at[f, 1], at[f, 2], columns, usable.size)):
+        groups.carries[g, links[i]] = -1
+        groups.busy[g, links[i] // columns] -= 1
+    groups.sends[g, ends[f, 0]] = -1
+    groups.receives[g, ends[f, 2]] -= 1
     at[f, 0] = -1
-    age[f] += 1
+    flows.age[f] += 1
     queue[waiting] = f
     return waiting + 1

@@ -27,8 +27,8 @@ def describe(instance: MLFMInstance, solution: Phases) -> str:
         shown = []
         for x in busy[:MAX_FLOWS]:
             ends = int(instance.server_leaf[x]), int(instance.server_leaf[dest[x]])
-            parts = [int(part[0, x]) for part in (rows.spine, rows.middle, rows.second)]
-            route = via(instance, ends[0], parts[0], parts[1], parts[2], ends[1])
+            spine, middle, second = (int(part[0, x]) for part in (rows.spine, rows.middle, rows.second))
+            route = via(instance, ends[0], spine, middle, second, ends[1])
             between = f" ({route})" if rows.spine[0, x] >= 0 else ""
             shown.append(f"{instance.server_name(x)}->{instance.server_name(int(dest[x]))}{between}")
         more = f" … {len(busy) - MAX_FLOWS} more" if len(busy) > MAX_FLOWS else ""
