@@ -9,7 +9,7 @@ rationals, made feasible exactly (:meth:`Relaxation._exact`), so accuracy of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -103,7 +103,16 @@ class Relaxation:
         self.shared, self.first, self.last = shared, first, last
         count, seconds = shared.weights(first, last)
         self.patterns = sorted(count)
-        delay = Fraction(shared.instance.hop_delay)
+        self._name_columns(count, seconds)
+        self._name_arcs()
+        self.rows: list[Row] = self._first_rows()
+        self.scale: list[float] = []  # of the rows that the program has
+        self.program: GrowingProgram | None = None
+        self.close = FINE if len(self.patterns) <= FEW else COARSE
+
+    def _name_columns(self, count: Mapping[int, int], seconds: Mapping[int, Fraction]) -> None:
+        """Variables with their costs and least values: hops L and load u of patterns, distances a of orbits."""
+        shared, delay = self.shared, Fraction(self.shared.instance.hop_delay)
         self.cost: dict[Variable, Fraction] = {}
         self.least: dict[Variable, Fraction] = {}
         for k in self.patterns:
@@ -113,17 +122,23 @@ class Relaxation:
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
         largest = {k: int(volumes(shared.pairs[k]).max()) for k in self.patterns}
         self.unit_of = {(kind, k): largest[k] if kind == "u" else 1 for kind, k in self.cost}  # of a point
-        self.constant = (last - first + 1) * Fraction(shared.instance.alpha)
+        self.constant = (self.last - self.first + 1) * Fraction(shared.instance.alpha)
         self.column = {variable: number for number, variable in enumerate(self.cost)}
-        self.rows: list[Row] = []
-        self.scale: list[float] = []  # of the rows that the program has
-        self.program: GrowingProgram | None = None
+
+    def _first_rows(self) -> list[Row]:
+        """Those that stand in the program from the start."""
+        shared, found = self.shared, list[Row]()
         for k in self.patterns:
-            self.rows.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
-            self.rows += [make.longest(k, orbit) for orbit in shared.sizes[k]]
-            load, least = shared.direct[k], shared.routed[k]
-            if load is not None and load > least and delay > 0 and shared.alike(k, first, last):
-                self.rows.append(make.direct(k, load, least))
+            found.append(make.volume(k, shared.sizes[k], shared.ports * shared.gpus))
+            found += [make.longest(k, orbit) for orbit in shared.sizes[k]]
+            load, least, delay = shared.direct[k], shared.routed[k], shared.instance.hop_delay
+            if load is not None and load > least and delay > 0 and shared.alike(k, self.first, self.last):
+                found.append(make.direct(k, load, least))
+        return found
+
+    def _name_arcs(self) -> None:
+        """Pairs of GPUs between which something goes, as arcs of the trees and cycles that give further rows."""
+        shared = self.shared
         pairs = np.unique(np.concatenate([shared.pairs[k][:, :2] for k in self.patterns]), axis=0)
         self.src, self.dst = pairs[:, 0], pairs[:, 1]
         self.out_trees = PathTrees(shared.gpus, self.src, self.dst)
@@ -134,7 +149,6 @@ class Relaxation:
         graph = csr_array((np.ones(len(pairs)), (self.src, self.dst)), shape=(shared.gpus, shared.gpus))
         labels = connected_components(graph, directed=False)[1]
         self.component = np.bincount(labels)[labels]
-        self.close = FINE if len(self.patterns) <= FEW else COARSE
 
     def _stars(self) -> list[Row]:
         """Trees of one hop from every kind of GPU to all its partners: what distinct places alone prove."""
@@ -276,19 +290,10 @@ class Relaxation:
                 for variable, c in row.coefficient.items():
                     total[variable] += m * c
         for number, row in enumerate(self.rows):
-            kind = row.words["row"]
-            if kind == "longest" and self.cost[("L", row.words["pattern"])] > 0:
-                orbit, share = row.words["orbit"], 1
-            elif kind == "volume":
-                sizes = self.shared.sizes[row.words["pattern"]]
-                orbit = max(sizes, key=lambda o: total[("a", o)] / sizes[o])
-                share = sizes[orbit]
-            else:
-                continue
-            if (excess := total[("a", orbit)]) > 0:
-                exact[number] += excess / share
+            if (more := self._excess(row, total)) > 0:
+                exact[number] += more
                 for variable, c in row.coefficient.items():
-                    total[variable] += excess / share * c
+                    total[variable] += more * c
         factor = Fraction(1)
         for variable, cost in self.cost.items():
             if total[variable] > cost:
@@ -296,6 +301,17 @@ class Relaxation:
             if variable[0] == "a" and total[variable] > 0:
                 factor = Fraction(0)
         return self._rounded([m * factor for m in exact], finished)
+
+    def _excess(self, row: Row, total: Mapping[Variable, Fraction]) -> Fraction:
+        """By how much the multiplier of a row ``longest`` or ``volume`` must grow for one distance's column to fit."""
+        kind = row.words["row"]
+        if kind == "longest" and self.cost[("L", row.words["pattern"])] > 0:
+            return total[("a", row.words["orbit"])]
+        if kind == "volume":
+            sizes = self.shared.sizes[row.words["pattern"]]
+            most: Fraction = max(total[("a", orbit)] / size for orbit, size in sizes.items())
+            return most
+        return Fraction(0)
 
     def _rounded(self, exact: list[Fraction], finished: bool) -> IntervalBound:
         """Multipliers as floats whose sums are feasible exactly; those of distances rounded with a margin."""

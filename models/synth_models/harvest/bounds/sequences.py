@@ -22,7 +22,9 @@ multiples of a small unit, rounded down.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -54,27 +56,15 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
     shared = Patterns(instance)
-    ladder, known = _Ladder(instance), dict[tuple[int, int], IntervalBound]()
+    search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
+    ladder, known = search.ladder, search.known
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
     effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
-    several = len(shared.pairs) > FEW
-
-    def examine(todo: Sequence[tuple[int, int]], level: int) -> bool:
-        """Take in the bounds of intervals; False once time is up."""
-        for first, last in todo:
-            if known and part.out_of_time():
-                return False
-            found = Relaxation(shared, first, last).solve(part.out_of_time, level)
-            if (first, last) not in known or found.seconds > known[(first, last)].seconds:
-                known[(first, last)] = found
-                ladder.examine(found, close=last - first >= SHORT or not several)
-        return True
-
     complete = False
     with part.in_time():
-        complete = _climb(instance, ladder, known, effort, several, examine)
+        complete = search.climb(effort)
     ladder.close()
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
@@ -82,30 +72,6 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         message += "; stopped by the limit, more time may prove more"
     ladder.drop_idle(known, whole.part(0.5).out_of_time)
     return _outcome(instance, ladder, known, shared, message)
-
-
-def _climb(
-    instance: HarvestInstance,
-    ladder: _Ladder,
-    known: dict[tuple[int, int], IntervalBound],
-    effort: Sequence[int],
-    several: bool,
-    examine: Callable[[Sequence[tuple[int, int]], int], bool],
-) -> bool:
-    """Examine intervals with more and more effort, those of the cheapest partition; False once time is up."""
-    short = [(a, a + more) for more in range(1, SHORT) for a in range(len(instance.steps) - more)] if several else []
-    complete = examine(short, TREES)
-    ladder.close()
-    for level in effort if several else effort[1:]:
-        done = set(short) if level <= TREES else set[tuple[int, int]]()
-        done.update(ends for ends, found in known.items() if level == MORE and found.finished)
-        while complete and (
-            todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]
-        ):
-            now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
-            complete = examine(now, level)
-            done.update(now)
-    return complete
 
 
 def single_steps(instance: HarvestInstance) -> Outcome:
@@ -120,6 +86,48 @@ def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fra
     shared = seconds * routed_load(pairs, instance.ports, instance.gpus)
     load = direct_load(pairs, instance.ports)
     return delay * hops + shared if load is None else min(delay + seconds * load, delay * 2 + shared)
+
+
+@dataclass
+class _Search:
+    """Intervals examined so far (``known``) and the bounds of partitions that they give (``ladder``), until
+    ``out_of_time``; ``several``: there are many patterns, so that intervals are examined with care."""
+
+    instance: HarvestInstance
+    shared: Patterns
+    ladder: _Ladder
+    out_of_time: Callable[[], bool]
+    several: bool
+    known: dict[tuple[int, int], IntervalBound] = field(default_factory=dict)
+
+    def climb(self, effort: Sequence[int]) -> bool:
+        """Examine intervals with more and more effort, those of the cheapest partition; False once time is up."""
+        ladder, steps = self.ladder, len(self.instance.steps)
+        short = [(a, a + more) for more in range(1, SHORT) for a in range(steps - more)] if self.several else []
+        complete = self.examine(short, TREES)
+        ladder.close()
+        for level in effort if self.several else effort[1:]:
+            done = set(short) if level <= TREES else set[tuple[int, int]]()
+            done.update(ends for ends, found in self.known.items() if level == MORE and found.finished)
+            while complete and (
+                todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]
+            ):
+                now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
+                complete = self.examine(now, level)
+                done.update(now)
+        return complete
+
+    def examine(self, todo: Sequence[tuple[int, int]], level: int) -> bool:
+        """Take in the bounds of intervals; False once time is up."""
+        known = self.known
+        for first, last in todo:
+            if known and self.out_of_time():
+                return False
+            found = Relaxation(self.shared, first, last).solve(self.out_of_time, level)
+            if (first, last) not in known or found.seconds > known[(first, last)].seconds:
+                known[(first, last)] = found
+                self.ladder.examine(found, close=last - first >= SHORT or not self.several)
+        return True
 
 
 class _Ladder:
@@ -226,7 +234,15 @@ def _outcome(
     bound = float(total)
     if Fraction(bound) > total:
         bound = float(np.nextafter(bound, 0.0))
-    examined = list(known.values())
+    certificate = {"unit_exponent": _exponent(ladder.unit)} | _examined(list(known.values()), shared)
+    kinds = sorted({row.words["row"] for one in known.values() for row in one.rows})
+    proof = "partition into intervals, each bounded by linear programming duality"
+    proof += f" over rows {', '.join(kinds)}" if kinds else " (single steps only)"
+    return Outcome("finished", bound=bound, bound_proof=proof, certificate=certificate, message=message)
+
+
+def _examined(examined: list[IntervalBound], shared: Patterns | None) -> dict[str, Any]:
+    """Parts of the certificate: the intervals, the price bundles that they use, and the renumberings of GPUs."""
     used = sorted({row.words["bundle"] for one in examined for row in one.rows if "bundle" in row.words})
     number = {old: new for new, old in enumerate(used)}
     intervals = [one.as_certificate() for one in examined]
@@ -234,16 +250,11 @@ def _outcome(
         for row in interval["rows"]:
             if "bundle" in row:
                 row["bundle"] = number[row["bundle"]]
-    certificate = {
-        "unit_exponent": _exponent(ladder.unit),
+    return {
         "generators": [moved.tolist() for moved in shared.group] if shared else [],
         "bundles": [shared.prices.pool[old].as_certificate() for old in used] if shared else [],
         "intervals": intervals,
     }
-    kinds = sorted({row.words["row"] for one in examined for row in one.rows})
-    proof = "partition into intervals, each bounded by linear programming duality"
-    proof += f" over rows {', '.join(kinds)}" if kinds else " (single steps only)"
-    return Outcome("finished", bound=bound, bound_proof=proof, certificate=certificate, message=message)
 
 
 def _exponent(unit: Fraction) -> int:

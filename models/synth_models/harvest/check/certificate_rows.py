@@ -41,15 +41,19 @@ class Facts:
         self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
+        self._measure()
+        if certificate["bundles"] and self.gpus > PRICED_UP_TO:
+            raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
+        label = self._labels() if certificate["bundles"] else np.zeros((0, 0), dtype=np.int64)
+        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(certificate["bundles"])]
+
+    def _measure(self) -> None:
+        """Volumes by orbit, most partners and least load of every pattern."""
         self.sizes = [_sums((self.orbit[pair], volume) for pair, volume in one.items()) for one in self.patterns]
         ends = [[[(pair[side], volume) for pair, volume in one.items()] for side in (0, 1)] for one in self.patterns]
         self.partners = [max(max(Counter(gpu for gpu, _ in side).values()) for side in sides) for sides in ends]
         listed = [[(u, v, volume) for (u, v), volume in one.items()] for one in self.patterns]
         self.least_load = [whole_routes_load(rows, self.ports, self.gpus) for rows in listed]
-        if certificate["bundles"] and self.gpus > PRICED_UP_TO:
-            raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
-        label = self._labels() if certificate["bundles"] else np.zeros((0, 0), dtype=np.int64)
-        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(certificate["bundles"])]
 
     def _group(self, certificate: Mapping[str, Any]) -> list[list[int]]:
         shape = (None, self.gpus)
@@ -234,12 +238,12 @@ def whole_routes_load(rows: Sequence[Sequence[int]], ports: int, gpus: int) -> F
     carry at most u each directly to one other GPU, and all the rest makes two hops at least, so that twice the volume
     of all, less what goes directly, must fit on ports * gpus links of u; likewise for what GPUs receive."""
     sent: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-    for row in rows:
-        for side in (0, 1):
-            sent[side].setdefault(row[side], []).append(row[2])
+    for u, v, volume in rows:
+        sent[0].setdefault(u, []).append(volume)
+        sent[1].setdefault(v, []).append(volume)
     # more volumes than ports never go directly, and the largest carry at least as much on their first links
     alike = [Counter(tuple(sorted(one)[-ports:]) for one in side.values()) for side in sent]
-    twice = 2 * sum(row[2] for row in rows)
+    twice = 2 * sum(volume for _, _, volume in rows)
 
     def refuted(load: Fraction) -> bool:
         return any(

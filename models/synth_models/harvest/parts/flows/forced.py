@@ -71,7 +71,8 @@ def forced_routes(pairs: IntArray, following: IntArray) -> FlowRows:
         raise ValueError("a pair cannot be reached")
     columns = np.empty((4, int(hops.sum())), dtype=np.int64)
     _write(pairs, following, columns)
-    return FlowRows(columns[0], columns[1], columns[2], columns[3], np.ones(columns.shape[1]))
+    index, length, src, dst = columns
+    return FlowRows(index, length, src, dst, np.ones(columns.shape[1]))
 
 
 def shift_counts(links: IntArray, gpus: int) -> dict[int, int] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ WORK, AT_ONCE = 4_000_000, 50  # between two looks at the clock: links times sou
 LONG = 1e200  # seconds that no topology takes on which all pairs are reached
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """An interval's steps for the first GPUs of a lift's orbits, as :func:`interval_seconds` wants them; ``begins``
     (pairs,) is the orbit that each pair begins in."""
 
@@ -34,6 +33,25 @@ class Demand:
     volume: FloatArray
     least_load: FloatArray
     steps: FloatArray
+
+
+class _Orbits(NamedTuple):
+    """Orbits of GPUs under a group: where its elements have ``moved`` every GPU, shape (elements, gpus); the ``orbit``
+    of every GPU, shape (gpus,); the first GPU of every orbit, ``sources``, shape (orbits,); and its ``members``, shape
+    (orbits, elements)."""
+
+    moved: IntArray
+    orbit: IntArray
+    sources: IntArray
+    members: IntArray
+
+
+class _Turns(NamedTuple):
+    """The turns from ``first`` to before ``behind``, of ``all`` that the temperature falls over."""
+
+    first: int
+    behind: int
+    all: int
 
 
 @jit
@@ -46,31 +64,25 @@ def _lead(out: IntArray, moved: IntArray, sources: IntArray, number: int, port: 
 @jit
 def _anneal(
     targets: IntArray,
-    moved: IntArray,
-    orbit: IntArray,
-    sources: IntArray,
-    members: IntArray,
     out: IntArray,
-    starts: IntArray,
-    ends: IntArray,
-    begins: IntArray,
-    volume: FloatArray,
-    least_load: FloatArray,
-    steps: FloatArray,
+    orbits_of: _Orbits,
+    demand: Demand,
     hop_delay: float,
     unit: float,
-    turns: tuple[int, int, int],
+    turns: _Turns,
     seed: int,
 ) -> tuple[IntArray, float]:
-    """Turns from ``turns[0]`` to ``turns[1]`` of ``turns[2]``; ``targets`` and ``out`` become the last topology, what
-    is returned is the best one and its seconds."""
+    """Some turns; ``targets`` and ``out`` become the last topology, what is returned is the best one and its
+    seconds."""
+    moved, orbit, sources, members = orbits_of
+    starts, ends, begins, volume, least_load, steps = demand
     np.random.seed(seed)
     orbits, ports = targets.shape
     order = members.shape[1]
     now = interval_seconds(out, orbit, sources, starts, ends, volume, least_load, steps, hop_delay, 1e299)
     best, kept = now, targets.copy()
-    for turn in range(turns[0], turns[1]):
-        heat = min(unit, now) * HOT * (COLD / HOT) ** (turn / turns[2])
+    for turn in range(turns.first, turns.behind):
+        heat = min(unit, now) * HOT * (COLD / HOT) ** (turn / turns.all)
         i, p = np.random.randint(orbits), np.random.randint(ports)
         first, k, q = targets[i, p], -1, -1
         second = first
@@ -135,20 +147,12 @@ def anneal(
             break
         found, took = _anneal(
             targets,
-            lift.moved,
-            lift.orbit,
-            lift.sources,
-            lift.members,
             out,
-            demand.starts,
-            demand.ends,
-            demand.begins,
-            demand.volume,
-            demand.least_load,
-            demand.steps,
+            _Orbits(lift.moved, lift.orbit, lift.sources, lift.members),
+            demand,
             hop_delay,
             min(best, LONG),
-            (turn, min(turn + at_once, tries), tries),
+            _Turns(turn, min(turn + at_once, tries), tries),
             (seed + turn) % (1 << 31),
         )
         if took < best:

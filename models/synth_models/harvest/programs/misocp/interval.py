@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
+from synth.solvers.status import SolverResult
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile
 from synth_models.harvest.parts.flows.rows import Profile
@@ -42,6 +43,15 @@ class Answer:
     ended: Literal["settled", "stuck", "time_limit"] = "settled"
 
 
+class Point(NamedTuple):
+    """A step's best on a topology: ``seconds``, and behind them the limit of ``hops`` and the ``load`` of a port, in
+    volumes of the pair with most."""
+
+    seconds: float
+    hops: int
+    load: float
+
+
 class IntervalProgram:
     """The program of intervals of one instance with the method's switches; counts its runs and their seconds."""
 
@@ -63,8 +73,8 @@ class IntervalProgram:
             self._profiles[key] = Profile(hops, load / block.largest)
         return self._profiles[key]
 
-    def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[tuple[float, int, float]]:
-        """For every block: seconds of one such step on the topology, the hop limit and load behind them."""
+    def best_points(self, blocks: Sequence[Block], links: IntArray) -> list[Point]:
+        """One such step of every block on the topology; empty where a pair cannot be reached."""
         found = []
         for block in blocks:
             hops, load = self.profile(block, links)
@@ -72,13 +82,12 @@ class IntervalProgram:
                 return []
             seconds = self.instance.alpha + self.instance.hop_delay * hops + block.seconds * load
             best = int(seconds.argmin())
-            found.append((float(seconds[best]), int(hops[best]), float(load[best])))
+            found.append(Point(float(seconds[best]), int(hops[best]), float(load[best])))
         return found
 
     def seconds(self, blocks: Sequence[Block], links: IntArray) -> float:
         """The interval's time on a topology; infinite where a pair cannot be reached."""
-        points = self.best_points(blocks, links)
-        return sum(b.count * p[0] for b, p in zip(blocks, points, strict=True)) if points else float("inf")
+        return _total(blocks, self.best_points(blocks, links))
 
     def relaxation(self, blocks: Sequence[Block]) -> float | None:
         """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
@@ -105,42 +114,60 @@ class IntervalProgram:
         while True:
             model = self._model(blocks, layers, tangents, self.cone, ranges)
             at_most(model, cutoff)
-            options = replace(self.options, relative_gap=tolerance / 2)
-            result = mathprog.solve(model, options, bounded=True, quadratic=self.cone and not self.one_port)
-            self.programs += 1
-            self.solve_s += result.solve_s
-            if result.termination in ("error", "unbounded"):
-                raise RuntimeError(result.message or "the solver failed")
+            result = self._solved(model, tolerance / 2)
             if result.termination == "infeasible":
                 answer.bound = max(answer.bound, cutoff * (1 - SAFETY) / _raised(model))
                 return answer
             if result.bound is not None:
                 answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff / _raised(model)))
-            links = _links(model) if result.has_point else None
-            points = self.best_points(blocks, links) if links is not None else []
-            own = float("inf")
-            if links is not None and points:
-                answer.topologies.append(links)
-                own = sum(b.count * p[0] for b, p in zip(blocks, points, strict=True))
-                if own - answer.bound <= tolerance * own:
-                    return answer
+            points = self._rated(blocks, model, answer) if result.has_point else []
+            own = _total(blocks, points)
+            if points and own - answer.bound <= tolerance * own:
+                return answer
             if result.termination == "limit" or self.options.out_of_time():
                 answer.ended = "time_limit"
                 return answer
-            refined = _refined(tangents, model, points) if not self.one_port else tangents
-            longer = self._longer(layers, points)
-            if refined == tangents and longer == layers:
-                if self.one_port or layers >= self._most_layers():
-                    answer.ended = "stuck"
-                    return answer
-                longer = layers + 1  # the program's routes may be longer than its topology's best ones, late hops free
-            tangents, layers = refined, longer
+            finer = self._finer(model, tangents, layers, points)
+            if finer is None:
+                answer.ended = "stuck"
+                return answer
+            tangents, layers = finer
             if points and own < cutoff:
                 cutoff = own * (1 - tolerance / 2)
                 ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
 
-    def _longer(self, layers: int, points: Sequence[tuple[float, int, float]]) -> int:
-        needed = max((hops for _, hops, _ in points), default=layers + 1)
+    def _solved(self, model: Any, gap: float) -> SolverResult:
+        """The program to within a relative gap. Raises ``RuntimeError`` where the solver fails."""
+        options = replace(self.options, relative_gap=gap)
+        result = mathprog.solve(model, options, bounded=True, quadratic=self.cone and not self.one_port)
+        self.programs += 1
+        self.solve_s += result.solve_s
+        if result.termination in ("error", "unbounded"):
+            raise RuntimeError(result.message or "the solver failed")
+        return result
+
+    def _rated(self, blocks: Sequence[Block], model: Any, answer: Answer) -> list[Point]:
+        """The program's topology rated by itself, and kept if all pairs are reached on it."""
+        links = _links(model)
+        points = self.best_points(blocks, links)
+        if points:
+            answer.topologies.append(links)
+        return points
+
+    def _finer(
+        self, model: Any, tangents: list[list[float]], layers: int, points: Sequence[Point]
+    ) -> tuple[list[list[float]], int] | None:
+        """More tangents, or more layers, for the next program; None where neither says more about its topology."""
+        refined = _refined(tangents, model, points) if not self.one_port else tangents
+        longer = self._longer(layers, points)
+        if refined == tangents and longer == layers:
+            if self.one_port or layers >= self._most_layers():
+                return None
+            longer = layers + 1  # the program's routes may be longer than its topology's best ones, late hops free
+        return refined, longer
+
+    def _longer(self, layers: int, points: Sequence[Point]) -> int:
+        needed = max((point.hops for point in points), default=layers + 1)
         return layers if self.one_port else min(max(layers, needed), self._most_layers())
 
     def _most_layers(self) -> int:
@@ -152,7 +179,7 @@ class IntervalProgram:
         best = min(known, key=lambda links: self.seconds(blocks, links), default=None)
         near = best is not None and self.seconds(blocks, best) <= CLOSE * floor
         points = self.best_points(blocks, best) if best is not None and near else []
-        return min(max(FEWEST_LAYERS, *(hops for _, hops, _ in points), 0), self._most_layers())
+        return min(max(FEWEST_LAYERS, *(point.hops for point in points), 0), self._most_layers())
 
     def _narrowed(
         self, blocks: Sequence[Block], layers: int, tangents: list[list[float]], cutoff: float
@@ -223,7 +250,14 @@ def _raised(model: Any) -> float:
 def _links(model: Any) -> IntArray:
     gpus = range(model.gpus)
     rows = [(u, v, round(model.links[u, v].value or 0)) for u in gpus for v in gpus if u != v]
-    return np.array([row for row in rows if row[2] > 0], dtype=np.int64).reshape(-1, 3)
+    return np.array([(u, v, links) for u, v, links in rows if links > 0], dtype=np.int64).reshape(-1, 3)
+
+
+def _total(blocks: Sequence[Block], points: Sequence[Point]) -> float:
+    """The interval's time where its blocks' steps take so long; infinite where there are no points."""
+    if not points:
+        return float("inf")
+    return sum(block.count * point.seconds for block, point in zip(blocks, points, strict=True))
 
 
 def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
@@ -245,14 +279,14 @@ def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     return found
 
 
-def _refined(tangents: list[list[float]], model: Any, points: Sequence[tuple[float, int, float]]) -> list[list[float]]:
+def _refined(tangents: list[list[float]], model: Any, points: Sequence[Point]) -> list[list[float]]:
     """Tangents also at the rates of the program's point and at those its topology really allows."""
     refined = []
     for k, known in enumerate(tangents):
         if not known:  # no bytes, no time to be cut
             refined.append(known)
             continue
-        wanted = [float(model.rate[k].value or 0.0)] + ([1 / points[k][2]] if points else [])
+        wanted = [float(model.rate[k].value or 0.0)] + ([1 / points[k].load] if points else [])
         new = [r for r in wanted if r > 0 and all(abs(r / old - 1) > 1e-7 for old in known)]
         refined.append(sorted({*known, *new}))
     return refined

@@ -79,6 +79,17 @@ class State:
         if all(own.tobytes() != topology.key() for topology in self.topologies):
             self.topologies.append(Topology(f"steps {interval.first}-{interval.last}", own))
 
+    def improve(self, interval: Interval, here: float, cutoff: float) -> None:
+        """Raise the interval's bound from ``here`` towards ``cutoff`` (seconds) and take in the topologies met; an
+        interval whose program says nothing new is closed."""
+        answer = self.program.improve(interval.blocks, here, cutoff, self.known_for(interval))
+        known = (self.lower[interval.blocks], len(self.topologies))
+        self.lower[interval.blocks] = max(self.lower[interval.blocks], answer.bound)
+        for links in answer.topologies:
+            self.add(interval, links)
+        if answer.ended == "stuck" or known == (self.lower[interval.blocks], len(self.topologies)):
+            self.closed.add(interval.blocks)
+
     def bound_table(self) -> FloatArray:
         """Lower bounds of steps a … b, shape (steps, steps), each at least the sum of any split."""
         steps = len(self.instance.steps)
@@ -133,16 +144,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             searched = True
             state.topologies += own_topologies(instance, _a_share(options))
             continue
-        interval = following
-        here = table[interval.first, interval.last]
+        here = table[following.first, following.last]
         target = value * (1 - options.relative_gap / 2)
-        answer = program.improve(interval.blocks, here, here + target - bound, state.known_for(interval))
-        known = (state.lower[interval.blocks], len(state.topologies))
-        state.lower[interval.blocks] = max(state.lower[interval.blocks], answer.bound)
-        for links in answer.topologies:
-            state.add(interval, links)
-        if answer.ended == "stuck" or known == (state.lower[interval.blocks], len(state.topologies)):
-            state.closed.add(interval.blocks)
+        state.improve(following, here, here + target - bound)
     schedule = _routed(state, chosen)
     message = f"{program.programs} programs for {len(state.lower)} different intervals of {len(intervals)}"
     if termination == "finished":
