@@ -1,12 +1,22 @@
-"""Hop-limited concurrent flow as a linear program over simple routes, for one pair of each orbit of a symmetry group.
+"""Hop-limited concurrent flow as a linear program over simple routes, for one pair of each orbit of a symmetry group:
 
-    minimise u   subject to   sum of the shares of a pair's routes = 1,
-                              load of a link <= u * its parallel links,      shares >= 0,
+    minimise u                                                             over shares >= 0
+    (25) load    sum_{r crosses o} w_p(r) y_r <= c_o u                     of a link of orbit o
+    (26) once    sum_{r of p} y_r = 1                                      of a pair p
 
-a route's load being its share times its pair's volume.
+=================  ==============================  ======================  ==================================
+page               code                            index set               unit
+=================  ==============================  ======================  ==================================
+y_r                first columns                   simple routes r         share of the pair's volume
+u                  last column                     one number              volumes of the pair with most
+w_p                ``volume``                      chosen pairs p          volumes of the pair with most
+c_o                ``count``                       orbits o of links       parallel links
+r crosses o        ``link_orbit[routes.link]``     routes, orbits          times
+=================  ==============================  ======================  ==================================
 
 One row per orbit of links: by symmetry the load of a link is the sum, over the chosen pairs, of how often their routes
-cross its orbit. Exact when all simple routes of at most ``hop_limit`` hops are listed.
+cross its orbit. Exact when all simple routes of at most ``hop_limit`` hops are listed. There is one such program a
+pattern, topology and hop limit, so that its rows are sparse matrices from the start and go to HiGHS by scipy.
 """
 
 from __future__ import annotations
@@ -95,29 +105,43 @@ def solve(routes: Routes, volume: FloatArray, link_orbit: IntArray, count: IntAr
     (orbits,) are the parallel links.
     """
     number, pairs = len(routes.pair), len(volume)
-    of_entry = np.repeat(np.arange(number), np.diff(routes.start))
-    amount = volume[routes.pair[of_entry]]
-    use: Any = csr_array((amount, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
-    use = use + csr_array((-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape)
-    once = csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
 
     def names() -> tuple[list[str], list[str]]:
         shares = all_named("share", "p r", zip(routes.pair.tolist(), range(number), strict=True))
         rows = all_named("load", "o", range(len(count))) + all_named("once", "p", range(pairs))
         return [*shares, "largest_load"], rows
 
-    share = np.maximum(least_load(use, once, np.ones(pairs), names)[:number], 0.0)
+    share = np.maximum(
+        least_load(load(routes, volume, link_orbit, count), once(routes, pairs), np.ones(pairs), names)[:number], 0.0
+    )
     share[share < 1e-12] = 0.0
     share /= np.bincount(routes.pair, share, pairs)[routes.pair]
     return share
 
 
-def least_load(load: Any, equal: Any, right: FloatArray, names: Names | None = None) -> FloatArray:
-    """Values of least last entry with ``load @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS.
+def load(routes: Routes, volume: FloatArray, link_orbit: IntArray, count: IntArray) -> Any:
+    """(25): what routes carry over a link of an orbit is at most u a parallel link, as rows <= 0."""
+    number = len(routes.pair)
+    of_entry = np.repeat(np.arange(number), np.diff(routes.start))
+    amount = volume[routes.pair[of_entry]]
+    use: Any = csr_array((amount, (link_orbit[routes.link], of_entry)), shape=(len(count), number + 1))
+    return use + csr_array(
+        (-count.astype(float), (np.arange(len(count)), np.full(len(count), number))), shape=use.shape
+    )
+
+
+def once(routes: Routes, pairs: int) -> Any:
+    """(26): the shares of a pair's routes sum to 1."""
+    number = len(routes.pair)
+    return csr_array((np.ones(number), (routes.pair, np.arange(number))), shape=(pairs, number + 1))
+
+
+def least_load(loads: Any, equal: Any, right: FloatArray, names: Names | None = None) -> FloatArray:
+    """Values of least last entry with ``loads @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS.
     ``names``: those of columns and rows in an exported file."""
-    cost = np.zeros(load.shape[1])
+    cost = np.zeros(loads.shape[1])
     cost[-1] = 1.0
-    words: dict[str, Any] = {"c": cost, "A_ub": load, "b_ub": np.zeros(load.shape[0]), "A_eq": equal, "b_eq": right}
+    words: dict[str, Any] = {"c": cost, "A_ub": loads, "b_ub": np.zeros(loads.shape[0]), "A_eq": equal, "b_eq": right}
     writing.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     if found.status != 0:

@@ -1,6 +1,18 @@
-"""Rows that cut off fractional or repeated topologies and no best one; each can be left out.
+"""Rows that cut off fractional or repeated topologies and no best one; each can be left out. A program file beside
+:mod:`synth_models.harvest.programs.misocp.model`, whose links x and late hops z it takes.
 
 The hop volume (all hops of all flow fit into all links) needs no row: degrees and link capacities add up to it.
+
+=================  =========================  ==================================  ============
+page               code                       index set                           unit
+=================  =========================  ==================================  ============
+x[u,v]             ``model.links``            ordered pairs of GPUs and loops     links
+z[k,h]             ``model.uses``             block, hop 2 … ``model.layers``     0/1
+W[u,v]             ``weights``                ordered pairs of GPUs               preference
+g                  ``relabellings``           maps of GPUs that keep all blocks   --
+K                  ``blocks_of_partner``      a block of each of some partners    blocks
+d                  ``model.ports``            one number                          links
+=================  =========================  ==================================  ============
 """
 
 from __future__ import annotations
@@ -15,7 +27,7 @@ MOST_COMBINATIONS = 200
 
 
 def symmetry_breaking(model: Any) -> None:
-    """Of all topologies that relabellings of the GPUs turn into each other, keep one.
+    """(22): of all topologies that relabellings of the GPUs turn into each other, keep one.
 
     With any weights W on the links, the orbit's member of largest W satisfies W(x) >= W(g x) for all relabellings g.
     The weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first.
@@ -38,7 +50,7 @@ def symmetry_breaking(model: Any) -> None:
 
 
 def direct_or_late(model: Any) -> None:
-    """A step whose routes have one hop only needs a link for every pair."""
+    """(23): a step whose routes have one hop only needs a link for every pair."""
     rows: list[Row] = [
         ([(1, model.links[pair]), (1, model.uses[k, 2])], ">=", 1)
         for k, block in enumerate(model.blocks)
@@ -49,20 +61,20 @@ def direct_or_late(model: Any) -> None:
 
 
 def moore(model: Any) -> None:
-    """Within h hops a GPU reaches, and is reached from, d + d^2 + … + d^h others: more partners than that in different
-    steps cannot all have routes of h hops."""
+    """(24): within h hops a GPU reaches, and is reached from, d + d^2 + … + d^h others: more partners than that in
+    different steps cannot all have routes of h hops."""
     rows: dict[tuple[int, tuple[int, ...]], Row] = {}
     for side in (0, 1):
         for gpu in range(model.gpus):
-            steps_of: dict[int, list[int]] = {}
+            blocks_of_partner: dict[int, list[int]] = {}
             for k, block in enumerate(model.blocks):
                 for pair in block.pairs:
                     if pair[side] == gpu:
-                        steps_of.setdefault(pair[1 - side], []).append(k)
+                        blocks_of_partner.setdefault(pair[1 - side], []).append(k)
             for hop in range(1, model.layers):
                 reached = sum(model.ports**i for i in range(1, hop + 1))
-                if len(steps_of) > reached:
-                    _moore_rows(model, rows, hop, reached, list(steps_of.values()))
+                if len(blocks_of_partner) > reached:
+                    _moore_rows(model, rows, hop, reached, list(blocks_of_partner.values()))
     add_rows(model, "moore", list(rows.values()))
 
 
