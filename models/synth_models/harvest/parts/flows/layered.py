@@ -2,12 +2,28 @@
 
 Layer h holds the GPUs after h hops. For every source one commodity leaves it towards all its destinations:
 
-    minimise u   subject to   what reaches (v, h) goes on or is taken out there, if v is a destination,
-                              every destination takes out its volume in all its layers together,
-                              load of a link orbit <= u * its parallel links.
+    minimise u                                                                      over f, a >= 0
+    (27) conservation   sum_{e into v} f_{s,h-1,e} - sum_{e out of v} f_{s,h,e} - a_{p,h}
+                        = -[v = s, h = 0] sum_{p of s} w_p                          p being (s, v)
+    (28) taken_out      sum_h a_{p,h} = w_p
+    (29) load           sum_{s,h, e in o} f_{s,h,e} <= c_o u
+
+=================  =======================  ================================  ==================================
+page               code                     index set                         unit
+=================  =======================  ================================  ==================================
+f_{s,h,e}          ``move``                 source, hop, useful link          volumes of the pair with most
+a_{p,h}            ``take``                 pair, layer of its destination    volumes of the pair with most
+u                  last column              one number                        volumes of the pair with most
+w_p                ``volume``               chosen pairs                      volumes of the pair with most
+c_o                ``count``                orbits of links                   parallel links
+=================  =======================  ================================  ==================================
+
+Rows are sparse matrices from the start, as in :mod:`synth_models.harvest.parts.flows.path`.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,8 +37,46 @@ def solve(
     pairs: IntArray, links: IntArray, distance: IntArray, hop_limit: int, link_orbit: IntArray, count: IntArray
 ) -> tuple[Routes, FloatArray]:
     """Routes with the shares of smallest largest load; arguments as in :mod:`synth_models.harvest.parts.flows.path`."""
-    gpus, layers = len(distance), hop_limit + 1
-    sources, volume = np.unique(pairs[:, 0]), relative_volumes(pairs)
+    net = _layers(pairs, links, distance, hop_limit)
+    balance, right = conservation(net)
+    value, row, column = (np.concatenate(two) for two in zip(balance, taken_out(net, len(right)), strict=True))
+    right = np.concatenate([right, net.volume])
+    equal = csr_array((value, (row, column)), shape=(len(right), net.columns))
+    values = least_load(load(net, link_orbit, count), equal, right)
+    found, share = _decompose(pairs, links, net.sources, net.move, net.take, values)
+    found, share = _with_all(found, share, pairs, links, distance)
+    share /= np.bincount(found.pair, share, len(pairs))[found.pair]
+    return found, share
+
+
+Terms = tuple[FloatArray, IntArray, IntArray]  # coefficients, their rows and columns
+
+
+class _Layers(NamedTuple):
+    """The program's columns: ``move``, rows (source number, hop, link), then ``take``, rows (pair, layer), then u.
+    ``gpus`` and ``layers`` are numbers, ``volume`` is that of pairs, ``sources`` are GPUs."""
+
+    pairs: IntArray
+    links: IntArray
+    volume: FloatArray
+    sources: IntArray
+    move: IntArray
+    take: IntArray
+    gpus: int
+    layers: int
+
+    @property
+    def columns(self) -> int:
+        return len(self.move) + len(self.take) + 1
+
+    def place(self, number: IntArray, layer: IntArray, gpu: IntArray) -> IntArray:
+        """A number for a source's commodity at a GPU of a layer."""
+        return (number * self.layers + layer) * self.gpus + gpu
+
+
+def _layers(pairs: IntArray, links: IntArray, distance: IntArray, hop_limit: int) -> _Layers:
+    """Moves that lie on some route of at most ``hop_limit`` hops, and the layers where a pair can be taken out."""
+    sources = np.unique(pairs[:, 0])
     moves, takes = [], []  # (source number, hop, link) and (pair, layer)
     for number, source in enumerate(sources):
         mine = np.flatnonzero(pairs[:, 0] == source)
@@ -36,46 +90,39 @@ def solve(
             at = np.flatnonzero(useful & (links[:, 1] != source))
             moves.append(np.stack([np.full(len(at), number), np.full(len(at), hop), at], axis=1))
         for pair, end in zip(mine.tolist(), ends.tolist(), strict=True):
-            takes += [(pair, layer) for layer in range(int(distance[source, end]), layers)]
+            takes += [(pair, layer) for layer in range(int(distance[source, end]), hop_limit + 1)]
     move, take = np.concatenate(moves), np.array(takes)
+    return _Layers(pairs, links, relative_volumes(pairs), sources, move, take, len(distance), hop_limit + 1)
+
+
+def conservation(net: _Layers) -> tuple[Terms, FloatArray]:
+    """(27): what reaches a GPU in a layer goes on or is taken out there, and all leaves its source; a row a place that
+    is met, with the right sides."""
+    pairs, sources, move, take = net.pairs, net.sources, net.move, net.take
     taken_by = np.searchsorted(sources, pairs[take[:, 0], 0])
-
-    def place(number: IntArray, layer: IntArray, gpu: IntArray) -> IntArray:
-        return (number * layers + layer) * gpus + gpu
-
-    variables = len(move) + len(take) + 1
-    entering = place(move[:, 0], move[:, 1] + 1, links[move[:, 2], 1])
-    leaving = place(move[:, 0], move[:, 1], links[move[:, 2], 0])
-    out = place(taken_by, take[:, 1], pairs[take[:, 0], 1])
+    entering = net.place(move[:, 0], move[:, 1] + 1, net.links[move[:, 2], 1])
+    leaving = net.place(move[:, 0], move[:, 1], net.links[move[:, 2], 0])
+    out = net.place(taken_by, take[:, 1], pairs[take[:, 0], 1])
     rows, at = np.unique(np.concatenate([entering, leaving, out]), return_inverse=True)
     column = np.concatenate([np.arange(len(move)), np.arange(len(move)), len(move) + np.arange(len(take))])
     sign = np.concatenate([np.ones(len(move)), -np.ones(len(move) + len(take))])
-    starts = place(np.arange(len(sources)), np.zeros(len(sources), dtype=np.int64), sources)
-    right = np.zeros(len(rows) + len(pairs))
-    right[np.searchsorted(rows, starts)] = -np.bincount(np.searchsorted(sources, pairs[:, 0]), volume)
-    equal = csr_array(
-        (
-            np.concatenate([sign, np.ones(len(take))]),
-            (np.concatenate([at, len(rows) + take[:, 0]]), np.concatenate([column, len(move) + np.arange(len(take))])),
-        ),
-        shape=(len(right), variables),
-    )
-    right[len(rows) :] = volume
-    load = csr_array(
-        (
-            np.concatenate([np.ones(len(move)), -count.astype(float)]),
-            (
-                np.concatenate([link_orbit[move[:, 2]], np.arange(len(count))]),
-                np.concatenate([np.arange(len(move)), np.full(len(count), variables - 1)]),
-            ),
-        ),
-        shape=(len(count), variables),
-    )
-    values = least_load(load, equal, right)
-    found, share = _decompose(pairs, links, sources, move, take, values)
-    found, share = _with_all(found, share, pairs, links, distance)
-    share /= np.bincount(found.pair, share, len(pairs))[found.pair]
-    return found, share
+    starts = net.place(np.arange(len(sources)), np.zeros(len(sources), dtype=np.int64), sources)
+    right = np.zeros(len(rows))
+    right[np.searchsorted(rows, starts)] = -np.bincount(np.searchsorted(sources, pairs[:, 0]), net.volume)
+    return (sign, at, column), right
+
+
+def taken_out(net: _Layers, first_row: int) -> Terms:
+    """(28): a pair's destination takes out its volume in all layers together; a row a pair from ``first_row`` on."""
+    return np.ones(len(net.take)), first_row + net.take[:, 0], len(net.move) + np.arange(len(net.take))
+
+
+def load(net: _Layers, link_orbit: IntArray, count: IntArray) -> Any:
+    """(29): what moves over a link of an orbit is at most u a parallel link, as rows <= 0."""
+    value = np.concatenate([np.ones(len(net.move)), -count.astype(float)])
+    row = np.concatenate([link_orbit[net.move[:, 2]], np.arange(len(count))])
+    column = np.concatenate([np.arange(len(net.move)), np.full(len(count), net.columns - 1)])
+    return csr_array((value, (row, column)), shape=(len(count), net.columns))
 
 
 def _decompose(

@@ -1,7 +1,8 @@
 """Method ``column_generation``: the program over candidates, with topologies made for the intervals where they pay.
 
 The program over intervals (the paper's Lemma 1) over a list of topologies says what a topology for steps a to b may
-take at most to be worth its change: its value less the cheapest ways to step a and from step b + 1 on, each with the
+take at most to be worth its change, its price pi(a,b) = T - F_a - B_b (30): T is the value over the list
+(``Columns.value``), F_a and B_b are the least times of the steps before a and after b (``before``, ``after``), with the
 changes paid. Where they are few, all topologies that the patterns' renumberings keep are rated first, and the best
 path over them joins the list (:mod:`.cayley`). Then intervals whose steps alone take less than their price are priced:
 a search over topologies with whole links (:mod:`.search`), first over those that all renumberings of the interval's
@@ -137,7 +138,7 @@ class Columns:
             self._settle()
 
     def prices(self) -> FloatArray:
-        """Seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
+        """(30): seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
         paid, steps = np.array(self.paid), len(self.alone)
         before = np.r_[0.0, self.before[:-1] + paid[1:]]
         after = np.r_[self.after[1:] + paid[1:], 0.0]
