@@ -13,6 +13,7 @@ from synth.errors import InputError
 from synth.records import record as records
 from synth.records.folder import pack
 from synth.records.record import Record
+from synth.reproduction.printed import Comparison, Printed
 from synth.text.files import write_atomically
 
 if TYPE_CHECKING:
@@ -31,28 +32,6 @@ SOURCES: dict[Source, str] = {
     "reading": "By our reading",  # the published algorithm or formula, run by us as we read the text
     "open": "Left open",  # the authors state nothing
 }
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One printed number and ours; ``paper`` is a text where the paper prints a range or a curve read by eye.
-
-    ``ours`` is None where nothing was computed; ``remark`` then says why.
-    """
-
-    where: str
-    what: str
-    paper: float | str
-    ours: float | None
-    unit: str = ""
-    remark: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """``(ours - paper) / |paper|``; None where either is no number or the paper prints 0."""
-        if isinstance(self.paper, str) or self.ours is None or not self.paper:
-            return None
-        return (self.ours - self.paper) / abs(self.paper)
 
 
 @dataclass(frozen=True)
@@ -103,11 +82,16 @@ class Reproduction:
         """The folder below which records go: ``<results>/<family>/<instance>/<method>[-<solver>].json``."""
         return self.folder.parent
 
-    def compare(
-        self, where: str, what: str, paper: float | str, ours: float | None, unit: str = "", remark: str = ""
-    ) -> None:
-        """Put a printed number beside ours."""
-        self.comparisons.append(Comparison(where, what, paper, ours, unit, remark))
+    def compare(self, printed: Printed, ours: float | None, remark: str = "") -> None:
+        """Put ours beside the printed number that it should be; ``remark`` in place of the entry's own. Raises
+        ``ValueError`` where that has been done."""
+        if any(one.printed is printed and not one.beside for one in self.comparisons):
+            raise ValueError(f"{printed.where}, {printed.of}: is compared twice")
+        self.comparisons.append(Comparison(printed, ours, remark))
+
+    def beside(self, printed: Printed, what: str, ours: float | None, remark: str = "") -> None:
+        """Put another number of ours beside a printed one, ``what`` it is in words: no verdict on either."""
+        self.comparisons.append(Comparison(printed, ours, remark, what))
 
     def erratum(self, where: str, printed: str, corrected: str, computation: str, source: Source = "printed") -> None:
         """Record an error of the paper with the computation that shows it; ``source``: where the authors state it."""

@@ -18,8 +18,9 @@ from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
 from synth.records.folder import read_all
 from synth.records.record import Record
-from synth.reproduction.collect import SOURCES, Comparison, Reproduction
+from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
+from synth.reproduction.printed import Printed
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"
@@ -31,19 +32,14 @@ def page(tmp_path: Path, **options: object) -> Reproduction:
     return Reproduction(tmp_path / "xtree", instances=ROOT / "instances", **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("paper", "ours", "difference"),
-    [(200.0, 150.0, -0.25), (-20.0, -25.0, -0.25), (0.0, 3.0, None), ("2-3", 2.5, None), (5, None, None)],
-)
-def test_difference_is_relative_to_the_printed_number(paper, ours, difference):
-    assert Comparison("where", "what", paper, ours).difference == difference
-
-
 def test_page_shows_everything_collected(tmp_path):
     made = page(tmp_path)
-    made.compare("Table 1", "steps", 128, 2048.0, "steps", "their | misprint")
-    made.compare("Figure 2", "speedup", "about 2", None, "x")
-    made.erratum("Table 1", "128.", "2048.", "1024^2 / 8 / 64 = 2048.")
+    steps = Printed(where="Table 1", of="steps", value=128, unit="steps", erratum="Table 1, one stage",
+                    remark="their | misprint, {erratum}")  # fmt: skip
+    made.compare(steps, 2048.0)
+    made.beside(steps, "steps of ours", 19, "a schedule")
+    made.compare(Printed(where="Figure 2", of="speedup", value="about 2", unit="x"), None)
+    made.erratum("Table 1, one stage", "128.", "2048.", "1024^2 / 8 / 64 = 2048.")
     made.table("Steps", pd.DataFrame({"n": [1, 2], "ratio": [0.5, None]}), file="steps")
     figure = Figure()
     figure.subplots().plot([1, 2])
@@ -51,7 +47,8 @@ def test_page_shows_everything_collected(tmp_path):
     made.note("A choice.")
     made.skip("no data")
     text = re.sub(" +", " ", page_text(made, get_family("xtree"), tmp_path))  # columns are padded
-    assert "| Table 1 | steps | 128 | 2048 | +1500.00 % | steps | their \\| misprint |" in text
+    assert "| Table 1 | steps | 128 | 2048 | +1500.00 % | steps | their \\| misprint, erratum 1 |" in text
+    assert "| Table 1 | steps of ours | 128 | 19 | -85.16 % | steps | a schedule |" in text
     assert "| Figure 2 | speedup | about 2 | – | – | x | |" in text
     assert "Printed: 128. Corrected: 2048." in text
     assert "Computed: 1024^2 / 8 / 64 = 2048." in text
@@ -61,6 +58,8 @@ def test_page_shows_everything_collected(tmp_path):
     assert text.index("* no data") < text.index("## Printed numbers")
     assert (tmp_path / "xtree" / "steps.csv").read_text() == "n,ratio\n1,0.5\n2,\n"
     assert comparisons_table(made)["difference"].tolist()[0] == 15
+    with pytest.raises(ValueError, match="Table 1, steps: is compared twice"):
+        made.compare(steps, 2048.0)
 
 
 def test_same_figure_same_bytes(tmp_path):

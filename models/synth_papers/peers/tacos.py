@@ -15,6 +15,7 @@ from collections import defaultdict
 import numpy as np
 import pandas as pd
 
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
 from synth_models.fabric.check.replay import check_schedule
@@ -24,8 +25,7 @@ from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 from synth_papers.peers.runs import changed, made, solved
 
-WHERE = "TACOS (MICRO 2024)"
-PRINTED_STEPS, PRINTED_S = 258, (73, 142)
+PRINTED = printed.read(__file__)
 GIB = 2**30
 SEEDS = 8
 
@@ -42,13 +42,13 @@ def torus(page: Reproduction) -> None:
     if page.quick:
         page.skip("TACOS's torus of 32x32 (--quick: 8x8)")
     else:
-        page.compare(WHERE, "allgather on a 32x32 torus", PRINTED_STEPS, steps, "steps", f"bound {least}")
+        page.compare(PRINTED["tacos.steps"], steps, f"bound {least}")
     rows = [("torus " + f"{side}x{side}", steps, least, round(found.records["pull"].run_s, 1),
              round(found.records["bound"].run_s, 1), percent(found.gap))]  # fmt: skip
     columns = ["network", "steps, pull", "bound", "pull [s]", "bound [s]", "gap"]
     page.table("TACOS's torus, allgather of a chunk a rank", pd.DataFrame(rows, columns=columns), "tacos")
     if not page.quick:
-        page.note(f"TACOS prints {PRINTED_S[0]} to {PRINTED_S[1]} s for that torus.")
+        page.note(f"TACOS prints {PRINTED['tacos.seconds'].text} for that torus.")
 
 
 def causality(page: Reproduction) -> None:
@@ -68,8 +68,8 @@ def causality(page: Reproduction) -> None:
     assert causal is not None
     page.erratum(
         "TACOS, links of unequal speed",
-        "the times of its rule as times of schedules (8005 us in its test of a 5x5 mesh of 50 and 75 GiB/s, 0.5 us, "
-        "1 GiB).",
+        f"the times of its rule as times of schedules ({PRINTED['tacos.unequal-mesh'].text} in its test of a 5x5 mesh "
+        "of 50 and 75 GiB/s, 0.5 us, 1 GiB).",
         f"By its rule, as we read it, some transfers carry a piece that the sender did not have when they began, so "
         f"these are times of no schedule. Made causal, the greedy takes {causal * 1e6:.1f} us with as many pieces as "
         f"suit it, ours {found.value * 1e6:.1f} us, nothing less than {found.bound * 1e6:.1f} us.",
