@@ -36,7 +36,7 @@ from synth.text.input_file import InputFile
 
 FILE = "printed.toml"
 NOTHING = "–"
-NOISE = Fraction(1, 10**9)  # relative: what rounding errors of floats may add to ours
+SAME = 1e-9  # relative difference up to which two numbers are the same: what rounding errors of floats add
 MOST, DIGITS = 10**15, 15  # of a printed number
 BEYOND = Fraction(10**300)
 CUT = "rounding of the last digit"
@@ -106,7 +106,7 @@ class Printed(BaseModel):
         """Whether ours is printed like this: rounded to the printed digits, either way where it is half of the last;
         within a range or a limit of such numbers; where the text says "about", a unit of the last digit away."""
         limits, value = self._limits(), _exactly(ours)
-        noise = abs(value) * NOISE
+        noise = abs(value) * Fraction(SAME)
         return limits is not None and (limits[0] - noise <= value <= limits[1] + noise or self.is_cut(ours))
 
     def is_cut(self, ours: float) -> bool:
@@ -132,6 +132,16 @@ class Printed(BaseModel):
         if loose := _LOOSE.fullmatch(self.value):
             return _around(Decimal(loose[2]), self.about or loose[1] is not None)
         return None
+
+
+def same(left: float, right: float) -> bool:
+    """Whether two numbers are the same but for rounding errors."""
+    return abs(left - right) <= SAME * abs(right)
+
+
+def below(left: float, right: float) -> bool:
+    """Whether the left number is less than the right one by more than rounding errors."""
+    return right - left > SAME * abs(right)
 
 
 def _exactly(ours: float) -> Fraction:

@@ -47,56 +47,39 @@ def _rows(root: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def _printed(row: Mapping[str, str]) -> teccl.Printed:
-    """One of TE-CCL's results, as far as its instance needs it."""
-    machine, mode = f"teccl-{row['machine']}", MODES[row["mode"]]
-    return teccl.Printed(machine, row["collective"], mode, row["size"], 0.0, 0, 0.0, 0.0)
+def _question(row: Mapping[str, str]) -> teccl.Question:
+    return teccl.Question(f"teccl-{row['machine']}", row["collective"], MODES[row["mode"]], row["size"])
 
 
-def _instance(printed: teccl.Printed, machine: str | None = None) -> str:
-    machine = machine or printed.machine
-    return teccl.instance_of(machine, printed.collective, printed.bytes_on(machine)).name
-
-
-def _what(row: Mapping[str, str]) -> str:
-    return f"{row['machine']} {row['collective']} of {row['size']} ({row['mode']})"
+def _result(row: Mapping[str, str], part: str, suffix: str = "", ours: str = "") -> Case:
+    """One of TE-CCL's results beside the records of a part of the page."""
+    asked = _question(row)
+    folder = f"peers/{part}/fabric/{asked.instance().name}{suffix}"
+    return Case(asked.words, folder, float(row["theirs [us]"]) * US, ours=ours)
 
 
 def _te_ccl(root: Path) -> Sequence[Case]:
     """All of its shipped results."""
-    return [
-        Case(_what(row), f"peers/{row['machine']}/fabric/{_instance(_printed(row))}", float(row["theirs [us]"]) * US)
-        for row in _rows(root, "teccl")
-    ]
+    return [_result(row, row["machine"]) for row in _rows(root, "teccl")]
 
 
 def _beyond(root: Path) -> Sequence[Case]:
     """Those whose printed time is below what the machine allows, as the table of them says."""
-    return [
-        Case(_what(row), f"peers/{row['machine']}/fabric/{_instance(_printed(row))}", float(row["theirs [us]"]) * US,
-             ours="bound")
-        for row in _rows(root, "teccl-below-bound")
-    ]  # fmt: skip
+    return [_result(row, row["machine"], ours="bound") for row in _rows(root, "teccl-below-bound")]
 
 
 def _as_counted(root: Path) -> Sequence[Case]:
     """The same on the machine that its epochs describe."""
-    return [
-        Case(_what(row), f"peers/as-counted/fabric/{_instance(_printed(row))}-as-counted",
-             float(row["theirs [us]"]) * US)
-        for row in _rows(root, "teccl-below-bound")
-    ]  # fmt: skip
+    return [_result(row, "as-counted", "-as-counted") for row in _rows(root, "teccl-below-bound")]
 
 
 def _sixteen(root: Path) -> Sequence[Case]:
     """Its all-to-all of 1 GB on two NDv2, as all 16 GPUs have it."""
-    machine = "teccl-ndv2-2-16"
     return [
-        Case(f"{_what(row)}, all 16 GPUs", f"peers/ndv2-2-16/fabric/{_instance(_printed(row), machine)}",
+        Case(f"{asked.words}, all 16 GPUs", f"peers/ndv2-2-16/fabric/{asked.instance('teccl-ndv2-2-16').name}",
              float(row["theirs [us]"]) * US, ours="bound")
         for row in _rows(root, "teccl")
-        if (row["machine"], row["collective"], row["size"]) == ("ndv2-2", "alltoall", "1GB")
-        and row["mode"] in ("fast", "slow")
+        if (asked := _question(row)).words in ("ndv2-2 alltoall of 1GB (fast)", "ndv2-2 alltoall of 1GB (slow)")
     ]  # fmt: skip
 
 
@@ -104,9 +87,10 @@ def _epochs(root: Path) -> Sequence[Case]:
     """Epochs, counted as it counts: our plan's number and the number below which the check refutes every plan."""
     cases = []
     for row in _rows(root, "epochs"):
-        folder = f"peers/epochs-{row['mode']}/fabric/{_instance(_printed(row))}"
+        asked = _question(row)
+        folder = f"peers/epochs-{row['mode']}/fabric/{asked.instance().name}"
         found = sorted(path.stem for path in _records(root / folder) if path.stem.startswith("epochs-highs-tau"))
-        cases.append(Case(_what(row), folder, float(row["printed"]), ours=found[0] if found else "epochs-highs",
+        cases.append(Case(asked.words, folder, float(row["printed"]), ours=found[0] if found else "epochs-highs",
                           measure="epochs", proof="epochs_least"))  # fmt: skip
     return cases
 
@@ -121,9 +105,7 @@ def _taccl(root: Path) -> Sequence[Case]:
     cases = []
     for row in _rows(root, "taccl"):
         if row["TACCL [us]"]:
-            size = taccl.GPUS * -(-teccl.SIZES[row["size"]] // taccl.SHARES)
-            name = teccl.instance_of(taccl.MACHINE, row["collective"], size).name
-            folder = f"peers/ndv2-2-16/fabric/{name}"
+            folder = f"peers/ndv2-2-16/fabric/{taccl.instance_of(row['collective'], row['size']).name}"
             cases.append(Case(f"{row['collective']} of {row['size']}", folder, float(row["TACCL [us]"]) * US))
     return cases
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+from synth.errors import InputError
 from synth.making import make
 from synth.optimality import gap
 from synth.records.record import Record
@@ -19,6 +22,7 @@ TABLES = "tables"  # the part whose records stay where they were made
 METHODS = ("bound", "pull", "forest", "flow")
 TIME_LIMIT = 30.0
 ALIKE = 5e-4
+T = TypeVar("T")
 AGAIN = 0.01  # from this gap on, the search in continuous time is tried too
 
 
@@ -101,6 +105,18 @@ def solved(
     for quoted in (found.records.get("bound"), found.best if kept else None):
         if quoted is not None:
             page.publish(quoted, part)
+    return found
+
+
+def read_rows(path: Path, whose: str, read: Callable[[Mapping[str, str]], T]) -> list[T]:
+    """The rows of a table of another tool's results. Raises :class:`InputError` naming the line that is none."""
+    found = []
+    with path.open(newline="") as stream:
+        for number, row in enumerate(csv.DictReader(stream), 2):
+            try:
+                found.append(read(row))
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                raise InputError(f"line {number} is no result of {whose}: {error}", str(path)) from None
     return found
 
 

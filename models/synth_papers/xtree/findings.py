@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from synth.findings.evidence import Held
-from synth.findings.finding import BELOW, EQUAL, LEAST, NO_MORE, SAME, Case, Claim, Finding
+from synth.findings.finding import BELOW, EQUAL, LEAST, NO_MORE, Case, Claim, Finding
+from synth.reproduction.printed import same
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.parts.ring_directions import classes
 from synth_papers.xtree import directions
@@ -49,7 +50,7 @@ def _below_printed(held: Sequence[Held]) -> Mapping[str, Any]:
 
 def _as_printed(held: Sequence[Held]) -> Mapping[str, Any]:
     """Raises ``ValueError`` where the gain is another than the printed one."""
-    if any(abs(ratio - ALLGATHER.exact) > SAME for _, ratio in _ratios(held)):
+    if not all(same(ratio, float(ALLGATHER.exact)) for _, ratio in _ratios(held)):
         raise ValueError(f"a gain is not the printed {ALLGATHER.text}")
     return _over(held)
 
