@@ -86,11 +86,16 @@ class Printed(BaseModel):
         raise ValueError(f"{self.where}, {self.of}: {self.value!r} is not one number")
 
     @property
+    def number(self) -> float:
+        """The float nearest to it. Raises as :attr:`exact`."""
+        return float(self.exact)
+
+    @property
     def paper(self) -> int | float | str:
         """What a page shows: a number, or the text of what is none."""
         if isinstance(self.value, str) and not _RATIO.fullmatch(self.value):
             return self.value
-        return self.value if isinstance(self.value, int) else float(self.exact)
+        return self.value if isinstance(self.value, int) else self.number
 
     @property
     def text(self) -> str:

@@ -88,7 +88,7 @@ def _conclusions(page: Reproduction, rated: dict[str, Rates], grids: dict[str, B
     )  # fmt: skip
     for where, key, sizes, delays, read in ranges:
         for name, stated in PRINTED.within(key).items():
-            add(where, name, float(stated.exact), at(name, sizes, delays), read, "x")
+            add(where, name, stated.number, at(name, sizes, delays), read, "x")
     for name, pair in grids.items():
         add("over both (largest)", name, PRINTED["over-both"].paper, pair, lambda g: g.over_both.max(), "x")
     for name, pair in grids.items():

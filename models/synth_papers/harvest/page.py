@@ -83,7 +83,7 @@ def _section_6(page: Reproduction, rated: dict[str, Rates]) -> None:
     ring = {name: published.static_indices(one, ("ring",)) for name, one in rated.items()}
     for name, stated in PRINTED.within("over-static-small").items():
         found = grid(rated[name], SMALL, SHORT, ring[name])
-        note = f"largest on the grid; {_implied_alpha(rated[name], ring[name], float(stated.exact))}"
+        note = f"largest on the grid; {_implied_alpha(rated[name], ring[name], stated.number)}"
         page.compare(stated, float(found.over_static.max()), note)
     for name, stated in PRINTED.within("over-static-large").items():
         found = grid(rated[name], np.array([GIB]), np.array([1e-5]), ring[name])

@@ -26,7 +26,7 @@ def _blocks(_: Path) -> Sequence[Case]:
 
 def _job(n: int, columns: int, m: int) -> Case:
     name = f"n{n}l{columns}m{m}"
-    phases = float(PRINTED[f"phases.{name}"].exact)
+    phases = PRINTED[f"phases.{name}"].number
     return Case(f"(n, l, m) = ({n}, {columns}, {m})", f"mlfm/d3-{name}", phases, ours="closed_form")
 
 
@@ -37,7 +37,7 @@ FINDINGS = (
         "replayed, on the whole machine of {c[4].instance.ranks} servers.",
         (
             *(_job(*block) for block in problems.BLOCKS),
-            Case("whole machine of 36-port switches", "mlfm/d18-n18l19m18", float(PRINTED["servers.mlfm"].exact),
+            Case("whole machine of 36-port switches", "mlfm/d18-n18l19m18", PRINTED["servers.mlfm"].number,
                  ours="closed_form"),
         ),
         (EQUAL, LEAST), sources=("printed",),

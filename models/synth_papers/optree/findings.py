@@ -14,7 +14,7 @@ PAPER = "OpTree (Dai, Chen, Huang, Zhang)"
 
 def _ring(nodes: int, wavelengths: int, printed: str = "", **named: str) -> Case:
     """``printed``: the key of the printed steps."""
-    steps = float(PRINTED[printed].exact) if printed else None
+    steps = PRINTED[printed].number if printed else None
     return Case(f"N = {nodes}, w = {wavelengths}", f"optree/ring-{nodes}-w{wavelengths}", steps, **named)
 
 

@@ -176,7 +176,7 @@ def _lemma_3(nodes: int, wavelengths: int) -> str:
 
 def _deviation_kind(entries: Sequence[Printed], printed: Printed) -> str:
     """Which standard deviation of their own four entries is the printed one."""
-    numbers = [float(one.exact) for one in entries]
+    numbers = [one.number for one in entries]
     whole, sample = statistics.pstdev(numbers), statistics.stdev(numbers)
     kind = "population" if abs(whole - printed.exact) < abs(sample - printed.exact) else "sample"
     return f"theirs is the {kind} deviation of their entries ({whole if kind == 'population' else sample:.2f})"

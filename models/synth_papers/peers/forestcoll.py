@@ -47,9 +47,9 @@ def machines(page: Reproduction) -> None:
             {
                 "machine": name_of(keys),
                 "bound [GB/s]": round(size / found.bound / 1e9, 4),
-                "ForestColl: bound [s]": float(theirs["bound"].exact),
+                "ForestColl: bound [s]": theirs["bound"].number,
                 "ours, certified [s]": round(proven.run_s, 3),
-                "ForestColl: trees [s]": float(theirs["trees"].exact) if "trees" in theirs else None,
+                "ForestColl: trees [s]": theirs["trees"].number if "trees" in theirs else None,
                 "ours: trees [s]": round(sum(seconds.values()), 2),
                 "trees": int(trees["trees"]),
                 "a root": int(trees["per_root"]),

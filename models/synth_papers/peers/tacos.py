@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -98,50 +102,82 @@ def unequal_mesh() -> FabricInstance:
 def by_the_rule(instance: FabricInstance, seed: int) -> tuple[Schedule, int]:
     """The schedule of the rule above, a piece a rank, and how many of its transfers carry what was not there when they
     began."""
-    random = np.random.default_rng(seed)
     machine, net = instance.machine, instance.machine.network
     size = int(instance.blocks.bytes.max())
     ticks = clock.ticks_per_second(machine, 1.0)
     took = (clock.durations(machine, ticks, size) + clock.latencies(machine, ticks)).tolist()
-    src, dst = net.src.tolist(), net.dst.tolist()
-    ways: dict[int, list[int]] = defaultdict(list)
-    for e, v in enumerate(dst):
-        ways[v].append(e)
-    count = len(instance.blocks)
-    since: list[dict[int, int]] = [{int(rank): 0} for rank in instance.blocks.origin]  # rank: tick from which it has it
-    running: dict[int, tuple[int, int, int]] = {}  # link: piece, start, end
-    done: list[tuple[int, int, int]] = []  # start, link, piece
-    moments, early = [0], 0
+    run = _Run(instance.members, net.src.tolist(), net.dst.tolist(), took, np.random.default_rng(seed),
+               [{int(rank): 0} for rank in instance.blocks.origin])  # fmt: skip
+    moments = [0]
     while moments:
         now = heapq.heappop(moments)
         while moments and moments[0] == now:
             heapq.heappop(moments)
-        for e in sorted(running):
-            piece, start, end = running[e]
-            if end > now:
-                continue
-            del running[e]
-            if dst[e] in since[piece]:
-                others = [q for q in range(count) if src[e] in since[q] and dst[e] not in since[q]]
+        run.end(now)
+        for end in run.begin(now):
+            heapq.heappush(moments, end)
+    starts, links, pieces = (np.array(column, dtype=np.int64) for column in zip(*sorted(run.done), strict=True))
+    whole = np.arange(len(run.done) + 1, dtype=np.int64)
+    blocks = np.arange(len(instance.blocks), dtype=np.int64)
+    nothing = np.zeros(len(run.done), dtype=bool)
+    return Schedule(ticks, blocks, instance.blocks.bytes, starts, pieces, nothing, whole, links), run.early
+
+
+class _Transfer(NamedTuple):
+    """What runs on a link; ticks."""
+
+    piece: int
+    start: int
+    end: int
+
+
+@dataclass
+class _Run:
+    """A run of the rule: ``src``, ``dst`` and ``took`` (ticks) by link; ``since[piece][rank]`` is the tick from which
+    the rank has the piece, ``running`` what is on a link, ``done`` start, link and piece of what has ended."""
+
+    members: Sequence[int]
+    src: list[int]
+    dst: list[int]
+    took: list[int]
+    random: np.random.Generator
+    since: list[dict[int, int]]
+    running: dict[int, _Transfer] = field(default_factory=dict)
+    done: list[tuple[int, int, int]] = field(default_factory=list)
+    early: int = 0
+
+    @cached_property
+    def into(self) -> dict[int, list[int]]:
+        """The links that enter a node."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for link, node in enumerate(self.dst):
+            found[node].append(link)
+        return found
+
+    def end(self, now: int) -> None:
+        """End what is due; where its piece has come another way the link is said to have carried another one."""
+        for link in sorted(link for link, transfer in self.running.items() if transfer.end <= now):
+            piece, start, _ = self.running.pop(link)
+            if self.dst[link] in self.since[piece]:
+                others = [q for q, has in enumerate(self.since) if self.src[link] in has and self.dst[link] not in has]
                 if not others:
                     continue
-                piece = others[int(random.integers(len(others)))]
-            early += since[piece][src[e]] > start
-            since[piece][dst[e]] = now
-            done.append((start, e, piece))
-        wanted = [(piece, v) for piece in range(count) for v in instance.members if v not in since[piece]]
-        for k in random.permutation(len(wanted)).tolist():
-            piece, v = wanted[k]
-            free = [e for e in ways[v] if e not in running and src[e] in since[piece]]
+                piece = others[int(self.random.integers(len(others)))]
+            self.early += self.since[piece][self.src[link]] > start
+            self.since[piece][self.dst[link]] = now
+            self.done.append((start, link, piece))
+
+    def begin(self, now: int) -> Iterator[int]:
+        """Begin what the rule chooses, and say when each ends."""
+        wanted = [(piece, rank) for piece, has in enumerate(self.since) for rank in self.members if rank not in has]
+        for k in self.random.permutation(len(wanted)).tolist():
+            piece, rank = wanted[k]
+            free = [
+                link for link in self.into[rank] if link not in self.running and self.src[link] in self.since[piece]
+            ]
             if free:
-                least = min(took[e] for e in free)
-                quickest = [e for e in free if took[e] == least]
-                e = quickest[int(random.integers(len(quickest)))]
-                running[e] = piece, now, now + least
-                heapq.heappush(moments, now + least)
-    done.sort()
-    starts, links, pieces = (np.array(column, dtype=np.int64) for column in zip(*done, strict=True))
-    whole = np.arange(len(done) + 1, dtype=np.int64)
-    blocks = np.arange(count, dtype=np.int64)
-    nothing = np.zeros(len(done), dtype=bool)
-    return Schedule(ticks, blocks, instance.blocks.bytes, starts, pieces, nothing, whole, links), early
+                least = min(self.took[link] for link in free)
+                quickest = [link for link in free if self.took[link] == least]
+                link = quickest[int(self.random.integers(len(quickest)))]
+                self.running[link] = _Transfer(piece, now, now + least)
+                yield now + least

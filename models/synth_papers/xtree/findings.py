@@ -43,14 +43,14 @@ def _ratios(held: Sequence[Held]) -> list[tuple[Held, float]]:
 
 def _below_printed(held: Sequence[Held]) -> Mapping[str, Any]:
     """Raises ``ValueError`` where the gain reaches the printed one."""
-    if any(ratio >= float(ALLREDUCE.exact) for _, ratio in _ratios(held)):
+    if any(ratio >= ALLREDUCE.number for _, ratio in _ratios(held)):
         raise ValueError(f"a gain reaches the printed {ALLREDUCE.text}")
     return _over(held)
 
 
 def _as_printed(held: Sequence[Held]) -> Mapping[str, Any]:
     """Raises ``ValueError`` where the gain is another than the printed one."""
-    if not all(same(ratio, float(ALLGATHER.exact)) for _, ratio in _ratios(held)):
+    if not all(same(ratio, ALLGATHER.number) for _, ratio in _ratios(held)):
         raise ValueError(f"a gain is not the printed {ALLGATHER.text}")
     return _over(held)
 
@@ -101,7 +101,7 @@ FINDINGS = (
     Finding(
         "equimesh-example", "settles", PAPER, "Section IV-A, 2x3, C = 4",
         "The {printed} of the worked example are the fewest possible.",
-        (Case("2x3, C = 4", "xtree/equimesh-2x3-c4", float(PRINTED["worked-example.depth"].exact)),),
+        (Case("2x3, C = 4", "xtree/equimesh-2x3-c4", PRINTED["worked-example.depth"].number),),
         (EQUAL, LEAST), sources=("printed",),
     ),
     Finding(
