@@ -205,9 +205,12 @@ def _figure_4(page: Reproduction, steps: Steps) -> None:
 
 
 def _errata(page: Reproduction, steps: Steps) -> None:
-    one = steps("one_stage", 1024, 64)
+    one, misprint = steps("one_stage", 1024, 64), PRINTED["table-1.one_stage"]
     page.erratum(
-        "Table 1, one stage", "128 steps at N = 1024, w = 64.", f"{one} steps.", f"ceil(ceil(1024^2 / 8) / 64) = {one}."
+        misprint.erratum,
+        f"{misprint.text} at N = 1024, w = 64.",
+        f"{one} steps.",
+        f"ceil(ceil(1024^2 / 8) / 64) = {one}.",
     )
     real, up = ceiling_depth(1024)
     eight, seven = formula_steps(2048, 64, 8), formula_steps(2048, 64, 7)
@@ -218,24 +221,26 @@ def _errata(page: Reproduction, steps: Steps) -> None:
         "the depth with the fewest steps is k*, rounded up in (2); below (2) the bracket is called integer rounding.",
         "Their numbers round up, and rounding up is not always best.",
         f"N = 1024: k* = {real:.2f}, printed as {up}. N = 2048: k* = {ceiling_depth(2048)[0]:.2f}, rounded up "
-        f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed 39.76 %); "
-        f"depth 7 has {seven} steps, {reduction(seven, wrht):.2f} %. "
+        f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed "
+        f"{PRINTED['table-2.wrht.2048'].text}); depth 7 has {seven} steps, {reduction(seven, wrht):.2f} %. "
         + " ".join(f"N = {n}: depth {', '.join(map(str, d))} with {c} steps." for n, (c, d) in ties.items()),
     )
+    column = {rival: PRINTED[f"table-3.{rival}.256"] for rival in RIVALS}
     at_128, at_256 = steps("formula", 1024, 128), steps("formula", 1024, 256)
     page.erratum(
         "Table 3, column 256",
-        "96.57 % below Ring, 93.16 % below NE at w = 256.",
+        f"{column['ring'].text} below Ring, {column['neighbor_exchange'].text} below NE at w = 256.",
         "The column is w = 128 (section V-E says so of figure 7 d).",
         f"w = 128: {at_128} steps, {reduction(at_128, 1023):.2f} % and {reduction(at_128, 512):.2f} %; "
         f"{reduction(at_128, steps('wrht', 1024, 128)):.2f} % below WRHT ({steps('wrht', 1024, 128)} steps; printed "
-        f"93.2 %). w = 256: {at_256} steps, {reduction(at_256, 1023):.2f} % and {reduction(at_256, 512):.2f} %.",
+        f"{column['wrht'].text}). w = 256: {at_256} steps, {reduction(at_256, 1023):.2f} % and "
+        f"{reduction(at_256, 512):.2f} %.",
     )
     ours, first = steps("formula", 1024, 16), steps("wrht", 1024, 16)
     others = [f"{w}: {steps('wrht', 1024, w)}" for w in (4, 64)]
     page.erratum(
         "Table 3, WRHT at w = 16",
-        "-180 %.",
+        f"{PRINTED['table-3.wrht.16'].text}.",
         "The second WRHT count; all other entries use the first.",
         f"second count {steps.second_wrht} steps: {reduction(ours, steps.second_wrht):.2f} %; first count {first} "
         f"steps: {reduction(ours, first):.2f} %. First counts behind the other entries, by w: {', '.join(others)}.",
