@@ -209,7 +209,7 @@ def _with_forest(page: Reproduction, curve: bandwidth.Curves, stated: Printed) -
 
 def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
     """The remark on the printed gain of the allreduce, every number of ours in it computed at 1 GiB."""
-    printed_gain = PRINTED["gain.allreduce.8x8"]
+    stated = PRINTED["gain.allreduce.8x8"]
     shares, gains, most = [], [], []
     for curve in found:
         mesh, now = f"{curve.rows}x{curve.cols}", curve.best_on_mesh(SATURATED)[1]
@@ -219,12 +219,12 @@ def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
         bounds = curve.seconds(MESH_BOUND, SATURATED) / curve.seconds(EQUIMESH_BOUND, SATURATED)
         most.append(f"{bounds:.2f}x on {mesh}")
     page.note(
-        f"What is left of the paper's {printed_gain.text} in an allreduce: its baselines leave part of the mesh's "
-        f"bandwidth unused. `forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the "
-        "most that any algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
+        f"What is left of the paper's {stated.text} in an allreduce: its baselines leave part of the mesh's bandwidth "
+        f"unused. `forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the most "
+        "that any algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
         f"{', '.join(gains)}; between the bounds of the two networks lie {' and '.join(most)}. The rows beside the "
-        f"printed {printed_gain.value} that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of "
-        "the language models, stay with the paper's own baselines."
+        f"printed {stated.value} that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of the "
+        "language models, stay with the paper's own baselines."
     )
 
 
