@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from synth.errors import InputError
 from synth.records import record as records
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.instance import Instance
 
+    Made = TypeVar("Made", bound=Instance)
 
 Source = Literal["printed", "data", "code", "reading", "open"]
 SOURCES: dict[Source, str] = {
@@ -127,6 +128,15 @@ class Reproduction:
         self.skipped.append(text)
         self.say(f"skipped: {text}")
 
+    def real_data(self, name: str, what: str) -> Path | None:
+        """The file of that name in the data folder; where it is not, None, and the page says that ``what`` is left
+        out."""
+        path = self.data / name
+        if path.is_file():
+            return path
+        self.skip(f"{what}: no {name} in the data")
+        return None
+
     def shipped(self, family: str, name: str) -> Instance:
         """A shipped instance. Raises :class:`InputError` where the instance files are not found."""
         from synth.instance import read
@@ -138,7 +148,14 @@ class Reproduction:
             )
         return read(path)
 
-    def keep(self, instance: Instance, part: str) -> Instance:
+    def placed(self, made: Made, part: str) -> tuple[Made, str]:
+        """The shipped instance of that name where there is one, else the instance kept in the part; and the part that
+        its records belong to, none for a shipped one."""
+        if (self.instances / made.family / f"{made.name}.json").is_file():
+            return cast("Made", self.shipped(made.family, made.name)), ""
+        return self.keep(made, part), part
+
+    def keep(self, instance: Made, part: str) -> Made:
         """Write an instance made here below ``folder/part/instances`` and read it back, so that records can name it."""
         from synth.instance import read
 
@@ -147,7 +164,7 @@ class Reproduction:
         text = instance.to_json()
         if not path.is_file() or path.read_text() != text:
             write_atomically(path, text.encode())
-        return read(path)
+        return cast("Made", read(path))
 
     def publish(self, record: Record, part: str) -> None:
         """Put a copy of a record of another part, with its instance's text, into ``part``: what a page quotes is kept,

@@ -13,17 +13,15 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.making import make
 from synth.optimality import gap
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.schedule.collective import NAMES
 from synth.study.figures import natural
 from synth.text.quantities import percent, shown, times
-from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows
-from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, name_of, without_latency
+from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, made, name_of, without_latency
 
 GIB, MIB, KIB = 2**30, 2**20, 2**10
 SMALL = (KIB, 8 * KIB, 64 * KIB)
@@ -69,7 +67,7 @@ def _anchors(page: Reproduction) -> None:
     """Bounds on machines whose latencies are left out, so that throughput alone is left."""
     for key, (machine, collective, size) in ANCHORS.items():
         stated, keys = PRINTED[f"anchors.{key}"], {**machine, "collective": collective, "bytes": str(size)}
-        instance = page.keep(without_latency(make(FAMILY, keys)), "anchors")
+        instance = page.keep(without_latency(made(**keys)), "anchors")
         [(_, record)] = page.solve([instance], ["bound"], part="anchors")
         ours = None
         if record.bound:
@@ -204,8 +202,7 @@ def _one_box(page: Reproduction) -> None:
     for machine in ONE_BOX:
         for collective in ("allgather", "broadcast", "allreduce"):
             for size in (KIB * 4**k for k in range(6)):
-                instance = make(FAMILY, {"machine": machine, "collective": collective, "bytes": str(size)})
-                assert isinstance(instance, FabricInstance)
+                instance = made(machine=machine, collective=collective, bytes=str(size))
                 cell = Cell(machine, collective, size, instance)
                 part, seconds = page.keep(instance, "exact"), 0.0
                 for _, record in page.solve([part], ["bound", "continuous"], time_limit=EXACT_LIMIT, part="exact"):
@@ -269,8 +266,7 @@ def _failures(page: Reproduction) -> None:
         {"network": "mesh", "rows": "8", "cols": "8"},
         {"network": "torus", "rows": "8", "cols": "8"},
     ):
-        whole = make(FAMILY, {**machine, "collective": "allgather", "bytes": str(64 * MIB)})
-        assert isinstance(whole, FabricInstance)
+        whole = made(**machine, collective="allgather", bytes=str(64 * MIB))
         gaps, seconds, slower = [], [], []
         healthy = None
         for pair in [None, *_kinds(whole)]:

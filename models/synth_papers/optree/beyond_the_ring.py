@@ -11,7 +11,6 @@ from itertools import chain
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.instance import Instance
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.optree.instance import Grid, OpTreeInstance
@@ -55,10 +54,9 @@ class GridSteps:
 
     def of(self, method: str, instance: OpTreeInstance, sharing: bool = True) -> int:
         """The same of any network; ``sharing`` as in ``optree``'s option."""
-        shipped = (self.page.instances / "optree" / f"{instance.name}.json").is_file()
-        asked: Instance = self.page.shipped("optree", instance.name) if shipped else self.page.keep(instance, PART)
+        asked, part = self.page.placed(instance, PART)
         methods: dict[str, dict[str, str]] = {method: {} if sharing else {"sharing": "off"}}
-        [(_, record)] = self.page.solve([asked], methods, time_limit=TIME_LIMIT, part="" if shipped else PART)
+        [(_, record)] = self.page.solve([asked], methods, time_limit=TIME_LIMIT, part=part)
         value = record.bound if method == "bound" else record.value
         assert value is not None
         return round(value)

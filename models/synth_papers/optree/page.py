@@ -16,7 +16,6 @@ from functools import cached_property
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.instance import Instance
 from synth.options import RunOptions
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
@@ -78,17 +77,12 @@ class Steps:
         if key not in self.known:
             found = None
             if method in COUNTS or not self.page.quick or (nodes <= 1024 and wavelengths >= 64):
-                [(_, record)] = self.page.solve([self._ring(nodes, wavelengths)], [method], time_limit=TIME_LIMIT)
+                ring, _ = self.page.placed(_ring(nodes, wavelengths), "tables")
+                [(_, record)] = self.page.solve([ring], [method], time_limit=TIME_LIMIT)
                 found = record.bound if method == "bound" else record.value
             self.known[key] = found
         value = self.known[key]
         return None if value is None else round(value)
-
-    def _ring(self, nodes: int, wavelengths: int) -> Instance:
-        name = f"ring-{nodes}-w{wavelengths}"
-        if (self.page.instances / "optree" / f"{name}.json").is_file():
-            return self.page.shipped("optree", name)
-        return self.page.keep(_ring(nodes, wavelengths), "tables")
 
     @cached_property
     def second_wrht(self) -> int:

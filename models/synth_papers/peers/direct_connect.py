@@ -11,7 +11,8 @@ import pandas as pd
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.peers.runs import changed, made, solved
+from synth_papers.fabric.grid import made
+from synth_papers.peers.runs import changed, solved
 
 KIB = 2**10
 PRINTED = printed.read(__file__)

@@ -122,9 +122,8 @@ def _ended_early(page: Reproduction, found: Results) -> None:
 
 def topologies(page: Reproduction) -> None:
     """TE-CCL's machines as its rules build them."""
-    path = page.data / TOPOLOGIES
-    if not path.is_file():
-        page.skip(f"errata of topologies: no {TOPOLOGIES} in the data")
+    path = page.real_data(TOPOLOGIES, "errata of topologies")
+    if path is None:
         return
     try:
         known: Mapping[str, Any] = json.loads(path.read_text())

@@ -14,8 +14,8 @@ import pandas as pd
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
-from synth_papers.fabric.grid import name_of, without_latency
-from synth_papers.peers.runs import made, solved
+from synth_papers.fabric.grid import made, name_of, without_latency
+from synth_papers.peers.runs import solved
 
 MIB = 2**20
 PRINTED = printed.read(__file__)

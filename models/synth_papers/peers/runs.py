@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synth.errors import InputError
-from synth.making import make
 from synth.optimality import gap
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
@@ -70,13 +69,6 @@ class Found:
         return sum(record.run_s for record in self.records.values())
 
 
-def made(**keys: str) -> FabricInstance:
-    """``synth make fabric key=value …``."""
-    instance = make(FAMILY, keys)
-    assert isinstance(instance, FabricInstance)
-    return instance
-
-
 def changed(instance: FabricInstance, **fields: Any) -> FabricInstance:
     """The instance with other fields, validated again."""
     return FabricInstance.model_validate(instance.model_dump(mode="json", exclude_none=True) | fields)
@@ -93,7 +85,6 @@ def solved(
     """Run the methods that know the instance; the best schedule and the bound are published in ``part`` (the bound
     alone without ``kept``), everything else stays in the part :data:`TABLES`."""
     here = page.keep(instance, TABLES)
-    assert isinstance(here, FabricInstance)
     found = Found(here)
     for name in methods:
         if name in FAMILY.methods and knows(name, here.collective, here.switching.mode):

@@ -11,7 +11,8 @@ from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import below
 from synth.text.quantities import percent
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.peers.runs import made, positive, read_rows, solved
+from synth_papers.fabric.grid import made
+from synth_papers.peers.runs import positive, read_rows, solved
 from synth_papers.peers.teccl import QUICK, SIZES
 
 RESULTS = "peers/taccl-ndv2-2chassis.csv"
@@ -43,9 +44,8 @@ def _result(row: Mapping[str, str]) -> Result:
 
 def results(page: Reproduction) -> None:
     """Put TACCL's recorded times beside ours; skip, and say so, where the file is not."""
-    path = page.data / RESULTS
-    if not path.is_file():
-        page.skip(f"TACCL's results: no {RESULTS} in the data")
+    path = page.real_data(RESULTS, "TACCL's results")
+    if path is None:
         return
     rows, no_more, timed = [], 0, 0
     for one in read_rows(path, "TACCL", _result):

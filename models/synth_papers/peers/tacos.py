@@ -27,7 +27,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
-from synth_papers.peers.runs import changed, made, solved
+from synth_papers.fabric.grid import made
+from synth_papers.peers.runs import changed, solved
 
 PRINTED = printed.read(__file__)
 GIB = 2**30

@@ -21,8 +21,8 @@ from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import below
 from synth.text.quantities import percent, shown
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.fabric.grid import without_latency
-from synth_papers.peers.runs import METHODS, Found, changed, made, positive, read_rows, solved
+from synth_papers.fabric.grid import made, without_latency
+from synth_papers.peers.runs import METHODS, Found, changed, positive, read_rows, solved
 
 RESULTS = "peers/teccl-results.csv"
 SIZES = {f"{n}{unit}": n * factor for unit, factor in (("KB", 10**3), ("MB", 10**6), ("GB", 10**9))
@@ -143,9 +143,8 @@ def printed_results(path: Path) -> list[Result]:
 
 def results(page: Reproduction) -> Results | None:
     """Every shipped result beside ours; None, and said so, where the file is not."""
-    path = page.data / RESULTS
-    if not path.is_file():
-        page.skip(f"TE-CCL's results: no {RESULTS} in the data")
+    path = page.real_data(RESULTS, "TE-CCL's results")
+    if path is None:
         return None
     rows = [row for row in printed_results(path) if not page.quick or _quick(row)]
     known: dict[tuple[str, str, int], Found] = {}

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from synth.errors import InputError
-from synth.making import make
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, grid, interleaved_ring
 from synth.reproduction import printed
@@ -17,14 +16,11 @@ from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import Printed
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
-from synth_models.xtree.family import FAMILY
-from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.xtree import allgather
 from synth_papers.xtree import bandwidth, directions, llm
-from synth_papers.xtree.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE
+from synth_papers.xtree.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE, made
 
 SIZES = ((5, 11), (8, 8))
-REFERENCES = ("symmetric", "mesh2d_rings", "multitree", "tacos", "tto", "tidalmesh")
 ALONE = {"warm_start": "off", "relaxation": "off"}
 FOUR_STEPS = {"horizon": "4", "relaxation": "off", "counting": "off"}  # the solver itself refutes
 PRINTED = printed.read(__file__)
@@ -52,13 +48,6 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
-def _made(network: str, rows: int, cols: int, chunks: int) -> XTreeInstance:
-    words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks}
-    instance = make(FAMILY, words)
-    assert isinstance(instance, XTreeInstance)
-    return instance
-
-
 def _worked_example(page: Reproduction) -> None:
     example = page.shipped("xtree", "equimesh-2x3-c4")
     [(_, best)] = page.solve([example], ["ilp"], time_limit=120.0)
@@ -78,13 +67,13 @@ def _worked_example(page: Reproduction) -> None:
 
 def _mesh_bounds(page: Reproduction) -> None:
     for side, stated in PRINTED.within("mesh-bound").items():
-        timesteps, words, _ = lower_bound(_made("mesh", int(side), int(side), 1))
+        timesteps, words, _ = lower_bound(made("mesh", int(side), int(side)))
         page.compare(stated, timesteps, words)
 
 
 def _degrees(page: Reproduction) -> None:
     for rows, cols in SIZES:
-        network = _made("equimesh", rows, cols, 1).topology
+        network = made("equimesh", rows, cols).topology
         degrees = np.concatenate([network.in_degree, network.out_degree])
         page.compare(PRINTED[f"degree.{rows}x{cols}.least"], int(degrees.min()))
         page.compare(PRINTED[f"degree.{rows}x{cols}.largest"], int(degrees.max()))
@@ -133,7 +122,7 @@ def _greedy(page: Reproduction) -> None:
     for r, c in ((2, 3), (3, 3), (4, 4), (5, 5), (8, 8), (5, 11)):
         if page.quick and r * c > 25:
             continue
-        instance = _made("equimesh", r, c, 4)
+        instance = made("equimesh", r, c, 4)
         seeds = 100 if r * c <= 25 else 20
         schedules = [allgather(instance.topology, 4, np.random.SeedSequence(seed).spawn(1)[0]) for seed in range(seeds)]
         verdict = check_schedule(instance, min(schedules, key=lambda schedule: schedule.steps))

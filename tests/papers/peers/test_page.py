@@ -14,9 +14,10 @@ from synth.errors import InputError
 from synth.family import get_family, reproduced
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.check.replay import check_schedule
+from synth_papers.fabric.grid import made
 from synth_papers.peers import errata, sccl, tacos, teccl
 from synth_papers.peers.page import reproduce
-from synth_papers.peers.runs import Found, changed, made
+from synth_papers.peers.runs import Found, changed
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published" / "peers"
