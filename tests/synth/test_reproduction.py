@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import synth
+from synth.cli import reproduce
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
@@ -143,6 +144,25 @@ def test_an_instance_made_for_a_page_is_found_by_the_check(tmp_path, monkeypatch
     assert synth.check(record.path).ok
 
 
+def test_an_instance_is_the_shipped_one_where_there_is_one(tmp_path):
+    """Its records then belong to no part; the page keeps one of another name in its own."""
+    made = page(tmp_path)
+    shipped, other = (synth.make("xtree", network="equimesh", rows="2", cols="3", chunks=c) for c in (1, 7))
+    found, part = made.placed(shipped, "part")
+    assert (found, part) == (made.shipped("xtree", "equimesh-2x3-c1"), "")
+    found, part = made.placed(other, "part")
+    assert (found.to_json(), part) == (other.to_json(), "part")
+    assert [path.stem for path in (made.folder / "part").rglob("*.instance")] == ["equimesh-2x3-c7"]
+
+
+def test_real_data_that_are_not_there_are_told(tmp_path):
+    made = page(tmp_path, data=tmp_path)
+    assert made.real_data("jobs.csv", "the jobs") is None
+    assert made.skipped == ["the jobs: no jobs.csv in the data"]
+    (tmp_path / "jobs.csv").touch()
+    assert made.real_data("jobs.csv", "the jobs") == tmp_path / "jobs.csv"
+
+
 def test_a_missing_instance_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.json.*--instances"):
         page(tmp_path).shipped("xtree", "nothing")
@@ -174,6 +194,12 @@ def test_a_family_without_reproduction(monkeypatch, tmp_path):
     done = RUN.invoke(app, ["reproduce", "mlfm", "--out", str(tmp_path)])
     assert isinstance(done.exception, InputError)
     assert "mlfm has no reproduction" in str(done.exception)
+
+
+def test_without_the_papers_the_command_says_where_they_are():
+    """As from a wheel, in which they are not."""
+    with pytest.raises(InputError, match=r"other_papers is not installed: .* in models/other_papers, not in its wheel"):
+        reproduce._load_page("other_papers.mlfm.page:reproduce")
 
 
 def test_an_unknown_paper_is_bad_input(tmp_path):

@@ -45,7 +45,7 @@ class Cell:
     @property
     def bound(self) -> float:
         """The greatest bound of any method [s], 0 without one."""
-        return max((record.bound or 0.0 for record in self.records.values()), default=0.0)
+        return greatest_bound(self.records)
 
     def best(self, methods: Iterable[str]) -> tuple[float, str] | None:
         """The least value [s] among these methods and whose it is."""
@@ -70,6 +70,11 @@ class Cell:
         """Time of the best that users have today over time of ours."""
         ours, today = self.best(OURS), self.best(TODAY)
         return None if ours is None or today is None else today[0] / ours[0]
+
+
+def greatest_bound(records: Mapping[str, Record]) -> float:
+    """The greatest bound of any method [s], 0 without one."""
+    return max((record.bound or 0.0 for record in records.values()), default=0.0)
 
 
 def made(**keys: str) -> FabricInstance:

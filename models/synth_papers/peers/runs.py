@@ -16,6 +16,7 @@ from synth.reproduction.collect import Reproduction
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows
+from synth_papers.fabric.grid import greatest_bound
 
 TABLES = "tables"  # the part whose records stay where they were made
 METHODS = ("bound", "pull", "forest", "flow")
@@ -35,7 +36,7 @@ class Found:
     @property
     def bound(self) -> float:
         """The greatest proven bound [s], 0 without one."""
-        return max((record.bound or 0.0 for record in self.records.values()), default=0.0)
+        return greatest_bound(self.records)
 
     @property
     def best(self) -> Record | None:
