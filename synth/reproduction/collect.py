@@ -86,7 +86,7 @@ class Reproduction:
     def compare(self, printed: Printed, ours: float | None, remark: str = "") -> None:
         """Put ours beside the printed number that it should be; ``remark`` in place of the entry's own. Raises
         ``ValueError`` where that has been done."""
-        if any(one.printed is printed and not one.beside for one in self.comparisons):
+        if any(one.printed == printed and not one.beside for one in self.comparisons):
             raise ValueError(f"{printed.where}, {printed.of}: is compared twice")
         self.comparisons.append(Comparison(printed, ours, remark))
 

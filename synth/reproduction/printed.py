@@ -19,6 +19,7 @@ it. ``row = false``: a table or a remark quotes it, and no number of ours stands
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,15 +36,14 @@ from synth.instance import faults_of
 from synth.text.input_file import InputFile
 
 FILE = "printed.toml"
-NOTHING = "–"
 SAME = 1e-9  # relative difference up to which two numbers are the same: what rounding errors of floats add
 MOST, DIGITS = 10**15, 15  # of a printed number
 BEYOND = Fraction(10**300)
 CUT = "rounding of the last digit"
 Verdict = Literal["agrees", "differs", "erratum", "not compared"]
 
-_NUMBER = r"-?\d+(?:\.\d+)?"
-_RATIO = re.compile(r"(-?\d+)/([1-9]\d*)")
+_NUMBER = r"-?\d{1,15}(?:\.\d{1,15})?"
+_RATIO = re.compile(r"(-?\d{1,15})/([1-9]\d{0,14})")
 _RANGE = re.compile(rf"({_NUMBER}) to ({_NUMBER})")
 _LIMIT = re.compile(rf"(<=|>=) ({_NUMBER})")
 _LOOSE = re.compile(rf"(?:up to )?(about )?({_NUMBER})")
@@ -67,13 +67,15 @@ class Printed(BaseModel):
 
     @field_validator("value", mode="before")
     @classmethod
-    def _finite(cls, value: Any) -> Any:
+    def _readable(cls, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise ValueError("must be a number or a text")
         if not isinstance(value, str):
             number = Decimal(value)
             if not number.is_finite() or abs(number) > MOST or number != round(number, DIGITS):
                 raise ValueError(f"must be at most {MOST:g}, with at most {DIGITS} digits behind the point")
+        elif (ends := _RANGE.fullmatch(value)) and Decimal(ends[1]) > Decimal(ends[2]):
+            raise ValueError("must go from the least to the most")
         return value
 
     @property
@@ -110,17 +112,20 @@ class Printed(BaseModel):
     def agrees(self, ours: float) -> bool:
         """Whether ours is printed like this: rounded to the printed digits, either way where it is half of the last;
         within a range or a limit of such numbers; where the text says "about", a unit of the last digit away."""
-        limits, value = self._limits(), _exactly(ours)
+        limits = self._limits()
+        if limits is None or not math.isfinite(ours):
+            return False
+        value = _exactly(ours)
         noise = abs(value) * Fraction(SAME)
-        return limits is not None and (limits[0] - noise <= value <= limits[1] + noise or self.is_cut(ours))
+        return limits[0] - noise <= value <= limits[1] + noise or self.is_cut(ours)
 
     def is_cut(self, ours: float) -> bool:
         """Whether ours is printed like this only by a paper that cuts digits off, and this one does."""
-        limits, value = self._limits(), _exactly(ours)
-        if not self.cut or limits is None or isinstance(self.value, str) or limits[0] <= value <= limits[1]:
+        if not self.cut or isinstance(self.value, str) or not math.isfinite(ours):
             return False
-        unit = _last_digit(Decimal(self.value))
-        return int(value / unit) * unit == self.exact
+        number, value = Decimal(self.value), _exactly(ours)
+        (least, most), unit = _around(number, self.about), _last_digit(number)
+        return not least <= value <= most and int(value / unit) * unit == self.exact
 
     def _limits(self) -> tuple[Fraction, Fraction] | None:
         """Between which numbers ours is rounded to this one; None for words."""
@@ -273,12 +278,14 @@ class Comparison:
 
     def words(self, errata: Sequence[str]) -> str:
         """The remark of the row; ``errata`` are those of the page, by where they are, in its order. Raises
-        ``RuntimeError`` where the erratum that it names is not among them."""
-        remark = self.remark or self.printed.remark
+        ``RuntimeError`` where the erratum that it names is not among them, or ours agrees with what that corrects."""
+        erratum, remark = self.printed.erratum, self.remark or self.printed.remark
+        if erratum and self.verdict == "agrees":
+            raise RuntimeError(f"{self.where}, {self.what}: ours agrees with what erratum {erratum!r} corrects")
         if not remark and not self.beside and self.ours is not None and self.printed.is_cut(self.ours):
             return CUT
         if "{erratum}" not in remark:
             return remark
-        if self.printed.erratum not in errata:
-            raise RuntimeError(f"{self.printed.where}, {self.what}: the page has no erratum {self.printed.erratum!r}")
-        return remark.replace("{erratum}", f"erratum {errata.index(self.printed.erratum) + 1}")
+        if erratum not in errata:
+            raise RuntimeError(f"{self.where}, {self.what}: the page has no erratum {erratum!r}")
+        return remark.replace("{erratum}", f"erratum {errata.index(erratum) + 1}")

@@ -91,6 +91,14 @@ def test_ratios_ranges_limits_and_about(value: str, ours: float, agrees: bool) -
     assert entry(value).agrees(ours) == agrees
 
 
+@pytest.mark.parametrize("value", ["128", "<= 33", "73 to 142", "about 2"])
+@pytest.mark.parametrize("ours", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_agrees_with_nothing(value: str, ours: float) -> None:
+    one = entry(value, cut=True) if " " in value else number(value, cut=True)
+    assert not one.agrees(ours)
+    assert not one.is_cut(ours)
+
+
 def test_about_is_a_unit_of_the_last_digit() -> None:
     assert [number("7.3", about=True).agrees(ours) for ours in (7.2, 7.4, 7.19)] == [True, True, False]
 
@@ -151,6 +159,8 @@ def test_remarks() -> None:
     assert misprint.words(["Lemma 1", "Table 1"]) == "theirs, erratum 2"
     with pytest.raises(RuntimeError, match="Table 1, ring: the page has no erratum 'Table 1'"):
         misprint.words(["Lemma 1"])
+    with pytest.raises(RuntimeError, match="Table 1, ring: ours agrees with what erratum 'Table 1' corrects"):
+        Comparison(misprint.printed, 128.0).words(["Table 1"])
 
 
 def test_a_file_hands_down_and_keeps_digits(tmp_path):
@@ -182,6 +192,7 @@ def test_a_file_hands_down_and_keeps_digits(tmp_path):
         (ENTRY.replace("128", "1e999999"), r"printed\.toml: steps\.value = .*: must be at most 1e\+15"),
         (ENTRY.replace("128", "1e-999999"), r"printed\.toml: steps\.value = .*: must be at most 1e\+15"),
         (ENTRY.replace("128", "[1, 2]"), r"printed\.toml: steps\.value = \[1, 2\]: must be a number or a text"),
+        (ENTRY.replace("128", '"142 to 73"'), r"steps\.value = '142 to 73': must go from the least to the most"),
         (ENTRY + 'tolerance = "5 %"\n', r"printed\.toml: steps\.tolerance: unknown key"),
         (ENTRY + "unit = 3\n", r"printed\.toml: steps\.unit = 3: "),
         (ENTRY + 'about = "yes"\n', r"printed\.toml: steps\.about = 'yes': "),
