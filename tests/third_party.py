@@ -28,7 +28,7 @@ class Place:
         self.work.mkdir(parents=True)
 
     def install(self, pyproject: str, files: Mapping[str, str]) -> None:
-        """A distribution: its project file and its modules, name to text."""
+        """A distribution: its project file and its modules and data, name to text."""
         project = tomllib.loads(pyproject)["project"]
         for name, text in files.items():
             path = self.site / name
@@ -45,8 +45,10 @@ class Place:
 
     def install_toy(self) -> None:
         """The toy family, and its instances in the work folder."""
-        modules = {f"toy_broadcast/{path.name}": path.read_text() for path in (TOY / "toy_broadcast").glob("*.py")}
-        self.install((TOY / "pyproject.toml").read_text(), modules)
+        files = [path for path in (TOY / "toy_broadcast").iterdir() if path.suffix in (".py", ".toml")]
+        self.install(
+            (TOY / "pyproject.toml").read_text(), {f"toy_broadcast/{path.name}": path.read_text() for path in files}
+        )
         shutil.copytree(TOY / "instances", self.work / "instances")
 
     def uninstall(self, name: str) -> None:

@@ -14,12 +14,13 @@ from synth import optimality
 from synth.api import check
 from synth.errors import InputError
 from synth.family import Verdict, get_family
-from synth.findings.finding import SAME, Case, Claim, Finding
+from synth.findings.finding import Case, Claim, Finding
 from synth.instance import Instance
 from synth.records.contradictions import Standing, standing, value_stands
 from synth.records.folder import beside
 from synth.records.record import Record
 from synth.records.repetition import name_stands
+from synth.reproduction.printed import below
 from synth.text.quantities import SCALES, named, percent, scaled, times
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Held:
     @property
     def below(self) -> bool:
         """Whether ours is below the published figure."""
-        return self.value is not None and self.printed is not None and self.printed - self.value > SAME * self.printed
+        return self.value is not None and self.printed is not None and below(self.value, self.printed)
 
     @property
     def ours_text(self) -> str:

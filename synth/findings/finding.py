@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from synth.optimality import exceeds, gap
+from synth.reproduction.printed import below, same
 
 if TYPE_CHECKING:
     from synth.findings.evidence import Held
     from synth.reproduction.collect import Reproduction, Source
 
 Kind = Literal["improves", "settles", "qualifies", "corrects"]
-SAME = 1e-9  # relative difference up to which two numbers are the same
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,8 @@ class Finding:
     quick: bool = True  # whether it is on the short page
 
 
-def _same(left: float, right: float) -> bool:
-    return abs(left - right) <= SAME * abs(right)
-
-
 def _compared(test: Callable[[float, float], bool]) -> Callable[[Held], bool]:
     return lambda held: held.value is not None and held.printed is not None and test(held.value, held.printed)
-
-
-def _below(left: float, right: float) -> bool:
-    return right - left > SAME * abs(right)
 
 
 def within(share: float) -> Claim:
@@ -103,25 +95,18 @@ def within(share: float) -> Claim:
 
 
 LEAST = Claim("no schedule does better: the value meets its proven bound", within(0.0).holds, True)
-BELOW = Claim("below the published figure", _compared(_below))
-NO_MORE = Claim("at most the published figure", _compared(lambda ours, printed: not _below(printed, ours)))
-ABOVE = Claim("above the published figure", _compared(lambda ours, printed: _below(printed, ours)))
-EQUAL = Claim("equal to the published figure", _compared(_same))
+BELOW = Claim("below the published figure", _compared(below))
+NO_MORE = Claim("at most the published figure", _compared(lambda ours, printed: not below(printed, ours)))
+ABOVE = Claim("above the published figure", _compared(lambda ours, printed: below(printed, ours)))
+EQUAL = Claim("equal to the published figure", _compared(same))
 BOUND_EQUAL = Claim(
     "the proven bound is the published figure",
-    lambda held: held.least is not None and held.printed is not None and _same(held.least, held.printed),
+    lambda held: held.least is not None and held.printed is not None and same(held.least, held.printed),
     True,
 )
 BEYOND = Claim(
     "the published figure is below the proven bound: nothing reaches it",
     lambda held: held.least is not None and held.printed is not None and exceeds(held.least, held.printed),
-    True,
-)
-BOUND_EQUAL = Claim(
-    "the proven bound is the published figure",
-    lambda held: (
-        held.least is not None and held.printed is not None and abs(held.least - held.printed) <= SAME * held.printed
-    ),
     True,
 )
 NO_MORE_OR_BEYOND = Claim(

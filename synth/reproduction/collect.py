@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from synth.errors import InputError
 from synth.records import record as records
 from synth.records.folder import pack
 from synth.records.record import Record
+from synth.reproduction.printed import Comparison, Printed
 from synth.text.files import write_atomically
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.instance import Instance
 
+    Made = TypeVar("Made", bound=Instance)
 
 Source = Literal["printed", "data", "code", "reading", "open"]
 SOURCES: dict[Source, str] = {
@@ -31,28 +33,6 @@ SOURCES: dict[Source, str] = {
     "reading": "By our reading",  # the published algorithm or formula, run by us as we read the text
     "open": "Left open",  # the authors state nothing
 }
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One printed number and ours; ``paper`` is a text where the paper prints a range or a curve read by eye.
-
-    ``ours`` is None where nothing was computed; ``remark`` then says why.
-    """
-
-    where: str
-    what: str
-    paper: float | str
-    ours: float | None
-    unit: str = ""
-    remark: str = ""
-
-    @property
-    def difference(self) -> float | None:
-        """``(ours - paper) / |paper|``; None where either is no number or the paper prints 0."""
-        if isinstance(self.paper, str) or self.ours is None or not self.paper:
-            return None
-        return (self.ours - self.paper) / abs(self.paper)
 
 
 @dataclass(frozen=True)
@@ -103,11 +83,16 @@ class Reproduction:
         """The folder below which records go: ``<results>/<family>/<instance>/<method>[-<solver>].json``."""
         return self.folder.parent
 
-    def compare(
-        self, where: str, what: str, paper: float | str, ours: float | None, unit: str = "", remark: str = ""
-    ) -> None:
-        """Put a printed number beside ours."""
-        self.comparisons.append(Comparison(where, what, paper, ours, unit, remark))
+    def compare(self, printed: Printed, ours: float | None, remark: str = "") -> None:
+        """Put ours beside the printed number that it should be; ``remark`` in place of the entry's own. Raises
+        ``ValueError`` where that has been done."""
+        if any(one.printed == printed and not one.beside for one in self.comparisons):
+            raise ValueError(f"{printed.where}, {printed.of}: is compared twice")
+        self.comparisons.append(Comparison(printed, ours, remark))
+
+    def beside(self, printed: Printed, what: str, ours: float | None, remark: str = "") -> None:
+        """Put another number of ours beside a printed one, ``what`` it is in words: no verdict on either."""
+        self.comparisons.append(Comparison(printed, ours, remark, what))
 
     def erratum(self, where: str, printed: str, corrected: str, computation: str, source: Source = "printed") -> None:
         """Record an error of the paper with the computation that shows it; ``source``: where the authors state it."""
@@ -143,6 +128,15 @@ class Reproduction:
         self.skipped.append(text)
         self.say(f"skipped: {text}")
 
+    def real_data(self, name: str, what: str) -> Path | None:
+        """The file of that name in the data folder; where it is not, None, and the page says that ``what`` is left
+        out."""
+        path = self.data / name
+        if path.is_file():
+            return path
+        self.skip(f"{what}: no {name} in the data")
+        return None
+
     def shipped(self, family: str, name: str) -> Instance:
         """A shipped instance. Raises :class:`InputError` where the instance files are not found."""
         from synth.instance import read
@@ -154,7 +148,14 @@ class Reproduction:
             )
         return read(path)
 
-    def keep(self, instance: Instance, part: str) -> Instance:
+    def placed(self, made: Made, part: str) -> tuple[Made, str]:
+        """The shipped instance of that name where there is one, else the instance kept in the part; and the part that
+        its records belong to, none for a shipped one."""
+        if (self.instances / made.family / f"{made.name}.json").is_file():
+            return cast("Made", self.shipped(made.family, made.name)), ""
+        return self.keep(made, part), part
+
+    def keep(self, instance: Made, part: str) -> Made:
         """Write an instance made here below ``folder/part/instances`` and read it back, so that records can name it."""
         from synth.instance import read
 
@@ -163,7 +164,7 @@ class Reproduction:
         text = instance.to_json()
         if not path.is_file() or path.read_text() != text:
             write_atomically(path, text.encode())
-        return read(path)
+        return cast("Made", read(path))
 
     def publish(self, record: Record, part: str) -> None:
         """Put a copy of a record of another part, with its instance's text, into ``part``: what a page quotes is kept,

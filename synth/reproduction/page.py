@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.printed import Comparison
 from synth.text.files import write_atomically
 from synth.text.quantities import GAP
 
@@ -29,8 +30,17 @@ def write_page(page: Reproduction, family: Family | Page, path: Path) -> None:
 
 def comparisons_table(page: Reproduction) -> pd.DataFrame:
     """Columns ``where,what,paper,ours,difference,unit,remark``; ``difference`` is ``(ours - paper) / |paper|``."""
-    rows = [(c.where, c.what, c.paper, c.ours, c.difference, c.unit, c.remark) for c in page.comparisons]
+    rows = [
+        (c.printed.where, c.what, c.printed.paper, c.ours, c.difference, c.printed.unit, words)
+        for c, words in _remarked(page)
+    ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _remarked(page: Reproduction) -> Iterator[tuple[Comparison, str]]:
+    """The rows with their remarks, in which errata have the page's numbers."""
+    errata = [item.where for item in page.errata]
+    yield from ((row, row.words(errata)) for row in page.comparisons)
 
 
 def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
@@ -67,8 +77,8 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
 
 def _comparisons(page: Reproduction) -> str:
     cells = [
-        (c.where, c.what, shown(c.paper), shown(c.ours), _percent(c.difference), c.unit, c.remark)
-        for c in page.comparisons
+        (c.printed.where, c.what, shown(c.printed.paper), shown(c.ours), _percent(c.difference), c.printed.unit, words)
+        for c, words in _remarked(page)
     ]
     return _text(pd.DataFrame(cells, columns=list(COLUMNS)), ("paper", "ours", "difference"))
 

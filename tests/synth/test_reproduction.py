@@ -13,13 +13,15 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import synth
+from synth.cli import reproduce
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import Verdict, family_names, get_family
 from synth.records.folder import read_all
 from synth.records.record import Record
-from synth.reproduction.collect import SOURCES, Comparison, Reproduction
+from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
+from synth.reproduction.printed import Printed
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "results" / "published"
@@ -31,19 +33,14 @@ def page(tmp_path: Path, **options: object) -> Reproduction:
     return Reproduction(tmp_path / "xtree", instances=ROOT / "instances", **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("paper", "ours", "difference"),
-    [(200.0, 150.0, -0.25), (-20.0, -25.0, -0.25), (0.0, 3.0, None), ("2-3", 2.5, None), (5, None, None)],
-)
-def test_difference_is_relative_to_the_printed_number(paper, ours, difference):
-    assert Comparison("where", "what", paper, ours).difference == difference
-
-
 def test_page_shows_everything_collected(tmp_path):
     made = page(tmp_path)
-    made.compare("Table 1", "steps", 128, 2048.0, "steps", "their | misprint")
-    made.compare("Figure 2", "speedup", "about 2", None, "x")
-    made.erratum("Table 1", "128.", "2048.", "1024^2 / 8 / 64 = 2048.")
+    steps = Printed(where="Table 1", of="steps", value=128, unit="steps", erratum="Table 1, one stage",
+                    remark="their | misprint, {erratum}")  # fmt: skip
+    made.compare(steps, 2048.0)
+    made.beside(steps, "steps of ours", 19, "a schedule")
+    made.compare(Printed(where="Figure 2", of="speedup", value="about 2", unit="x"), None)
+    made.erratum("Table 1, one stage", "128.", "2048.", "1024^2 / 8 / 64 = 2048.")
     made.table("Steps", pd.DataFrame({"n": [1, 2], "ratio": [0.5, None]}), file="steps")
     figure = Figure()
     figure.subplots().plot([1, 2])
@@ -51,7 +48,8 @@ def test_page_shows_everything_collected(tmp_path):
     made.note("A choice.")
     made.skip("no data")
     text = re.sub(" +", " ", page_text(made, get_family("xtree"), tmp_path))  # columns are padded
-    assert "| Table 1 | steps | 128 | 2048 | +1500.00 % | steps | their \\| misprint |" in text
+    assert "| Table 1 | steps | 128 | 2048 | +1500.00 % | steps | their \\| misprint, erratum 1 |" in text
+    assert "| Table 1 | steps of ours | 128 | 19 | -85.16 % | steps | a schedule |" in text
     assert "| Figure 2 | speedup | about 2 | – | – | x | |" in text
     assert "Printed: 128. Corrected: 2048." in text
     assert "Computed: 1024^2 / 8 / 64 = 2048." in text
@@ -61,6 +59,8 @@ def test_page_shows_everything_collected(tmp_path):
     assert text.index("* no data") < text.index("## Printed numbers")
     assert (tmp_path / "xtree" / "steps.csv").read_text() == "n,ratio\n1,0.5\n2,\n"
     assert comparisons_table(made)["difference"].tolist()[0] == 15
+    with pytest.raises(ValueError, match="Table 1, steps: is compared twice"):
+        made.compare(steps, 2048.0)
 
 
 def test_same_figure_same_bytes(tmp_path):
@@ -144,6 +144,25 @@ def test_an_instance_made_for_a_page_is_found_by_the_check(tmp_path, monkeypatch
     assert synth.check(record.path).ok
 
 
+def test_an_instance_is_the_shipped_one_where_there_is_one(tmp_path):
+    """Its records then belong to no part; the page keeps one of another name in its own."""
+    made = page(tmp_path)
+    shipped, other = (synth.make("xtree", network="equimesh", rows="2", cols="3", chunks=c) for c in (1, 7))
+    found, part = made.placed(shipped, "part")
+    assert (found, part) == (made.shipped("xtree", "equimesh-2x3-c1"), "")
+    found, part = made.placed(other, "part")
+    assert (found.to_json(), part) == (other.to_json(), "part")
+    assert [path.stem for path in (made.folder / "part").rglob("*.instance")] == ["equimesh-2x3-c7"]
+
+
+def test_real_data_that_are_not_there_are_told(tmp_path):
+    made = page(tmp_path, data=tmp_path)
+    assert made.real_data("jobs.csv", "the jobs") is None
+    assert made.skipped == ["the jobs: no jobs.csv in the data"]
+    (tmp_path / "jobs.csv").touch()
+    assert made.real_data("jobs.csv", "the jobs") == tmp_path / "jobs.csv"
+
+
 def test_a_missing_instance_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.json.*--instances"):
         page(tmp_path).shipped("xtree", "nothing")
@@ -175,6 +194,12 @@ def test_a_family_without_reproduction(monkeypatch, tmp_path):
     done = RUN.invoke(app, ["reproduce", "mlfm", "--out", str(tmp_path)])
     assert isinstance(done.exception, InputError)
     assert "mlfm has no reproduction" in str(done.exception)
+
+
+def test_without_the_papers_the_command_says_where_they_are():
+    """As from a wheel, in which they are not."""
+    with pytest.raises(InputError, match=r"other_papers is not installed: .* in models/other_papers, not in its wheel"):
+        reproduce._load_page("other_papers.mlfm.page:reproduce")
 
 
 def test_an_unknown_paper_is_bad_input(tmp_path):

@@ -11,12 +11,14 @@ from matplotlib.figure import Figure
 
 from synth import optimality
 from synth.family import defaults_for
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
 from synth_models.bine.parts.butterfly import partners
 from synth_papers.bine import several_ranks, tables
 from synth_papers.bine.traffic import global_traffic
 
+PRINTED = printed.read(__file__)
 TRACE = "leonardo-jobs.csv.gz"
 QUICK = ("groups-13-root5-broadcast", "groups-3-3-2-allgather-butterfly")
 TREES = {"bine": "Bine", "binomial_halving": "halving (MPICH)", "binomial_doubling": "doubling (Open MPI)"}
@@ -55,23 +57,17 @@ def reproduce(page: Reproduction) -> None:
 def _examples(page: Reproduction) -> None:
     """Numbers of sections 1 and 2 that need no trace."""
     leaf_pairs = np.repeat(np.arange(4), 2)  # figure 1: two nodes below every leaf switch
-    lost = "8 nodes, 2 a switch; the printed numbers are lost in our text"
-    shapes = {"binomial_doubling": "distance doubling", "binomial_halving": "distance halving", "bine": "Bine"}
-    for method, what in shapes.items():
-        crossed = float(global_traffic([leaf_pairs], method, "broadcast", "small")[0])
-        page.compare("Figure 1", f"vectors over global links, {what}", "–", crossed, "vectors", lost)
-    for ranks, bine, binomial in ((4, 1, 2), (8, 3, 4)):
-        bits = ranks.bit_length() - 1
+    for method, stated in PRINTED.within("figure-1").items():
+        page.compare(stated, float(global_traffic([leaf_pairs], method, "broadcast", "small")[0]))
+    for ranks in (4, 8):
+        distances, bits = PRINTED.within(f"figure-3.{ranks}"), ranks.bit_length() - 1
         meets = int(partners("bine", "halving", bits)[0][0])
-        page.compare(
-            f"Figure 3, {ranks} nodes", "distance of the roots in Bine", bine, min(meets, ranks - meets), "ranks"
-        )
-        met = int(partners("recursive", "halving", bits)[0][0])
-        page.compare(f"Figure 3, {ranks} nodes", "distance in the binomial tree", binomial, met, "ranks")
+        page.compare(distances["bine"], min(meets, ranks - meets))
+        page.compare(distances["binomial"], int(partners("recursive", "halving", bits)[0][0]))
     last = 20
     ratio = abs((1 - (-2) ** (last + 1)) // 3) / 2**last
     how = f"1 - 2/3, here from the distances of step {last}"
-    page.compare("Section 2.4.1, Eq. 2", "largest reduction", 33, 100 * (1 - ratio), "%", how)
+    page.compare(PRINTED["reduction.model"], 100 * (1 - ratio), how)
 
 
 def _gaps(page: Reproduction) -> None:
@@ -111,7 +107,7 @@ def _figure_5(page: Reproduction, trace: tables.Trace) -> None:
     page.table(title, table, file="allreduce")
     _, jobs, mean, largest, least = table.iloc[-1]
     how = f"{jobs:.0f} multi-group jobs; mean {mean:g} %, least {least:g} %"
-    page.compare("Figure 5, Leonardo", "largest reduction, powers of two", "<= 33", float(largest), "%", how)
+    page.compare(PRINTED["reduction.leonardo"], float(largest), how)
     saved = tables.savings_by_ranks(trace)
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
@@ -132,10 +128,10 @@ def _tables(page: Reproduction, trace: tables.Trace) -> None:
         plain = row.collective in ("allreduce", "allgather", "reduce_scatter", "alltoall")
         if not plain and (row.collective, row.vector) not in named:
             continue
-        mean, largest = map(float, str(row.leonardo).split("/"))
+        stated = PRINTED.within(f"traffic.leonardo.{row.collective}")
         remark = f"{row.jobs} jobs of 16 to 256 nodes in 3 or more groups, against {row.baseline}; other allocations"
-        page.compare("Table 4, Leonardo", f"{row.collective}, average", mean, float(str(row.ours_mean)), "%", remark)
-        page.compare("Table 4, Leonardo", f"{row.collective}, maximum", largest, float(str(row.ours_max)), "%", "")
+        page.compare(stated["average"], float(str(row.ours_mean)), remark)
+        page.compare(stated["maximum"], float(str(row.ours_max)))
     for machine, table_name in (("LUMI", "Table 3"), ("MareNostrum 5", "Table 5")):
         page.note(
             f"{table_name} ({machine}): its allocations are not published with the paper; the table shows the "

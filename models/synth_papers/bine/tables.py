@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from synth.options import RunOptions
+from synth.reproduction import printed
 from synth_models.bine.bounds.round_prices import SCALE, best_prices
 from synth_models.bine.check.certificates import check_bound
 from synth_models.bine.check.replay import check_messages
@@ -29,17 +30,8 @@ from synth_models.bine.references import placement_greedy as greedy
 from synth_models.bine.solution import join
 from synth_papers.bine.traffic import global_traffic
 
-# Published traffic reductions of Bine, average and maximum in per cent (De Sensi et al., Tables 3, 4, 5)
-PUBLISHED = {
-    "allreduce": ("11/20", "19/26", "2/11"),
-    "allgather": ("11/20", "19/26", "0/11"),
-    "reduce_scatter": ("11/20", "17/23", "0/11"),
-    "alltoall": ("15/20", "15/15", "19/33"),
-    "broadcast": ("88/94", "89/92", "49/86"),
-    "reduce": ("10/19", "13/19", "2/7"),
-    "gather": ("9/25", "12/20", "-8/18"),
-    "scatter": ("9/25", "12/20", "-8/18"),
-}
+PRINTED = printed.read(__file__)
+MACHINES = ("lumi", "leonardo", "marenostrum5")
 # collective, its form, the baseline the paper names, and Bine's own parameters
 COMPARED = (
     ("allreduce", "large", "recursive"),
@@ -119,9 +111,14 @@ def collectives_table(trace: Trace) -> pd.DataFrame:
         theirs = global_traffic(allocations, baseline, collective, vector)
         saved = reduction(ours, theirs)
         found = (len(chosen), round(saved.mean(), 1), round(saved.max(), 1))
-        rows.append((collective, vector, baseline, *found, *PUBLISHED[collective]))
-    columns = ["collective", "vector", "baseline", "jobs", "ours_mean", "ours_max", "lumi", "leonardo", "marenostrum5"]
+        rows.append((collective, vector, baseline, *found, *(_printed(machine, collective) for machine in MACHINES)))
+    columns = ["collective", "vector", "baseline", "jobs", "ours_mean", "ours_max", *MACHINES]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _printed(machine: str, collective: str) -> str:
+    """Average and maximum that a table prints: ``11/20``."""
+    return "/".join(str(one.value) for one in PRINTED.within(f"traffic.{machine}.{collective}").values())
 
 
 def least_trees(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,9 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import count, percent
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_papers.fabric.page import PRINTED
 from synth_papers.peers import errata, taccl, tacos, teccl
+from synth_papers.peers.tacos import PRINTED as THEIRS
 
 TE_CCL, TACCL, SCCL = "TE-CCL (SIGCOMM 2024)", "TACCL (NSDI 2023)", "SCCL (PPoPP 2021)"
 TACOS, DIRECT, FORESTCOLL = "TACOS (MICRO 2024)", "direct-connect (NSDI 2025)", "ForestColl (2024)"
@@ -46,56 +47,39 @@ def _rows(root: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def _printed(row: Mapping[str, str]) -> teccl.Printed:
-    """One of TE-CCL's results, as far as its instance needs it."""
-    machine, mode = f"teccl-{row['machine']}", MODES[row["mode"]]
-    return teccl.Printed(machine, row["collective"], mode, row["size"], 0.0, 0, 0.0, 0.0)
+def _question(row: Mapping[str, str]) -> teccl.Question:
+    return teccl.Question(f"teccl-{row['machine']}", row["collective"], MODES[row["mode"]], row["size"])
 
 
-def _instance(printed: teccl.Printed, machine: str | None = None) -> str:
-    machine = machine or printed.machine
-    return teccl.instance_of(machine, printed.collective, printed.bytes_on(machine)).name
-
-
-def _what(row: Mapping[str, str]) -> str:
-    return f"{row['machine']} {row['collective']} of {row['size']} ({row['mode']})"
+def _result(row: Mapping[str, str], part: str, suffix: str = "", ours: str = "") -> Case:
+    """One of TE-CCL's results beside the records of a part of the page."""
+    asked = _question(row)
+    folder = f"peers/{part}/fabric/{asked.instance().name}{suffix}"
+    return Case(asked.words, folder, float(row["theirs [us]"]) * US, ours=ours)
 
 
 def _te_ccl(root: Path) -> Sequence[Case]:
     """All of its shipped results."""
-    return [
-        Case(_what(row), f"peers/{row['machine']}/fabric/{_instance(_printed(row))}", float(row["theirs [us]"]) * US)
-        for row in _rows(root, "teccl")
-    ]
+    return [_result(row, row["machine"]) for row in _rows(root, "teccl")]
 
 
 def _beyond(root: Path) -> Sequence[Case]:
     """Those whose printed time is below what the machine allows, as the table of them says."""
-    return [
-        Case(_what(row), f"peers/{row['machine']}/fabric/{_instance(_printed(row))}", float(row["theirs [us]"]) * US,
-             ours="bound")
-        for row in _rows(root, "teccl-below-bound")
-    ]  # fmt: skip
+    return [_result(row, row["machine"], ours="bound") for row in _rows(root, "teccl-below-bound")]
 
 
 def _as_counted(root: Path) -> Sequence[Case]:
     """The same on the machine that its epochs describe."""
-    return [
-        Case(_what(row), f"peers/as-counted/fabric/{_instance(_printed(row))}-as-counted",
-             float(row["theirs [us]"]) * US)
-        for row in _rows(root, "teccl-below-bound")
-    ]  # fmt: skip
+    return [_result(row, "as-counted", "-as-counted") for row in _rows(root, "teccl-below-bound")]
 
 
 def _sixteen(root: Path) -> Sequence[Case]:
     """Its all-to-all of 1 GB on two NDv2, as all 16 GPUs have it."""
-    machine = "teccl-ndv2-2-16"
     return [
-        Case(f"{_what(row)}, all 16 GPUs", f"peers/ndv2-2-16/fabric/{_instance(_printed(row), machine)}",
+        Case(f"{asked.words}, all 16 GPUs", f"peers/ndv2-2-16/fabric/{asked.instance('teccl-ndv2-2-16').name}",
              float(row["theirs [us]"]) * US, ours="bound")
         for row in _rows(root, "teccl")
-        if (row["machine"], row["collective"], row["size"]) == ("ndv2-2", "alltoall", "1GB")
-        and row["mode"] in ("fast", "slow")
+        if (asked := _question(row)).words in ("ndv2-2 alltoall of 1GB (fast)", "ndv2-2 alltoall of 1GB (slow)")
     ]  # fmt: skip
 
 
@@ -103,9 +87,10 @@ def _epochs(root: Path) -> Sequence[Case]:
     """Epochs, counted as it counts: our plan's number and the number below which the check refutes every plan."""
     cases = []
     for row in _rows(root, "epochs"):
-        folder = f"peers/epochs-{row['mode']}/fabric/{_instance(_printed(row))}"
+        asked = _question(row)
+        folder = f"peers/epochs-{row['mode']}/fabric/{asked.instance().name}"
         found = sorted(path.stem for path in _records(root / folder) if path.stem.startswith("epochs-highs-tau"))
-        cases.append(Case(_what(row), folder, float(row["printed"]), ours=found[0] if found else "epochs-highs",
+        cases.append(Case(asked.words, folder, float(row["printed"]), ours=found[0] if found else "epochs-highs",
                           measure="epochs", proof="epochs_least"))  # fmt: skip
     return cases
 
@@ -120,9 +105,7 @@ def _taccl(root: Path) -> Sequence[Case]:
     cases = []
     for row in _rows(root, "taccl"):
         if row["TACCL [us]"]:
-            size = taccl.GPUS * -(-teccl.SIZES[row["size"]] // taccl.SHARES)
-            name = teccl.instance_of(taccl.MACHINE, row["collective"], size).name
-            folder = f"peers/ndv2-2-16/fabric/{name}"
+            folder = f"peers/ndv2-2-16/fabric/{taccl.instance_of(row['collective'], row['size']).name}"
             cases.append(Case(f"{row['collective']} of {row['size']}", folder, float(row["TACCL [us]"]) * US))
     return cases
 
@@ -184,14 +167,17 @@ def _steps(held: Sequence[Held]) -> Mapping[str, Any]:
     }
 
 
-def _direct(network: str, load: Fraction, ranks: int, degree: int = 4) -> Case:
+def _direct(network: str, ranks: int, degree: int = 4) -> Case:
     """T_B in units of M / B, as seconds of 1 MiB over nodes of ``degree`` links of 1 GB/s."""
+    load = THEIRS[f"direct-connect.{network}.load"].exact
     return Case(f"{ranks} ranks, T_B = {load}", f"peers/direct-connect/fabric/{network}-allgather-1MiB",
                 float(load) * 2**20 / (degree * 1e9), ours="bfb")  # fmt: skip
 
 
-def _anchor(what: str, folder: str, rate: Fraction) -> Case:
-    return Case(what, f"fabric/anchors/fabric/{folder}-no-latency", float(GIB / (rate * 10**9)), ours="bound")
+def _anchor(boxes: str, key: str) -> Case:
+    stated = PRINTED[f"anchors.{key}"]
+    folder = f"fabric/anchors/fabric/{key}-allgather-1GiB-no-latency"
+    return Case(f"{boxes} DGX A100, {stated.text}", folder, float(GIB / (stated.exact * 10**9)), ours="bound")
 
 
 def _causality(page: Reproduction) -> None:
@@ -279,10 +265,7 @@ FINDINGS = (
     Finding(
         "forestcoll-bounds", "settles", FORESTCOLL, "throughput of an allgather on DGX A100",
         "The printed throughputs on one and two boxes are upper limits of every schedule: certified bounds, equal.",
-        (
-            _anchor("one DGX A100, 2400/7 GB/s", "dgx-a100-allgather-1GiB", Fraction(2400, 7)),
-            _anchor("two DGX A100, 1040/3 GB/s", "dgx-a100-x2-allgather-1GiB", Fraction(1040, 3)),
-        ),
+        (_anchor("one", "dgx-a100"), _anchor("two", "dgx-a100-x2")),
         (BOUND_EQUAL,), sources=("printed",),
     ),
     Finding(
@@ -295,24 +278,23 @@ FINDINGS = (
     Finding(
         "direct-connect", "settles", DIRECT, "T_B of breadth-first broadcast",
         "The printed loads of its schedules are the least possible on all {cases} networks.",
-        (
-            _direct("k44", Fraction(7, 8), 8), _direct("hypercube-4", Fraction(15, 16), 16),
-            _direct("torus-4x4", Fraction(15, 16), 16), _direct("kautz-1024x4", Fraction(341, 256), 1024),
-        ),
+        (_direct("k44", 8), _direct("hypercube-4", 16), _direct("torus-4x4", 16), _direct("kautz-1024x4", 1024)),
         (EQUAL, LEAST), sources=("printed",),
     ),
     Finding(
         "tacos-torus", "improves", TACOS, "allgather on a 32x32 torus",
         "{steps} steps where it prints {printed_steps}, a gap of at most {largest_gap}; {transfers} "
         "transfers, replayed.",
-        (Case("32x32 torus, steps of 1 us", "peers/tacos/fabric/torus-32x32-allgather-1000KiB", 258e-6),),
+        (Case("32x32 torus, steps of 1 us", "peers/tacos/fabric/torus-32x32-allgather-1000KiB",
+              float(THEIRS["tacos.steps"].exact / 10**6)),),
         (BELOW, within(0.005)), _steps, sources=("printed",),
     ),
     Finding(
         "tacos-unequal-links", "corrects", TACOS, "tests/test_tacos_mesh_2d_hetero.cpp, 5x5 mesh of 50 and 75 GiB/s",
         "The rule behind the {printed} of its test, as we read its code, sends pieces before they have arrived: that "
         "is the time of no schedule. Ours takes {ours}, and nothing takes less than {least}.",
-        (Case("5x5 mesh of unequal links, 1 GiB", "peers/tacos/fabric/tacos-mesh-5x5-hetero", 8005e-6),),
+        (Case("5x5 mesh of unequal links, 1 GiB", "peers/tacos/fabric/tacos-mesh-5x5-hetero",
+              float(THEIRS["tacos.unequal-mesh"].exact / 10**6)),),
         (BELOW, within(1e-6)), errata=_causality, page="peers", sources=("code",),
     ),
 )  # fmt: skip

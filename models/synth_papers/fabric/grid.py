@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from synth.instance import Instance
 from synth.making import make
 from synth.optimality import gap
 from synth.records.record import Record
@@ -46,7 +45,7 @@ class Cell:
     @property
     def bound(self) -> float:
         """The greatest bound of any method [s], 0 without one."""
-        return max((record.bound or 0.0 for record in self.records.values()), default=0.0)
+        return greatest_bound(self.records)
 
     def best(self, methods: Iterable[str]) -> tuple[float, str] | None:
         """The least value [s] among these methods and whose it is."""
@@ -73,6 +72,18 @@ class Cell:
         return None if ours is None or today is None else today[0] / ours[0]
 
 
+def greatest_bound(records: Mapping[str, Record]) -> float:
+    """The greatest bound of any method [s], 0 without one."""
+    return max((record.bound or 0.0 for record in records.values()), default=0.0)
+
+
+def made(**keys: str) -> FabricInstance:
+    """``synth make fabric key=value …``."""
+    instance = make(FAMILY, keys)
+    assert isinstance(instance, FabricInstance)
+    return instance
+
+
 def name_of(machine: Mapping[str, str]) -> str:
     """What a machine is called in tables."""
     if "machine" in machine:
@@ -96,23 +107,20 @@ def cells(
         for collective in collectives:
             for size in sizes:
                 keys = {**machine, "collective": collective, "bytes": str(size)}
-                made = make(FAMILY, keys)
-                assert isinstance(made, FabricInstance)
-                instance = page.keep(made, "ours")
-                assert isinstance(instance, FabricInstance)
+                asked = made(**keys)
+                instance = page.keep(asked, "ours")
                 cell = Cell(name_of(machine), collective, size, instance)
                 chosen = [name for name in FAMILY.default_methods if knows(name, collective, instance.switching.mode)]
                 for name in chosen:
                     part = "ours" if name == "bound" or (name in OURS and size in PUBLISHED) else "tables"
-                    for _, record in page.solve([page.keep(made, part)], [name], time_limit=TIME_LIMIT, part=part):
+                    for _, record in page.solve([page.keep(asked, part)], [name], time_limit=TIME_LIMIT, part=part):
                         cell.records[name] = record
                 yield cell
         page.say(f"{name_of(machine)}: {', '.join(collectives)} at {', '.join(shown(s, 'bytes') for s in sizes)}")
 
 
-def without_latency(instance: Instance) -> FabricInstance:
+def without_latency(instance: FabricInstance) -> FabricInstance:
     """The same machine, link by link, with all latencies 0."""
-    assert isinstance(instance, FabricInstance)
     machine = instance.machine
     net = machine.network
     links = [

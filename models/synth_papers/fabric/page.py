@@ -9,34 +9,31 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.making import make
 from synth.optimality import gap
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.schedule.collective import NAMES
 from synth.study.figures import natural
 from synth.text.quantities import percent, shown, times
-from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows
-from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, name_of, without_latency
+from synth_papers.fabric.grid import EVERYONE, MACHINES, OURS, PEERS, TODAY, Cell, cells, made, name_of, without_latency
 
 GIB, MIB, KIB = 2**30, 2**20, 2**10
 SMALL = (KIB, 8 * KIB, 64 * KIB)
 CURVE = tuple(KIB * 4**k for k in range(12))  # 1 KiB to 4 GiB
-DGX_A100, TWO_DGX_A100 = {"machine": "dgx-a100"}, {"machine": "dgx-a100", "boxes": "2"}
-MESH = {"network": "mesh", "rows": "8", "cols": "8", "bandwidth": "1e9"}
-ANCHORS = (  # machine, collective, bytes, what is printed or follows by hand, unit, where
-    (DGX_A100, "allgather", GIB, Fraction(2400, 7), "GB/s", "ForestColl"),
-    (TWO_DGX_A100, "allgather", GIB, Fraction(1040, 3), "GB/s", "ForestColl"),
-    ({"machine": "dgx1"}, "allgather", GIB, Fraction(1200, 7), "GB/s", "SCCL: 7/6 rounds a chunk"),
-    ({"machine": "dgx1"}, "alltoall", 10**9, Fraction(40, 3), "ms", "TE-CCL's DGX1, 0.125 GB a pair"),
-    (MESH, "allreduce", 64 * 10**6, Fraction(2 * 63 * 64, 224), "ms", "XTree: 144 timesteps of 1/4 MB"),
-)
+PRINTED = printed.read(__file__)
+ANCHORS = {  # key of the printed number: machine, collective, bytes
+    "dgx-a100": ({"machine": "dgx-a100"}, "allgather", GIB),
+    "dgx-a100-x2": ({"machine": "dgx-a100", "boxes": "2"}, "allgather", GIB),
+    "dgx1-allgather": ({"machine": "dgx1"}, "allgather", GIB),
+    "dgx1-alltoall": ({"machine": "dgx1"}, "alltoall", 10**9),
+    "mesh": ({"network": "mesh", "rows": "8", "cols": "8", "bandwidth": "1e9"}, "allreduce", 64 * 10**6),
+}
 ONE_BOX, EXACT_LIMIT = ("dgx1", "dgx-a100"), 40.0
 GOAL_SMALL, GOAL_LARGE = 0.25, 0.01  # median gap at 1-64 KiB; gap at 1 GiB
 
@@ -68,15 +65,14 @@ def reproduce(page: Reproduction) -> None:
 
 def _anchors(page: Reproduction) -> None:
     """Bounds on machines whose latencies are left out, so that throughput alone is left."""
-    for machine, collective, size, printed, unit, where in ANCHORS:
-        keys = {**machine, "collective": collective, "bytes": str(size)}
-        instance = page.keep(without_latency(make(FAMILY, keys)), "anchors")
+    for key, (machine, collective, size) in ANCHORS.items():
+        stated, keys = PRINTED[f"anchors.{key}"], {**machine, "collective": collective, "bytes": str(size)}
+        instance = page.keep(without_latency(made(**keys)), "anchors")
         [(_, record)] = page.solve([instance], ["bound"], part="anchors")
         ours = None
         if record.bound:
-            ours = record.bound * 1e3 if unit == "ms" else size / record.bound / 1e9
-        what = f"{collective} on {name_of(machine)}, bound, no latency"
-        page.compare(where, what, float(printed), ours, unit, f"exactly {printed} {unit}")
+            ours = record.bound * 1e3 if stated.unit == "ms" else size / record.bound / 1e9
+        page.compare(stated, ours, f"exactly {stated.text}")
 
 
 def _large(page: Reproduction, found: Sequence[Cell]) -> None:
@@ -206,8 +202,7 @@ def _one_box(page: Reproduction) -> None:
     for machine in ONE_BOX:
         for collective in ("allgather", "broadcast", "allreduce"):
             for size in (KIB * 4**k for k in range(6)):
-                instance = make(FAMILY, {"machine": machine, "collective": collective, "bytes": str(size)})
-                assert isinstance(instance, FabricInstance)
+                instance = made(machine=machine, collective=collective, bytes=str(size))
                 cell = Cell(machine, collective, size, instance)
                 part, seconds = page.keep(instance, "exact"), 0.0
                 for _, record in page.solve([part], ["bound", "continuous"], time_limit=EXACT_LIMIT, part="exact"):
@@ -271,8 +266,7 @@ def _failures(page: Reproduction) -> None:
         {"network": "mesh", "rows": "8", "cols": "8"},
         {"network": "torus", "rows": "8", "cols": "8"},
     ):
-        whole = make(FAMILY, {**machine, "collective": "allgather", "bytes": str(64 * MIB)})
-        assert isinstance(whole, FabricInstance)
+        whole = made(**machine, collective="allgather", bytes=str(64 * MIB))
         gaps, seconds, slower = [], [], []
         healthy = None
         for pair in [None, *_kinds(whole)]:

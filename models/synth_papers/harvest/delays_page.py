@@ -20,15 +20,7 @@ from synth_papers.harvest import workloads as published
 from synth_papers.harvest.delay_grids import CircuitGrid, circuit_grid, rate_with_kept
 from synth_papers.harvest.heatmap_plot import GAIN, draw
 from synth_papers.harvest.heatmaps import Grid, Rates, grid, ticks
-from synth_papers.harvest.page import (
-    OVER_BVN_4_MB,
-    OVER_BVN_SMALL,
-    OVER_STATIC_LARGE,
-    OVER_STATIC_SMALL,
-    SHORT,
-    SMALL,
-    bytes_in_words,
-)
+from synth_papers.harvest.page import PRINTED, SHORT, SMALL, bytes_in_words
 from synth_papers.harvest.workloads import GIB, KIB, MIB, Workload
 
 SURVIVES = 0.9  # of the speed-up with one delay for every change
@@ -69,7 +61,7 @@ def _conclusions(page: Reproduction, rated: dict[str, Rates], grids: dict[str, B
     known = {one.name: one for one in published.ALL}
 
     def add(where: str, name: str, printed: float | str, pair: Both, read: Callable[[Grid], float], unit: str) -> None:
-        one, circuit = (read(found) for found in pair)
+        one, circuit = (float(read(found)) for found in pair)
         verdict = "yes" if circuit >= SURVIVES * one else "weaker" if circuit > GAIN else "no"
         rows.append(
             {
@@ -86,26 +78,25 @@ def _conclusions(page: Reproduction, rated: dict[str, Rates], grids: dict[str, B
     def at(name: str, sizes: FloatArray, delays: FloatArray) -> Both:
         return _both(rated[name], known[name], sizes, delays)
 
-    for name, printed in OVER_STATIC_SMALL.items():
-        pair = at(name, SMALL, SHORT)
-        add("over static, 1-256 KB, below 1 us", name, printed, pair, lambda g: float(g.over_static.max()), "x")
-    for name, printed in OVER_STATIC_LARGE.items():
-        pair = at(name, np.array([GIB]), np.array([1e-5]))
-        add("over static, 1 GB, 10 us", name, printed, pair, lambda g: float(g.over_static.max()), "x")
-    for name, printed in OVER_BVN_SMALL.items():
-        pair = at(name, SMALL, np.array([1e-4]))
-        add("over BvN, 1-256 KB, 100 us (mean)", name, printed, pair, lambda g: float(g.over_bvn.mean()), "x")
-    for name, printed in OVER_BVN_4_MB.items():
-        pair = at(name, np.array([4 * MIB]), ticks(1e-5, 1e-4, 9))
-        add("over BvN, 4 MB, 10-100 us (largest)", name, printed, pair, lambda g: float(g.over_bvn.max()), "x")
+    ranges: tuple[tuple[str, str, FloatArray, FloatArray, Callable[[Grid], float]], ...] = (
+        ("over static, 1-256 KB, below 1 us", "over-static-small", SMALL, SHORT, lambda g: g.over_static.max()),
+        ("over static, 1 GB, 10 us", "over-static-large", np.array([GIB]), np.array([1e-5]),
+         lambda g: g.over_static.max()),
+        ("over BvN, 1-256 KB, 100 us (mean)", "over-bvn-small", SMALL, np.array([1e-4]), lambda g: g.over_bvn.mean()),
+        ("over BvN, 4 MB, 10-100 us (largest)", "over-bvn-4-mb", np.array([4 * MIB]), ticks(1e-5, 1e-4, 9),
+         lambda g: g.over_bvn.max()),
+    )  # fmt: skip
+    for where, key, sizes, delays, read in ranges:
+        for name, stated in PRINTED.within(key).items():
+            add(where, name, stated.number, at(name, sizes, delays), read, "x")
     for name, pair in grids.items():
-        add("over both (largest)", name, "up to about 2", pair, lambda g: float(g.over_both.max()), "x")
+        add("over both (largest)", name, PRINTED["over-both"].paper, pair, lambda g: g.over_both.max(), "x")
     for name, pair in grids.items():
         words = "a regime between static and BvN (share of the heatmap)"
-        add(words, name, "there is one", pair, lambda g: 100 * float((g.over_both > GAIN).mean()), "%")
+        add(words, name, "there is one", pair, lambda g: 100 * (g.over_both > GAIN).mean(), "%")
     for name in [name for name in grids if "broadcast" in name]:
         pair = at(name, SMALL, np.array([1e-4]))
-        add("over BvN, 1-256 KB, 100 us (mean)", name, "–", pair, lambda g: float(g.over_bvn.mean()), "x")
+        add("over BvN, 1-256 KB, 100 us (mean)", name, "–", pair, lambda g: g.over_bvn.mean(), "x")
     page.table("Which conclusions survive a delay per circuit", pd.DataFrame(rows), "conclusions")
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from synth.arrays import FloatArray
 from synth.making import make
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.harvest.family import FAMILY
 from synth_models.harvest.instance import HarvestInstance
@@ -28,10 +29,7 @@ from synth_papers.harvest.workloads import GIB, KIB, MIB, Workload
 
 SMALL = ticks(KIB, 256 * KIB, 9)
 SHORT = ticks(10e-9, 1e-6, 9)[:-1]  # below 1 us
-OVER_STATIC_SMALL = {"recursive-doubling-64-p1": 6.4, "swing-64-p2": 4.7, "alltoall-64-p1": 20.0}
-OVER_STATIC_LARGE = {"recursive-doubling-64-p1": 3.0, "swing-64-p2": 3.1, "alltoall-64-p1": 30.0}
-OVER_BVN_SMALL = {"recursive-doubling-64-p1": 7.3, "swing-64-p2": 10.0, "alltoall-64-p1": 5.3}
-OVER_BVN_4_MB = {"recursive-doubling-64-p1": 3.0, "alltoall-64-p1": 4.8}
+PRINTED = printed.read(__file__)
 SPOTS = (  # workload, bytes, reconfiguration delay: points of the heatmaps solved, checked and kept as records
     ("recursive-doubling-64-p1", KIB, 1e-8),
     ("recursive-doubling-64-p1", GIB, 1e-5),
@@ -67,18 +65,12 @@ def reproduce(page: Reproduction) -> None:
 
 def _table_1(page: Reproduction) -> None:
     """n = 8, reduce-scatter: largest congestion and hop count of three steps on rings 1, 2 and 4."""
-    sequences = {"G1, G1, G1": ((1, 1, 1), 4), "G1, G2, G2": ((1, 2, 2), 2), "G1, G2, G3": ((1, 2, 4), 1)}
-    for name, (rings, printed) in sequences.items():
+    for rings in ((1, 1, 1), (1, 2, 2), (1, 2, 4)):
+        stated = PRINTED.within(f"table-1.{''.join(map(str, rings))}")
         found = [_ring_profile(8, shift, ring) for shift, ring in zip((1, 2, 4), rings, strict=True)]
-        changes = int(np.count_nonzero(np.diff(rings)))
-        page.compare("Table 1, n = 8", f"{name}: congestion", printed, max(load for _, load in found), "x")
-        page.compare("Table 1, n = 8", f"{name}: propagation", printed, max(hops for hops, _ in found), "x")
-        page.compare("Table 1, n = 8", f"{name}: reconfigurations", printed_changes(name), changes)
-
-
-def printed_changes(sequence: str) -> float:
-    """Column "Reconf." of Table 1."""
-    return {"G1, G1, G1": 0.0, "G1, G2, G2": 1.0, "G1, G2, G3": 2.0}[sequence]
+        page.compare(stated["congestion"], max(load for _, load in found))
+        page.compare(stated["propagation"], max(hops for hops, _ in found))
+        page.compare(stated["reconfigurations"], int(np.count_nonzero(np.diff(rings))))
 
 
 def _ring_profile(gpus: int, shift: int, ring: int) -> tuple[int, float]:
@@ -88,25 +80,21 @@ def _ring_profile(gpus: int, shift: int, ring: int) -> tuple[int, float]:
 
 
 def _section_6(page: Reproduction, rated: dict[str, Rates]) -> None:
-    titles = {one.name: one.title for one in published.FIGURE_5}
     ring = {name: published.static_indices(one, ("ring",)) for name, one in rated.items()}
-    for name, printed in OVER_STATIC_SMALL.items():
+    for name, stated in PRINTED.within("over-static-small").items():
         found = grid(rated[name], SMALL, SHORT, ring[name])
-        note = f"largest on the grid; {_implied_alpha(rated[name], ring[name], printed)}"
-        where = "6.2, over static, 1-256 KB, alpha_r < 1 us"
-        page.compare(where, titles[name], printed, float(found.over_static.max()), "x", note)
-    for name, printed in OVER_STATIC_LARGE.items():
+        note = f"largest on the grid; {_implied_alpha(rated[name], ring[name], stated.number)}"
+        page.compare(stated, float(found.over_static.max()), note)
+    for name, stated in PRINTED.within("over-static-large").items():
         found = grid(rated[name], np.array([GIB]), np.array([1e-5]), ring[name])
-        page.compare("6.2, over static, 1 GB, alpha_r = 10 us", titles[name], printed, found.over_static[0, 0], "x")
-    for name, printed in OVER_BVN_SMALL.items():
+        page.compare(stated, found.over_static[0, 0])
+    for name, stated in PRINTED.within("over-bvn-small").items():
         found = grid(rated[name], SMALL, np.array([1e-4, 5e-5]), ring[name])
         mean = found.over_bvn.mean(axis=0)
-        note = f"mean over sizes; at 50 us it is {mean[1]:.3g}, see the remarks"
-        page.compare("6.2, over BvN, 1-256 KB, alpha_r = 100 us", titles[name], printed, float(mean[0]), "x", note)
-    for name, printed in OVER_BVN_4_MB.items():
+        page.compare(stated, float(mean[0]), f"mean over sizes; at 50 us it is {mean[1]:.3g}, see the remarks")
+    for name, stated in PRINTED.within("over-bvn-4-mb").items():
         found = grid(rated[name], np.array([4 * MIB]), ticks(1e-5, 1e-4, 9), ring[name])
-        note = "largest of the range, at 100 us"
-        page.compare("6.2, over BvN, 4 MB, 10-100 us", titles[name], printed, float(found.over_bvn.max()), "x", note)
+        page.compare(stated, float(found.over_bvn.max()), "largest of the range, at 100 us")
 
 
 def _implied_alpha(rated: Rates, ring: Sequence[int], printed: float) -> str:
@@ -147,16 +135,14 @@ def _static_words(workload: Workload) -> str:
 
 def _best_of_both(page: Reproduction, grids: dict[str, Grid]) -> None:
     name = "alltoall-64-p1"
-    note = "largest over the heatmaps of Figure 5"
-    where = "abstract, over the better of static and BvN"
     ours = max(float(found.over_both.max()) for found in grids.values())
-    page.compare(where, "any algorithm of Figure 5", "up to about 2", ours, "x", note)
+    page.compare(PRINTED["over-both"], ours, "largest over the heatmaps of Figure 5")
     found = grids[name]
     between = (found.delays >= 0.99e-5) & (found.delays <= 1.01e-4)
     gain = found.over_both[:, between] > GAIN
     every, some = (float(found.sizes[rows].max() / MIB) for rows in (gain.all(axis=1), gain.any(axis=1)))
     note = f"a speed-up above 1.01 at every such delay; at some such delay up to {some:g} MiB; sizes are powers of two"
-    page.compare("6.2, all-to-all beats both for alpha_r in 10-100 us", "largest message", 16.0, every, "MiB", note)
+    page.compare(PRINTED["largest-message"], every, note)
 
 
 def _testbed(page: Reproduction) -> None:
@@ -171,8 +157,7 @@ def _testbed(page: Reproduction) -> None:
         "largest of the cost model (delta = 500 ns); bandwidth alone gives at most 12/7, so the measured 3x is not the "
         "model's"
     )
-    where = "6.2, testbed, over a static ring"
-    page.compare(where, "recursive doubling, 8 GPUs", 3.0, float(found.over_static.max()), "x", note)
+    page.compare(PRINTED["testbed"], float(found.over_static.max()), note)
 
 
 def _figure_8(page: Reproduction, rated: dict[str, Rates], tori: dict[str, Grid]) -> None:
@@ -180,9 +165,8 @@ def _figure_8(page: Reproduction, rated: dict[str, Rates], tori: dict[str, Grid]
     rows = []
     for one in published.FIGURE_8:
         found, demands = tori[one.name], rated[one.name].instance.demands
-        note = "largest over the better of the two, see the remarks"
-        where = "6.2, Figure 8, over static and over BvN"
-        page.compare(where, one.title, "consistently faster", float(found.over_both.max()), "x", note)
+        stated, note = PRINTED[f"figure-8.{one.name}"], "largest over the better of the two, see the remarks"
+        page.compare(stated, float(found.over_both.max()), note)
         half = demands[: len(demands) // 2]
         gain = found.over_both > GAIN
         rows.append(
@@ -217,9 +201,7 @@ def _figure_10(page: Reproduction) -> None:
         size = published.SIZES / published.GPUS / published.BANDWIDTH
         static = published.ALPHA + published.DELTA * bulk.diameter + size * bulk.unit_load
         speed = static[:, None] / found.best
-        note = "largest of the heatmap"
-        where = "6.2, Figure 10, over a static Kautz network"
-        page.compare(where, f"{one.ports} ports", "falls with more ports", float(speed.max()), "x", note)
+        page.compare(PRINTED[f"figure-10.{one.ports}"], float(speed.max()), "largest of the heatmap")
         line.append((f"{one.ports} ports", speed))
         rows.append(
             (one.ports, bulk.diameter, bulk.unit_load, bulk.volume_load, float(speed.max()), float(speed.min()))

@@ -101,24 +101,29 @@ ALL = (*FIGURE_5, *FIGURE_8, *FIGURE_9, *FIGURE_10)
 
 
 def published_candidates(instance: HarvestInstance, kinds: Sequence[str] = EVERY) -> list[Topology]:
-    """Shifted rings (one way and both ways, by every distance that is a step's, or by all when the steps are shifts),
-    shifted tori of the most even sides, a generalised Kautz network; the rates add the steps' own topologies."""
-    gpus, ports = instance.gpus, instance.ports
-    found: list[Topology] = []
-    if "ring" in kinds:
-        distances = {int(d) for pairs in instance.pairs for d in (pairs[:, 1] - pairs[:, 0]) % gpus}
-        shifts = range(1, gpus) if all(step.shift is not None for step in instance.steps) else sorted({1, *distances})
-        found += [one_way_ring(gpus, ports, shift) for shift in shifts]
-        if ports > 1:
-            found += [shifted_ring(gpus, ports, shift) for shift in shifts if 2 * shift <= gpus]
-    if "torus" in kinds:
-        found += static_tori(instance)
-        for sides in (torus_sides(gpus, 2), torus_sides(gpus, 3)):
-            for shift in range(2, max(sides) // 2) if sides else ():
-                moved = torus(sides, ports, shift) if sides else None
-                found += [moved] if moved else []
-    network = kautz(gpus, ports) if "kautz" in kinds else None
+    """Shifted rings, shifted tori and a generalised Kautz network; the rates add the steps' own topologies."""
+    found = shifted_rings(instance) if "ring" in kinds else []
+    found += shifted_tori(instance) if "torus" in kinds else []
+    network = kautz(instance.gpus, instance.ports) if "kautz" in kinds else None
     return found + ([network] if network else [])
+
+
+def shifted_rings(instance: HarvestInstance) -> list[Topology]:
+    """One way and both ways, by every distance that is a step's, or by all when the steps are shifts."""
+    gpus, ports = instance.gpus, instance.ports
+    distances = {int(d) for pairs in instance.pairs for d in (pairs[:, 1] - pairs[:, 0]) % gpus}
+    shifts = range(1, gpus) if all(step.shift is not None for step in instance.steps) else sorted({1, *distances})
+    both_ways = [shifted_ring(gpus, ports, shift) for shift in shifts if 2 * shift <= gpus] if ports > 1 else []
+    return [one_way_ring(gpus, ports, shift) for shift in shifts] + both_ways
+
+
+def shifted_tori(instance: HarvestInstance) -> list[Topology]:
+    """The static ones, and those of the most even sides with their links shifted."""
+    found = [*static_tori(instance)]
+    for sides in filter(None, (torus_sides(instance.gpus, 2), torus_sides(instance.gpus, 3))):
+        moved = (torus(sides, instance.ports, shift) for shift in range(2, max(sides) // 2))
+        found += [one for one in moved if one is not None]
+    return found
 
 
 def rate(workload: Workload) -> Rates:

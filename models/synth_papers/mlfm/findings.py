@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synth.findings.finding import BEYOND, EQUAL, LEAST, Case, Finding
 from synth_papers.mlfm import problems
-from synth_papers.mlfm.page import condition
+from synth_papers.mlfm.page import PRINTED, condition
 
 PAPER = "Congestion-free all-to-all on MLFM"
 
@@ -25,8 +25,9 @@ def _blocks(_: Path) -> Sequence[Case]:
 
 
 def _job(n: int, columns: int, m: int) -> Case:
-    phases = n * columns * m
-    return Case(f"(n, l, m) = ({n}, {columns}, {m})", f"mlfm/d3-n{n}l{columns}m{m}", float(phases), ours="closed_form")
+    name = f"n{n}l{columns}m{m}"
+    phases = PRINTED[f"phases.{name}"].number
+    return Case(f"(n, l, m) = ({n}, {columns}, {m})", f"mlfm/d3-{name}", phases, ours="closed_form")
 
 
 FINDINGS = (
@@ -36,7 +37,8 @@ FINDINGS = (
         "replayed, on the whole machine of {c[4].instance.ranks} servers.",
         (
             *(_job(*block) for block in problems.BLOCKS),
-            Case("whole machine of 36-port switches", "mlfm/d18-n18l19m18", 6156.0, ours="closed_form"),
+            Case("whole machine of 36-port switches", "mlfm/d18-n18l19m18", PRINTED["servers.mlfm"].number,
+                 ours="closed_form"),
         ),
         (EQUAL, LEAST), sources=("printed",),
     ),

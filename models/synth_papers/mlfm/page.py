@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from synth import optimality
 from synth.records.record import Record
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.mlfm.check import replay
 from synth_models.mlfm.instance import MLFMInstance
@@ -23,7 +24,7 @@ TIME_LIMIT = 120.0
 DAMAGED_LIMIT = 60.0  # for a whole machine with failures
 LINK_MIB = 3770  # MiB/s, their ping-pong bandwidth
 SIZES_MIB = (16, 64, 256)
-GAIN = 2.2  # their throughput over the shift pattern on block (2, 4, 3)
+PRINTED = printed.read(__file__)
 COMPARED = {"closed_form": "published rule", "cpsat": "cpsat (ours)", "shift": "shift"}
 
 
@@ -49,21 +50,17 @@ def reproduce(page: Reproduction) -> None:
 def _machine(page: Reproduction) -> None:
     [(_, record)] = page.solve([page.shipped("mlfm", "d18-n18l19m18")], ["closed_form"], time_limit=TIME_LIMIT)
     facts = record["verified"]["facts"]
-    what = "servers of an MLFM of 36-port switches"
     how = f"the rule on the whole machine: {facts['transfers']} transfers in {record.value:g} phases, replayed"
-    page.compare("Section 1", what, 6156, record.value, "servers", how)
+    page.compare(PRINTED["servers.mlfm"], record.value, how)
     ports = 36
-    what, how = "servers of a fat tree of such switches", "two levels; the shift order crosses every link once a phase"
     assert _fat_tree_load(ports) == 1
-    page.compare("Section 1", what, 648, ports * ports // 2, "servers", how)
+    how = "two levels; the shift order crosses every link once a phase"
+    page.compare(PRINTED["servers.fat-tree"], ports * ports // 2, how)
     testbed = page.shipped("mlfm", "d3-testbed-32")
     held = {record["method"]: record for _, record in page.solve([testbed], ["cpsat", "shift"], time_limit=TIME_LIMIT)}
     load = held["shift"]["verified"]["facts"]["mean_worst_link_load"]
-    what, how = (
-        "servers of the testbed",
-        f"no block: cpsat takes {held['cpsat'].value:g} phases, proven; shift's mean load",
-    )
-    page.compare("Section 3", what, 32, held["cpsat"].value, "servers", f"{how} is {load:.3g}")
+    how = f"no block: cpsat takes {held['cpsat'].value:g} phases, proven; shift's mean load is {load:.3g}"
+    page.compare(PRINTED["servers.testbed"], held["cpsat"].value, how)
 
 
 def _fat_tree_load(ports: int) -> int:
@@ -85,16 +82,14 @@ def _experiments(page: Reproduction) -> None:
     for n, columns, m in problems.BLOCKS:
         job = page.shipped("mlfm", f"d3-n{n}l{columns}m{m}")
         assert isinstance(job, MLFMInstance)
-        name = f"(n, l, m) = ({n}, {columns}, {m})"
+        name = f"n{n}l{columns}m{m}"
         held = {record["method"]: record for _, record in page.solve([job], list(COMPARED), time_limit=TIME_LIMIT)}
-        program = held["cpsat"]
-        what, how = "phases of the published rule", f"proven optimal ({program['bound_proof']})"
-        page.compare(f"Section 3, {name}", what, n * columns * m, held["closed_form"].value, "phases", how)
+        how = f"proven optimal ({held['cpsat']['bound_proof']})"
+        page.compare(PRINTED[f"phases.{name}"], held["closed_form"].value, how)
         load = {method: record["verified"]["facts"]["mean_worst_link_load"] for method, record in held.items()}
-        printed = GAIN if (n, columns, m) == (2, 4, 3) else "–"
-        what, gain = "throughput of the rule over shift", load["shift"] / load["closed_form"]
-        how = "shift's mean worst link load" + ("; theirs is measured" if printed == GAIN else "")
-        page.compare(f"Figure 3, {name}", what, printed, gain, "x", how)
+        stated = PRINTED[f"throughput.{name}"]
+        how = "shift's mean worst link load" + ("; theirs is measured" if stated.comparable else "")
+        page.compare(stated, load["shift"] / load["closed_form"], how)
         rows += list(_throughputs(job, held))
     table = pd.DataFrame(rows, columns=["job", "method", "MiB", "MiB/s", "mean worst load"])
     page.table("Throughput per server", table, file="figure3", show=False)

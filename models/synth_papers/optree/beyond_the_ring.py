@@ -11,11 +11,11 @@ from itertools import chain
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.instance import Instance
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.optree.instance import Grid, OpTreeInstance
 
-WHERE = "VI-B, torus and mesh"
+PRINTED = printed.read(__file__)
 PART = "grids"  # records of networks that are not shipped
 SHIPPED = (
     "torus-3x3-w1", "torus-4x4-w1", "torus-4x4-w2", "torus-8x8-w4", "torus-4x4x4-w4", "mesh-9-w2", "mesh-2x3-w1",
@@ -54,10 +54,9 @@ class GridSteps:
 
     def of(self, method: str, instance: OpTreeInstance, sharing: bool = True) -> int:
         """The same of any network; ``sharing`` as in ``optree``'s option."""
-        shipped = (self.page.instances / "optree" / f"{instance.name}.json").is_file()
-        asked: Instance = self.page.shipped("optree", instance.name) if shipped else self.page.keep(instance, PART)
+        asked, part = self.page.placed(instance, PART)
         methods: dict[str, dict[str, str]] = {method: {} if sharing else {"sharing": "off"}}
-        [(_, record)] = self.page.solve([asked], methods, time_limit=TIME_LIMIT, part="" if shipped else PART)
+        [(_, record)] = self.page.solve([asked], methods, time_limit=TIME_LIMIT, part=part)
         value = record.bound if method == "bound" else record.value
         assert value is not None
         return round(value)
@@ -121,10 +120,8 @@ def _shipped(page: Reproduction) -> None:
     table = pd.DataFrame([(name, *(rows[name].get(c) for c in columns)) for name in names], columns=["", *columns])
     page.table("Small tori and meshes: steps", table)
     exact = rows["torus-3x3-w1"]
-    page.compare(
-        WHERE, "3 x 3 torus, w = 1, rows then columns", "–", exact["optree"], "steps",
-        f"any schedule: {exact['time_expanded']:g}, by the program and by exhaustive search in the tests",
-    )  # fmt: skip
+    words = f"any schedule: {exact['time_expanded']:g}, by the program and by exhaustive search in the tests"
+    page.compare(PRINTED["tori.torus-3x3"], exact["optree"], words)
 
 
 def _ring_or_torus(page: Reproduction, steps: GridSteps) -> None:
@@ -145,8 +142,7 @@ def _ring_or_torus(page: Reproduction, steps: GridSteps) -> None:
         for shape in ("ring", "ring, 2w"):
             ratio = found[method, shape, 1024, 16] / found[method, "torus", 1024, 16]
             remark = f"{found[method, shape, 1024, 16]} steps against {found[method, 'torus', 1024, 16]}"
-            what = f"32 x 32 torus over a {shape.replace(', ', ' with ')}, w = 16, {method}"
-            page.compare(WHERE, what, "–", ratio, "times", remark)
+            page.compare(PRINTED[f"tori.{method}-{shape.replace(', ', '-')}"], ratio, remark)
     _figure(page, found)
 
 

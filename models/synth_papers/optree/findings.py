@@ -7,13 +7,15 @@ from typing import Any
 
 from synth.findings.evidence import Held
 from synth.findings.finding import ABOVE, BELOW, LEAST, NO_MORE, Case, Finding
-from synth_papers.optree.page import errata, lemma_1
+from synth_papers.optree.page import PRINTED, errata, lemma_1
 
 PAPER = "OpTree (Dai, Chen, Huang, Zhang)"
 
 
-def _ring(nodes: int, wavelengths: int, printed: float | None = None, **named: str) -> Case:
-    return Case(f"N = {nodes}, w = {wavelengths}", f"optree/ring-{nodes}-w{wavelengths}", printed, **named)
+def _ring(nodes: int, wavelengths: int, printed: str = "", **named: str) -> Case:
+    """``printed``: the key of the printed steps."""
+    steps = PRINTED[printed].number if printed else None
+    return Case(f"N = {nodes}, w = {wavelengths}", f"optree/ring-{nodes}-w{wavelengths}", steps, **named)
 
 
 def _theirs(held: Sequence[Held]) -> Mapping[str, Any]:
@@ -28,9 +30,11 @@ FINDINGS = (
         "schedule in its step model, as we read it, takes fewer: {met} of {cases} rings of the paper's tables are "
         "settled, published steps over ours {least_times} to {most_times}.",
         (
-            _ring(1024, 64, 70), _ring(512, 64, published="formula"), _ring(2048, 64, published="formula"),
-            _ring(1024, 4, published="formula"), _ring(1024, 16, published="formula"),
-            _ring(1024, 256, published="formula"),
+            _ring(1024, 64, "table-1.formula"),
+            *(
+                _ring(nodes, wavelengths, published="formula")
+                for nodes, wavelengths in ((512, 64), (2048, 64), (1024, 4), (1024, 16), (1024, 256))
+            ),
         ),
         (BELOW, LEAST), _theirs, sources=("printed", "reading"),
     ),
@@ -46,7 +50,7 @@ FINDINGS = (
         "optical-ring-worked-example", "settles", PAPER, "Section III-C, N = 16, w = 2",
         "The worked example of {printed} by two 4-ary stages takes {ours} with relays at every node, and no fewer are "
         "possible.",
-        (_ring(16, 2, 12),),
+        (_ring(16, 2, "worked-example.two-stages"),),
         (BELOW, LEAST), sources=("printed",),
     ),
     Finding(
@@ -65,7 +69,7 @@ FINDINGS = (
         "OpTree's own scheme with the best whole radices takes {ours} where it prints {printed} ({first}); fewer than "
         "its formula on all {cases} rings. Both are counts of the scheme, no schedules.",
         (
-            _ring(1024, 64, 70, ours="stages-highs"),
+            _ring(1024, 64, "table-1.formula", ours="stages-highs"),
             *(
                 _ring(nodes, wavelengths, ours="stages-highs", published="formula")
                 for nodes, wavelengths in ((2048, 64), (4096, 64), (1024, 4), (1024, 16))
@@ -76,7 +80,7 @@ FINDINGS = (
     Finding(
         "optree-one-stage", "corrects", PAPER, "Table 1, one stage",
         "One stage takes {ours} by the paper's own formula, not the {printed} of its table.",
-        (_ring(1024, 64, 128, ours="one_stage"),),
+        (_ring(1024, 64, "table-1.one_stage", ours="one_stage"),),
         (ABOVE,), sources=("printed",),
     ),
     Finding("optree-errata", "corrects", PAPER, "errata", errata=errata),

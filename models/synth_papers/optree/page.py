@@ -16,9 +16,10 @@ from functools import cached_property
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.instance import Instance
 from synth.options import RunOptions
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.printed import Printed
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
@@ -34,19 +35,8 @@ COUNTS = ("ring", "neighbor_exchange", "wrht", "one_stage", "formula", "stages")
 METHODS = (*COUNTS, "relay", "bound")
 NODES, WAVELENGTHS = (512, 1024, 2048, 4096), (4, 16, 64, 256)
 RIVALS = {"wrht": "WRHT", "ring": "Ring", "neighbor_exchange": "NE"}
-BY_NODES = {  # reduction of OpTree's time against each in per cent, then average and standard deviation (Table 2)
-    "wrht": (87.64, 72.97, 39.76, -31.27, 42.27, 45.87),
-    "ring": (93.73, 93.15, 92.37, 91.69, 92.74, 0.77),
-    "neighbor_exchange": (87.5, 86.32, 84.76, 83.39, 85.49, 1.55),
-}
-BY_WAVELENGTHS = {  # the same by wavelengths (Table 3)
-    "wrht": (62.75, -180.0, 72.97, 93.2, 12.23, 111.52),
-    "ring": (-9.48, 72.62, 93.15, 96.57, 63.22, 42.96),
-    "neighbor_exchange": (-118.75, 45.31, 86.32, 93.16, 26.51, 85.84),
-}
-DEPTHS = {512: 6, 1024: 6, 2048: 7, 4096: 8}  # figure 4
 TIME_LIMIT = 20.0
-TRUNCATED = "rounding of the last digit"
+PRINTED = printed.read(__file__)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -55,8 +45,8 @@ def reproduce(page: Reproduction) -> None:
     _worked_example(page)
     _table_1(page, steps)
     _figure_4(page, steps)
-    _reductions(page, steps, "Table 2", BY_NODES, [(n, 64) for n in NODES])
-    _reductions(page, steps, "Table 3", BY_WAVELENGTHS, [(1024, w) for w in WAVELENGTHS])
+    _reductions(page, steps, "Table 2", {f"N = {n}": (n, 64) for n in NODES})
+    _reductions(page, steps, "Table 3", {f"w = {w}": (1024, w) for w in WAVELENGTHS})
     _errata(page, steps)
     _colouring(page)
     _times(page, steps)
@@ -87,17 +77,12 @@ class Steps:
         if key not in self.known:
             found = None
             if method in COUNTS or not self.page.quick or (nodes <= 1024 and wavelengths >= 64):
-                [(_, record)] = self.page.solve([self._ring(nodes, wavelengths)], [method], time_limit=TIME_LIMIT)
+                ring, _ = self.page.placed(_ring(nodes, wavelengths), "tables")
+                [(_, record)] = self.page.solve([ring], [method], time_limit=TIME_LIMIT)
                 found = record.bound if method == "bound" else record.value
             self.known[key] = found
         value = self.known[key]
         return None if value is None else round(value)
-
-    def _ring(self, nodes: int, wavelengths: int) -> Instance:
-        name = f"ring-{nodes}-w{wavelengths}"
-        if (self.page.instances / "optree" / f"{name}.json").is_file():
-            return self.page.shipped("optree", name)
-        return self.page.keep(_ring(nodes, wavelengths), "tables")
 
     @cached_property
     def second_wrht(self) -> int:
@@ -126,18 +111,14 @@ def ceiling_depth(nodes: int) -> tuple[float, int]:
 
 
 def _worked_example(page: Reproduction) -> None:
-    where = "III-C, N = 16, w = 2"
-    counted = []
-    for radices in ((16,), (4, 4), (2, 3, 3)):
+    stated = PRINTED.within("worked-example")
+    for name, radices in {"one-stage": (16,), "two-stages": (4, 4), "three-stages": (2, 3, 3)}.items():
         verdict = check_solution(_ring(16, 2), StepCount("stages", radices))
         assert verdict.value is not None, verdict.faults
-        counted.append(verdict.value)
-    page.compare(where, "one stage", 16, counted[0], "steps")
-    page.compare(where, "two stages, 4-ary", 12, counted[1], "steps", "4 + 8")
-    page.compare(where, "three stages, 3-ary (2, 3, 3)", 16, counted[2], "steps", _three_stages())
+        page.compare(stated[name], verdict.value, _three_stages() if name == "three-stages" else "")
     [(_, exact)] = page.solve([page.shipped("optree", "ring-16-w2")], ["time_expanded"], time_limit=TIME_LIMIT)
     words = f"`time_expanded`, {exact['termination']}: bound {exact.bound:g}; relays at every node are allowed"
-    page.compare(where, "fewest steps of any schedule", "–", exact.value, "steps", words)
+    page.compare(stated["fewest"], exact.value, words)
 
 
 def _three_stages() -> str:
@@ -148,71 +129,51 @@ def _three_stages() -> str:
 
 
 def _table_1(page: Reproduction, steps: Steps) -> None:
-    printed = {"ring": 1023, "neighbor_exchange": 512, "wrht": 259, "one_stage": 128, "formula": 70}
-    for method, figure in printed.items():
-        remark = "their misprint, erratum 1" if method == "one_stage" else ""
-        page.compare("Table 1, N = 1024, w = 64", method, figure, steps(method, 1024, 64), "steps", remark)
+    stated = PRINTED.within("table-1")
+    for method, one in stated.items():
+        page.compare(one, steps(method, 1024, 64))
     rows = []
     for method in METHODS:
         count = steps(method, 1024, 64)
         seconds = None if method == "bound" or count is None else count * _ring(1024, 64).step_seconds * 1000
-        rows.append((method, printed.get(method), count, seconds))
+        rows.append((method, stated[method].paper if method in stated else None, count, seconds))
     page.table("Steps at N = 1024, w = 64", pd.DataFrame(rows, columns=["method", "paper", "ours", "ms (4 MiB items)"]))
 
 
-def _reductions(
-    page: Reproduction, steps: Steps, table: str, printed: Mapping[str, tuple[float, ...]], sizes: list[tuple[int, int]]
-) -> None:
-    heads = [f"N = {n}" if table == "Table 2" else f"w = {w}" for n, w in sizes]
-    counts = [[head, *[steps(m, n, w) for m in METHODS]] for head, (n, w) in zip(heads, sizes, strict=True)]
+def _reductions(page: Reproduction, steps: Steps, table: str, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Table 2 or 3; ``sizes`` are the nodes and wavelengths of its columns, by the columns' heads."""
+    counts = [[head, *[steps(m, n, w) for m in METHODS]] for head, (n, w) in sizes.items()]
     page.table(f"{table}: steps", pd.DataFrame(counts, columns=["", *METHODS], dtype=object))
-    for rival, figures in printed.items():
-        ours = [reduction(steps("formula", n, w), steps(rival, n, w)) for n, w in sizes]
-        for head, figure, value in zip(heads, figures, ours, strict=False):
-            why = _why(table, rival, head, figure, value)
-            page.compare(f"{table}, {head}", f"OpTree below {RIVALS[rival]}", figure, value, "%", why)
-        known = [value for value in ours if value is not None]
-        for what, figure, value in zip(
-            ("average", "standard deviation"),
-            figures[4:],
-            (statistics.mean(known), statistics.pstdev(known)),
-            strict=True,
-        ):
-            remark = "from the entries above" if table == "Table 3" or rival == "wrht" else ""
-            if what == "standard deviation":
-                remark = _deviation_kind(figures[:4], figure)
-            page.compare(table, f"OpTree below {RIVALS[rival]}, {what}", figure, value, "%", remark)
     rows = []
-    for rival in RIVALS:
-        for method in ("formula", "stages", "relay"):
-            rows.append(
-                (RIVALS[rival], method, *[reduction(steps(method, n, w), steps(rival, n, w)) for n, w in sizes])
-            )
-        rows.append((RIVALS[rival], "*OpTree, printed*", *printed[rival][:4]))
-    title = f"{table}: reduction in per cent, for OpTree's formula, its best whole radices and ours"
-    page.table(title, pd.DataFrame(rows, columns=["against", "method", *heads]))
+    for rival, title in RIVALS.items():
+        below = {
+            method: [reduction(steps(method, n, w), steps(rival, n, w)) for n, w in sizes.values()]
+            for method in ("formula", "stages", "relay")
+        }
+        *entries, average, deviation = PRINTED.within(f"{table.lower().replace(' ', '-')}.{rival}").values()
+        for one, value, (n, w) in zip(entries, below["formula"], sizes.values(), strict=True):
+            page.compare(one, value, one.remark or (_lemma_3(n, w) if one.erratum == "Lemma 3" else ""))
+        known = [value for value in below["formula"] if value is not None]
+        page.compare(average, statistics.mean(known))
+        page.compare(deviation, statistics.pstdev(known), _deviation_kind(entries, deviation))
+        rows += [(title, method, *values) for method, values in below.items()]
+        rows.append((title, "*OpTree, printed*", *(one.paper for one in entries)))
+    words = f"{table}: reduction in per cent, for OpTree's formula, its best whole radices and ours"
+    page.table(words, pd.DataFrame(rows, columns=["against", "method", *sizes]))
 
 
-def _deviation_kind(entries: Sequence[float], printed: float) -> str:
+def _lemma_3(nodes: int, wavelengths: int) -> str:
+    """What the depth that Lemma 3 rounds up to takes."""
+    depth = ceiling_depth(nodes)[1]
+    return f"theirs is depth {depth} with {formula_steps(nodes, wavelengths, depth)} steps, as in {{erratum}}"
+
+
+def _deviation_kind(entries: Sequence[Printed], printed: Printed) -> str:
     """Which standard deviation of their own four entries is the printed one."""
-    whole, sample = statistics.pstdev(entries), statistics.stdev(entries)
-    kind = "population" if abs(whole - printed) < abs(sample - printed) else "sample"
+    numbers = [one.number for one in entries]
+    whole, sample = statistics.pstdev(numbers), statistics.stdev(numbers)
+    kind = "population" if abs(whole - printed.exact) < abs(sample - printed.exact) else "sample"
     return f"theirs is the {kind} deviation of their entries ({whole if kind == 'population' else sample:.2f})"
-
-
-def _why(table: str, rival: str, head: str, printed: float, ours: float | None) -> str:
-    if ours is None or abs(ours - printed) <= 0.011:
-        return "" if ours is None or abs(ours - printed) < 0.005 else TRUNCATED
-    if head == "N = 2048":
-        return "their depth is 8, erratum 2"
-    if head == "w = 256":
-        return "their column is w = 128, erratum 3"
-    if head == "w = 16" and rival == "wrht":
-        return "their WRHT is the second variant, erratum 4"
-    if head == "w = 4":
-        k = ceiling_depth(1024)[1]
-        return f"theirs is depth {k} with {formula_steps(1024, 4, k)} steps, as in erratum 2"
-    return "unexplained"
 
 
 def _figure_4(page: Reproduction, steps: Steps) -> None:
@@ -221,9 +182,9 @@ def _figure_4(page: Reproduction, steps: Steps) -> None:
         count, depths = best_depths(n, 64)
         radices = ", ".join(map(str, best_radices(n, 64) or ()))
         real, up = ceiling_depth(n)
-        words = f"{count} steps at depth {', '.join(map(str, depths))}"
-        nearest = _nearest(depths, DEPTHS[n])
-        page.compare(f"Figure 4, N = {n}", "depth with the fewest steps", DEPTHS[n], nearest, "", words)
+        stated = PRINTED[f"figure-4.{n}"]
+        nearest = min(depths, key=lambda depth: abs(depth - stated.exact))
+        page.compare(stated, nearest, f"{count} steps at depth {', '.join(map(str, depths))}")
         rows.append((n, f"{real:.3f}", up, ", ".join(map(str, depths)), count, radices, steps("stages", n, 64)))
     columns = ["N", "Lemma 3", "rounded up", "best depths", "steps", "best whole radices", "their steps"]
     page.table("Best depths, w = 64", pd.DataFrame(rows, columns=columns))
@@ -237,14 +198,13 @@ def _figure_4(page: Reproduction, steps: Steps) -> None:
     page.figure(figure, "figure-4", "OpTree's step formula by depth, w = 64 (the paper's figure 4).")
 
 
-def _nearest(depths: Sequence[int], printed: int) -> int:
-    return min(depths, key=lambda depth: abs(depth - printed))
-
-
 def _errata(page: Reproduction, steps: Steps) -> None:
-    one = steps("one_stage", 1024, 64)
+    one, misprint = steps("one_stage", 1024, 64), PRINTED["table-1.one_stage"]
     page.erratum(
-        "Table 1, one stage", "128 steps at N = 1024, w = 64.", f"{one} steps.", f"ceil(ceil(1024^2 / 8) / 64) = {one}."
+        misprint.erratum,
+        f"{misprint.text} at N = 1024, w = 64.",
+        f"{one} steps.",
+        f"ceil(ceil(1024^2 / 8) / 64) = {one}.",
     )
     real, up = ceiling_depth(1024)
     eight, seven = formula_steps(2048, 64, 8), formula_steps(2048, 64, 7)
@@ -255,24 +215,26 @@ def _errata(page: Reproduction, steps: Steps) -> None:
         "the depth with the fewest steps is k*, rounded up in (2); below (2) the bracket is called integer rounding.",
         "Their numbers round up, and rounding up is not always best.",
         f"N = 1024: k* = {real:.2f}, printed as {up}. N = 2048: k* = {ceiling_depth(2048)[0]:.2f}, rounded up "
-        f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed 39.76 %); "
-        f"depth 7 has {seven} steps, {reduction(seven, wrht):.2f} %. "
+        f"{ceiling_depth(2048)[1]}: {eight} steps, {reduction(eight, wrht):.2f} % below WRHT (printed "
+        f"{PRINTED['table-2.wrht.2048'].text}); depth 7 has {seven} steps, {reduction(seven, wrht):.2f} %. "
         + " ".join(f"N = {n}: depth {', '.join(map(str, d))} with {c} steps." for n, (c, d) in ties.items()),
     )
+    column = {rival: PRINTED[f"table-3.{rival}.256"] for rival in RIVALS}
     at_128, at_256 = steps("formula", 1024, 128), steps("formula", 1024, 256)
     page.erratum(
         "Table 3, column 256",
-        "96.57 % below Ring, 93.16 % below NE at w = 256.",
+        f"{column['ring'].text} below Ring, {column['neighbor_exchange'].text} below NE at w = 256.",
         "The column is w = 128 (section V-E says so of figure 7 d).",
         f"w = 128: {at_128} steps, {reduction(at_128, 1023):.2f} % and {reduction(at_128, 512):.2f} %; "
         f"{reduction(at_128, steps('wrht', 1024, 128)):.2f} % below WRHT ({steps('wrht', 1024, 128)} steps; printed "
-        f"93.2 %). w = 256: {at_256} steps, {reduction(at_256, 1023):.2f} % and {reduction(at_256, 512):.2f} %.",
+        f"{column['wrht'].text}). w = 256: {at_256} steps, {reduction(at_256, 1023):.2f} % and "
+        f"{reduction(at_256, 512):.2f} %.",
     )
     ours, first = steps("formula", 1024, 16), steps("wrht", 1024, 16)
     others = [f"{w}: {steps('wrht', 1024, w)}" for w in (4, 64)]
     page.erratum(
         "Table 3, WRHT at w = 16",
-        "-180 %.",
+        f"{PRINTED['table-3.wrht.16'].text}.",
         "The second WRHT count; all other entries use the first.",
         f"second count {steps.second_wrht} steps: {reduction(ours, steps.second_wrht):.2f} %; first count {first} "
         f"steps: {reduction(ours, first):.2f} %. First counts behind the other entries, by w: {', '.join(others)}.",

@@ -6,7 +6,7 @@ import pandas as pd
 
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
-from synth_papers.peers.teccl import WORDS, Results, Row
+from synth_papers.peers.teccl import Results, Row
 
 METHOD = "epochs"
 MODES = ("Fast", "Slow")
@@ -32,10 +32,7 @@ def counted(page: Reproduction, found: Results) -> None:
         proven += epochs is not None and epochs == least
         rows.append(
             {
-                "machine": printed.machine.removeprefix("teccl-"),
-                "collective": printed.collective,
-                "size": printed.size,
-                "mode": WORDS[printed.mode],
+                **printed.cells,
                 "printed": printed.epochs,
                 "Gurobi [s]": round(printed.gurobi_s, 1),
                 "ours": epochs,

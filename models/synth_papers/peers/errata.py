@@ -10,8 +10,9 @@ import networkx as nx
 
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.printed import SAME, below
 from synth.text.quantities import shown
-from synth_papers.peers.teccl import EQUAL, WORDS, Results, Row
+from synth_papers.peers.teccl import WORDS, Results
 
 TOPOLOGIES = "peers/topologies.json"
 SMALL_SWITCHES, AMD_GPUS = 8, 16  # of a chassis
@@ -52,7 +53,7 @@ def _too_short(page: Reproduction, found: Results) -> None:
     row = min(rows, key=lambda row: row.printed.finish_us / (row.ours.bound * 1e6))
     page.erratum(
         "TE-CCL, times below what its machine allows",
-        f"{_what(row)} in {row.printed.finish_us:g} us, and {len(rows) - 1} more (see the table).",
+        f"{row.printed.words} in {row.printed.finish_us:g} us, and {len(rows) - 1} more (see the table).",
         f"At least {row.ours.bound * 1e6:.6g} us; ours takes {row.ours.value * 1e6:.6g} us.",
         f"Epochs count a latency of less than a tenth of an epoch as none, here {row.printed.epochs} x "
         f"{shown(row.printed.epoch_s, 's')}. The certified bound with the latencies of its own machine file: "
@@ -69,13 +70,14 @@ def _slower_than_slow(page: Reproduction, found: Results) -> None:
             continue
         slow = found.find(row.printed.machine, row.printed.collective, row.printed.size, "Slow")
         times = slow.printed.epoch_s / row.printed.epoch_s  # whole: what slow epochs allow, fast ones do
-        if row.printed.finish_us > slow.printed.finish_us * (1 + EQUAL) and abs(times - round(times)) < EQUAL:
+        if below(slow.printed.finish_us, row.printed.finish_us) and abs(times - round(times)) < SAME:
             worse.append((row.printed.finish_us / slow.printed.finish_us, row, slow))
     if not worse:
         return
     told = "; ".join(
-        f"{_what(row)}: {row.printed.epochs} epochs, {row.printed.finish_us:g} us after {row.printed.gurobi_s:.0f} s, "
-        f"slow {slow.printed.finish_us:g} us after {slow.printed.gurobi_s:.0f} s, ours {row.ours.value * 1e6:.6g} us"
+        f"{row.printed.words}: {row.printed.epochs} epochs, {row.printed.finish_us:g} us after "
+        f"{row.printed.gurobi_s:.0f} s, slow {slow.printed.finish_us:g} us after {slow.printed.gurobi_s:.0f} s, "
+        f"ours {row.ours.value * 1e6:.6g} us"
         for _, row, slow in worse
     )
     ratio, row, _ = max(worse, key=lambda entry: entry[0])
@@ -83,7 +85,7 @@ def _slower_than_slow(page: Reproduction, found: Results) -> None:
         "TE-CCL, finer epochs that give longer schedules",
         f"{len(worse)} results in fast epochs are longer than the same in slow ones.",
         f"Fast epochs allow what slow ones do, but for latencies that are left out where they are short against an "
-        f"epoch; theirs is up to {100 * (ratio - 1):.0f} % longer ({_what(row)}).",
+        f"epoch; theirs is up to {100 * (ratio - 1):.0f} % longer ({row.printed.words}).",
         f"From its own results: {told}.",
         "data",
     )
@@ -102,8 +104,8 @@ def _ended_early(page: Reproduction, found: Results) -> None:
         ):
             proof = "the fewest" if facts["epochs"] == facts.get("epochs_least") else "open whether fewer"
             told.append(
-                f"{_what(row)}: {row.printed.epochs} epochs after {row.printed.gurobi_s:.0f} s, ours {facts['epochs']} "
-                f"({proof}) after {record.run_s:.1f} s"
+                f"{row.printed.words}: {row.printed.epochs} epochs after {row.printed.gurobi_s:.0f} s, "
+                f"ours {facts['epochs']} ({proof}) after {record.run_s:.1f} s"
             )
     if not told:
         return
@@ -118,16 +120,10 @@ def _ended_early(page: Reproduction, found: Results) -> None:
     )
 
 
-def _what(row: Row) -> str:
-    printed = row.printed
-    return f"{printed.machine.removeprefix('teccl-')} {printed.collective} of {printed.size} ({WORDS[printed.mode]})"
-
-
 def topologies(page: Reproduction) -> None:
     """TE-CCL's machines as its rules build them."""
-    path = page.data / TOPOLOGIES
-    if not path.is_file():
-        page.skip(f"errata of topologies: no {TOPOLOGIES} in the data")
+    path = page.real_data(TOPOLOGIES, "errata of topologies")
+    if path is None:
         return
     try:
         known: Mapping[str, Any] = json.loads(path.read_text())

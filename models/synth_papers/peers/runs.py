@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from synth.making import make
+from synth.errors import InputError
 from synth.optimality import gap
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows
+from synth_papers.fabric.grid import greatest_bound
 
 TABLES = "tables"  # the part whose records stay where they were made
 METHODS = ("bound", "pull", "forest", "flow")
 TIME_LIMIT = 30.0
 ALIKE = 5e-4
+T = TypeVar("T")
 AGAIN = 0.01  # from this gap on, the search in continuous time is tried too
 
 
@@ -32,7 +36,7 @@ class Found:
     @property
     def bound(self) -> float:
         """The greatest proven bound [s], 0 without one."""
-        return max((record.bound or 0.0 for record in self.records.values()), default=0.0)
+        return greatest_bound(self.records)
 
     @property
     def best(self) -> Record | None:
@@ -66,13 +70,6 @@ class Found:
         return sum(record.run_s for record in self.records.values())
 
 
-def made(**keys: str) -> FabricInstance:
-    """``synth make fabric key=value …``."""
-    instance = make(FAMILY, keys)
-    assert isinstance(instance, FabricInstance)
-    return instance
-
-
 def changed(instance: FabricInstance, **fields: Any) -> FabricInstance:
     """The instance with other fields, validated again."""
     return FabricInstance.model_validate(instance.model_dump(mode="json", exclude_none=True) | fields)
@@ -89,7 +86,6 @@ def solved(
     """Run the methods that know the instance; the best schedule and the bound are published in ``part`` (the bound
     alone without ``kept``), everything else stays in the part :data:`TABLES`."""
     here = page.keep(instance, TABLES)
-    assert isinstance(here, FabricInstance)
     found = Found(here)
     for name in methods:
         if name in FAMILY.methods and knows(name, here.collective, here.switching.mode):
@@ -101,6 +97,18 @@ def solved(
     for quoted in (found.records.get("bound"), found.best if kept else None):
         if quoted is not None:
             page.publish(quoted, part)
+    return found
+
+
+def read_rows(path: Path, whose: str, read: Callable[[Mapping[str, str]], T]) -> list[T]:
+    """The rows of a table of another tool's results. Raises :class:`InputError` naming the line that is none."""
+    found = []
+    with path.open(newline="") as stream:
+        for number, row in enumerate(csv.DictReader(stream), 2):
+            try:
+                found.append(read(row))
+            except (KeyError, ValueError, TypeError, AttributeError) as error:
+                raise InputError(f"line {number} is no result of {whose}: {error}", str(path)) from None
     return found
 
 

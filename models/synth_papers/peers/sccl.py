@@ -22,7 +22,8 @@ from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth.solvers.catalogue import known_solvers
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.peers.runs import made, positive
+from synth_papers.fabric.grid import made
+from synth_papers.peers.runs import positive
 
 RESULTS = "peers/sccl-dgx1.json"
 BYTES = 322_560  # 8 ranks x 40320: every number of chunks asked for cuts blocks evenly, or nearly
@@ -52,9 +53,8 @@ class Case:
 
 def table(page: Reproduction) -> None:
     """Every row, the most chunks of its steps and rounds, and the proof that no more fit."""
-    path = page.data / RESULTS
-    if not path.is_file():
-        page.skip(f"SCCL's rows: no {RESULTS} in the data")
+    path = page.real_data(RESULTS, "SCCL's rows")
+    if path is None:
         return
     rows, answered, maximal, settled = [], 0, 0, Counter[str]()
     found = cases(path)

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent
 from synth_models.fabric.check.replay import check_schedule
@@ -22,10 +27,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
-from synth_papers.peers.runs import changed, made, solved
+from synth_papers.fabric.grid import made
+from synth_papers.peers.runs import changed, solved
 
-WHERE = "TACOS (MICRO 2024)"
-PRINTED_STEPS, PRINTED_S = 258, (73, 142)
+PRINTED = printed.read(__file__)
 GIB = 2**30
 SEEDS = 8
 
@@ -42,13 +47,13 @@ def torus(page: Reproduction) -> None:
     if page.quick:
         page.skip("TACOS's torus of 32x32 (--quick: 8x8)")
     else:
-        page.compare(WHERE, "allgather on a 32x32 torus", PRINTED_STEPS, steps, "steps", f"bound {least}")
+        page.compare(PRINTED["tacos.steps"], steps, f"bound {least}")
     rows = [("torus " + f"{side}x{side}", steps, least, round(found.records["pull"].run_s, 1),
              round(found.records["bound"].run_s, 1), percent(found.gap))]  # fmt: skip
     columns = ["network", "steps, pull", "bound", "pull [s]", "bound [s]", "gap"]
     page.table("TACOS's torus, allgather of a chunk a rank", pd.DataFrame(rows, columns=columns), "tacos")
     if not page.quick:
-        page.note(f"TACOS prints {PRINTED_S[0]} to {PRINTED_S[1]} s for that torus.")
+        page.note(f"TACOS prints {PRINTED['tacos.seconds'].text} for that torus.")
 
 
 def causality(page: Reproduction) -> None:
@@ -68,8 +73,8 @@ def causality(page: Reproduction) -> None:
     assert causal is not None
     page.erratum(
         "TACOS, links of unequal speed",
-        "the times of its rule as times of schedules (8005 us in its test of a 5x5 mesh of 50 and 75 GiB/s, 0.5 us, "
-        "1 GiB).",
+        f"the times of its rule as times of schedules ({PRINTED['tacos.unequal-mesh'].text} in its test of a 5x5 mesh "
+        "of 50 and 75 GiB/s, 0.5 us, 1 GiB).",
         f"By its rule, as we read it, some transfers carry a piece that the sender did not have when they began, so "
         f"these are times of no schedule. Made causal, the greedy takes {causal * 1e6:.1f} us with as many pieces as "
         f"suit it, ours {found.value * 1e6:.1f} us, nothing less than {found.bound * 1e6:.1f} us.",
@@ -98,50 +103,82 @@ def unequal_mesh() -> FabricInstance:
 def by_the_rule(instance: FabricInstance, seed: int) -> tuple[Schedule, int]:
     """The schedule of the rule above, a piece a rank, and how many of its transfers carry what was not there when they
     began."""
-    random = np.random.default_rng(seed)
     machine, net = instance.machine, instance.machine.network
     size = int(instance.blocks.bytes.max())
     ticks = clock.ticks_per_second(machine, 1.0)
     took = (clock.durations(machine, ticks, size) + clock.latencies(machine, ticks)).tolist()
-    src, dst = net.src.tolist(), net.dst.tolist()
-    ways: dict[int, list[int]] = defaultdict(list)
-    for e, v in enumerate(dst):
-        ways[v].append(e)
-    count = len(instance.blocks)
-    since: list[dict[int, int]] = [{int(rank): 0} for rank in instance.blocks.origin]  # rank: tick from which it has it
-    running: dict[int, tuple[int, int, int]] = {}  # link: piece, start, end
-    done: list[tuple[int, int, int]] = []  # start, link, piece
-    moments, early = [0], 0
+    run = _Run(instance.members, net.src.tolist(), net.dst.tolist(), took, np.random.default_rng(seed),
+               [{int(rank): 0} for rank in instance.blocks.origin])  # fmt: skip
+    moments = [0]
     while moments:
         now = heapq.heappop(moments)
         while moments and moments[0] == now:
             heapq.heappop(moments)
-        for e in sorted(running):
-            piece, start, end = running[e]
-            if end > now:
-                continue
-            del running[e]
-            if dst[e] in since[piece]:
-                others = [q for q in range(count) if src[e] in since[q] and dst[e] not in since[q]]
+        run.end(now)
+        for end in run.begin(now):
+            heapq.heappush(moments, end)
+    starts, links, pieces = (np.array(column, dtype=np.int64) for column in zip(*sorted(run.done), strict=True))
+    whole = np.arange(len(run.done) + 1, dtype=np.int64)
+    blocks = np.arange(len(instance.blocks), dtype=np.int64)
+    nothing = np.zeros(len(run.done), dtype=bool)
+    return Schedule(ticks, blocks, instance.blocks.bytes, starts, pieces, nothing, whole, links), run.early
+
+
+class _Transfer(NamedTuple):
+    """What runs on a link; ticks."""
+
+    piece: int
+    start: int
+    end: int
+
+
+@dataclass
+class _Run:
+    """A run of the rule: ``src``, ``dst`` and ``took`` (ticks) by link; ``since[piece][rank]`` is the tick from which
+    the rank has the piece, ``running`` what is on a link, ``done`` start, link and piece of what has ended."""
+
+    members: Sequence[int]
+    src: list[int]
+    dst: list[int]
+    took: list[int]
+    random: np.random.Generator
+    since: list[dict[int, int]]
+    running: dict[int, _Transfer] = field(default_factory=dict)
+    done: list[tuple[int, int, int]] = field(default_factory=list)
+    early: int = 0
+
+    @cached_property
+    def into(self) -> dict[int, list[int]]:
+        """The links that enter a node."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for link, node in enumerate(self.dst):
+            found[node].append(link)
+        return found
+
+    def end(self, now: int) -> None:
+        """End what is due; where its piece has come another way the link is said to have carried another one."""
+        for link in sorted(link for link, transfer in self.running.items() if transfer.end <= now):
+            piece, start, _ = self.running.pop(link)
+            if self.dst[link] in self.since[piece]:
+                others = [q for q, has in enumerate(self.since) if self.src[link] in has and self.dst[link] not in has]
                 if not others:
                     continue
-                piece = others[int(random.integers(len(others)))]
-            early += since[piece][src[e]] > start
-            since[piece][dst[e]] = now
-            done.append((start, e, piece))
-        wanted = [(piece, v) for piece in range(count) for v in instance.members if v not in since[piece]]
-        for k in random.permutation(len(wanted)).tolist():
-            piece, v = wanted[k]
-            free = [e for e in ways[v] if e not in running and src[e] in since[piece]]
+                piece = others[int(self.random.integers(len(others)))]
+            self.early += self.since[piece][self.src[link]] > start
+            self.since[piece][self.dst[link]] = now
+            self.done.append((start, link, piece))
+
+    def begin(self, now: int) -> Iterator[int]:
+        """Begin what the rule chooses, and say when each ends."""
+        wanted = [(piece, rank) for piece, has in enumerate(self.since) for rank in self.members if rank not in has]
+        for k in self.random.permutation(len(wanted)).tolist():
+            piece, rank = wanted[k]
+            free = [
+                link for link in self.into[rank] if link not in self.running and self.src[link] in self.since[piece]
+            ]
             if free:
-                least = min(took[e] for e in free)
-                quickest = [e for e in free if took[e] == least]
-                e = quickest[int(random.integers(len(quickest)))]
-                running[e] = piece, now, now + least
-                heapq.heappush(moments, now + least)
-    done.sort()
-    starts, links, pieces = (np.array(column, dtype=np.int64) for column in zip(*done, strict=True))
-    whole = np.arange(len(done) + 1, dtype=np.int64)
-    blocks = np.arange(count, dtype=np.int64)
-    nothing = np.zeros(len(done), dtype=bool)
-    return Schedule(ticks, blocks, instance.blocks.bytes, starts, pieces, nothing, whole, links), early
+                least = min(self.took[link] for link in free)
+                quickest = [link for link in free if self.took[link] == least]
+                link = quickest[int(self.random.integers(len(quickest)))]
+                self.running[link] = _Transfer(piece, now, now + least)
+                yield now + least

@@ -7,7 +7,6 @@ one for every other GPU (alltoall); chunks that are no whole bytes are rounded u
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +17,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.printed import below
 from synth.text.quantities import percent, shown
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.fabric.grid import without_latency
-from synth_papers.peers.runs import METHODS, Found, changed, made, positive, solved
+from synth_papers.fabric.grid import made, without_latency
+from synth_papers.peers.runs import METHODS, Found, changed, positive, read_rows, solved
 
 RESULTS = "peers/teccl-results.csv"
 SIZES = {f"{n}{unit}": n * factor for unit, factor in (("KB", 10**3), ("MB", 10**6), ("GB", 10**9))
@@ -32,23 +31,29 @@ MACHINES = {("NDv2", 2): "teccl-ndv2-2", ("NDv2", 4): "teccl-ndv2-4", ("DGX2", 2
 TRUE = {"teccl-ndv2-2": "teccl-ndv2-2-16"}
 GPUS = {"teccl-ndv2-2": 15, "teccl-ndv2-2-16": 16, "teccl-ndv2-4": 32, "teccl-dgx2-2": 32}
 QUICK = ("1GB",)
-EQUAL = 1e-9
 THRESHOLD = 0.1  # its alpha_threshold: a latency below this share of an epoch counts as none
 WORDS = {"Fast": "fast", "Slow": "slow", "Fast_Early_Stop": "fast, stopped early"}
 
 
 @dataclass(frozen=True)
-class Printed:
-    """One of its results; times in microseconds and (Gurobi's) seconds."""
+class Question:
+    """What one of its results is of."""
 
     machine: str
     collective: str
     mode: str
     size: str
-    epoch_s: float
-    epochs: int
-    finish_us: float
-    gurobi_s: float
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """The first columns of a table's row."""
+        machine, mode = self.machine.removeprefix("teccl-"), WORDS[self.mode]
+        return {"machine": machine, "collective": self.collective, "size": self.size, "mode": mode}
+
+    @property
+    def words(self) -> str:
+        """``ndv2-2 alltoall of 1GB (fast)``."""
+        return "{machine} {collective} of {size} ({mode})".format(**self.cells)
 
     @property
     def chunk(self) -> int:
@@ -64,12 +69,28 @@ class Printed:
         """What a rank ends with (allgather) or sends (alltoall, its own part included), as instances count."""
         return GPUS[machine] * self.chunk
 
+    def instance(self, machine: str = "") -> FabricInstance:
+        """On its machine or another, with the switch rules of TE-CCL: what enters a switch leaves it on arrival, on any
+        of its links."""
+        machine = machine or self.machine
+        return made(machine=machine, collective=self.collective, bytes=str(self.bytes_on(machine)))
+
+
+@dataclass(frozen=True)
+class Result(Question):
+    """One of its results; times in microseconds and (Gurobi's) seconds."""
+
+    epoch_s: float
+    epochs: int
+    finish_us: float
+    gurobi_s: float
+
 
 @dataclass
 class Row:
     """One result and what we found: on the machine as they ran it, and on the true one where that is another."""
 
-    printed: Printed
+    printed: Result
     ours: Found
     true: Found | None = None
 
@@ -81,12 +102,12 @@ class Row:
     @property
     def within(self) -> bool:
         """Whether ours takes at most their time (values are floats: equal means equal to nine digits)."""
-        return self.ratio <= 1 + EQUAL
+        return not below(self.printed.finish_us, self.ours.value * 1e6)
 
     @property
     def beyond(self) -> bool:
         """Whether the printed time is less than anything can take on the machine."""
-        return self.printed.finish_us < self.ours.bound * 1e6 * (1 - EQUAL)
+        return below(self.printed.finish_us, self.ours.bound * 1e6)
 
 
 @dataclass
@@ -105,44 +126,33 @@ class Results:
         return min(rows, key=lambda row: row.printed.finish_us)
 
 
-def printed_results(path: Path) -> list[Printed]:
+def printed_results(path: Path) -> list[Result]:
     """The rows of the file. Raises :class:`InputError` on a file that is another."""
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    found = []
-    for number, row in enumerate(rows, 2):
-        try:
-            printed = Printed(
-                MACHINES[row["topology"], int(row["chassis"])], row["collective"].lower(), row["mode"], row["size"],
-                positive(row["epoch_s"]), int(row["epochs"]), positive(row["finish_us"]), positive(row["solver_s"]),
-            )  # fmt: skip
-            if printed.size not in SIZES or printed.mode not in WORDS:
-                raise ValueError(f"size {printed.size!r}, mode {printed.mode!r}")
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise InputError(f"line {number} is no result of TE-CCL: {error}", str(path)) from None
-        found.append(printed)
-    return found
 
+    def result(row: Mapping[str, str]) -> Result:
+        found = Result(
+            MACHINES[row["topology"], int(row["chassis"])], row["collective"].lower(), row["mode"], row["size"],
+            positive(row["epoch_s"]), int(row["epochs"]), positive(row["finish_us"]), positive(row["solver_s"]),
+        )  # fmt: skip
+        if found.size not in SIZES or found.mode not in WORDS:
+            raise ValueError(f"size {found.size!r}, mode {found.mode!r}")
+        return found
 
-def instance_of(machine: str, collective: str, size: int) -> FabricInstance:
-    """The machine with the switch rules of TE-CCL: what enters a switch leaves it on arrival, on any of its links."""
-    return made(machine=machine, collective=collective, bytes=str(size))
+    return read_rows(path, "TE-CCL", result)
 
 
 def results(page: Reproduction) -> Results | None:
     """Every shipped result beside ours; None, and said so, where the file is not."""
-    path = page.data / RESULTS
-    if not path.is_file():
-        page.skip(f"TE-CCL's results: no {RESULTS} in the data")
+    path = page.real_data(RESULTS, "TE-CCL's results")
+    if path is None:
         return None
     rows = [row for row in printed_results(path) if not page.quick or _quick(row)]
     known: dict[tuple[str, str, int], Found] = {}
 
-    def found(machine: str, printed: Printed) -> Found:
-        size = printed.bytes_on(machine)
-        key = machine, printed.collective, size
+    def found(machine: str, printed: Result) -> Found:
+        key = machine, printed.collective, printed.bytes_on(machine)
         if key not in known:
-            known[key] = solved(page, instance_of(machine, printed.collective, size), machine.removeprefix("teccl-"))
+            known[key] = solved(page, printed.instance(machine), machine.removeprefix("teccl-"))
         return known[key]
 
     all_rows = Results()
@@ -153,7 +163,7 @@ def results(page: Reproduction) -> Results | None:
     return all_rows
 
 
-def _quick(row: Printed) -> bool:
+def _quick(row: Result) -> bool:
     return row.machine == "teccl-ndv2-2" and row.size in QUICK
 
 
@@ -167,10 +177,7 @@ def tables(page: Reproduction, found: Results) -> None:
 def _cells(row: Row) -> dict[str, Any]:
     printed, ours = row.printed, row.ours
     cells: dict[str, Any] = {
-        "machine": printed.machine.removeprefix("teccl-"),
-        "collective": printed.collective,
-        "size": printed.size,
-        "mode": WORDS.get(printed.mode, printed.mode),
+        **printed.cells,
         "theirs [us]": round(printed.finish_us, 4),
         "Gurobi [s]": round(printed.gurobi_s, 1),
         "ours [us]": _us(ours.value),
@@ -225,10 +232,7 @@ def _summary(page: Reproduction, found: Results) -> None:
 
 def _named(row: Row) -> str:
     printed = row.printed
-    return (
-        f"{printed.machine}, {printed.collective} of {printed.size} ({WORDS.get(printed.mode, printed.mode)}): "
-        f"{row.ratio:.4f}"
-    )
+    return f"{printed.machine}, {printed.collective} of {printed.size} ({WORDS[printed.mode]}): {row.ratio:.4f}"
 
 
 def _grouped(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
@@ -252,17 +256,14 @@ def beyond_the_bound(page: Reproduction, found: Results) -> None:
         theirs = solved(page, as_counted(row), "as-counted", (*METHODS, "epochs"))
         rows.append(
             {
-                "machine": row.printed.machine.removeprefix("teccl-"),
-                "collective": row.printed.collective,
-                "size": row.printed.size,
-                "mode": WORDS[row.printed.mode],
+                **row.printed.cells,
                 "theirs [us]": row.printed.finish_us,
                 "epochs": f"{row.printed.epochs} of {shown(row.printed.epoch_s, 's')}",
                 "bound [us]": _us(row.ours.bound),
                 "ours [us]": _us(row.ours.value),
                 "without what epochs leave out: bound [us]": _us(theirs.bound),
                 "and ours [us]": _us(theirs.value),
-                "ours at most theirs": theirs.value * 1e6 <= row.printed.finish_us * (1 + EQUAL),
+                "ours at most theirs": not below(row.printed.finish_us, theirs.value * 1e6),
             }
         )
     if rows:

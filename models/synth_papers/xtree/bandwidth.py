@@ -128,34 +128,21 @@ def curves(page: Reproduction, rows: int, cols: int, collective: str) -> Curves:
     for label, network, method, chunks in wanted:
         part = f"forest-{rows}x{cols}" if label == FOREST else "bandwidth"
         result.schedules[label] = [
-            _solved(page, _instance(page, network, rows, cols, collective, c, part), method)
+            _solved(page, page.placed(made(network, rows, cols, c, collective), part), method)
             for c in chunks
             if c <= 4 or not page.quick
         ]
     for label, network in ((MESH_BOUND, "mesh"), (EQUIMESH_BOUND, "equimesh")):
-        result.bounds[label] = _made(network, rows, cols, collective, FINE)
+        result.bounds[label] = made(network, rows, cols, FINE, collective)
     return result
 
 
-def _made(network: str, rows: int, cols: int, collective: str, chunks: int) -> XTreeInstance:
+def made(network: str, rows: int, cols: int, chunks: int = 1, collective: str = "allgather") -> XTreeInstance:
+    """``synth make xtree`` with these keys."""
     words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks, "collective": collective}
     instance = make(FAMILY, words)
     assert isinstance(instance, XTreeInstance)
     return instance
-
-
-def _instance(
-    page: Reproduction, network: str, rows: int, cols: int, collective: str, chunks: int, part: str
-) -> tuple[XTreeInstance, str]:
-    """The shipped instance if there is one, else one made for this part of the page; and the part its records belong
-    to."""
-    made = _made(network, rows, cols, collective, chunks)
-    if (page.instances / "xtree" / f"{made.name}.json").is_file():
-        found, part = page.shipped("xtree", made.name), ""
-    else:
-        found = page.keep(made, part)
-    assert isinstance(found, XTreeInstance)
-    return found, part
 
 
 def _solved(page: Reproduction, place: tuple[XTreeInstance, str], method: str) -> tuple[XTreeInstance, Schedule]:

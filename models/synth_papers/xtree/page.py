@@ -9,23 +9,21 @@ import numpy as np
 import pandas as pd
 
 from synth.errors import InputError
-from synth.making import make
 from synth.network import Network
 from synth.network.builders import RING_DIRECTIONS, grid, interleaved_ring
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.printed import Printed
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
-from synth_models.xtree.family import FAMILY
-from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.xtree import allgather
 from synth_papers.xtree import bandwidth, directions, llm
-from synth_papers.xtree.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE
+from synth_papers.xtree.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE, made
 
 SIZES = ((5, 11), (8, 8))
-REFERENCES = ("symmetric", "mesh2d_rings", "multitree", "tacos", "tto", "tidalmesh")
 ALONE = {"warm_start": "off", "relaxation": "off"}
 FOUR_STEPS = {"horizon": "4", "relaxation": "off", "counting": "off"}  # the solver itself refutes
-SHARE = "`forest` (ours) on the mesh, share of the bound's bandwidth"
+PRINTED = printed.read(__file__)
 QUESTIONS = ("equimesh-2x3-c4", "equimesh-3x3-c2", "equimesh-4x4-c1", "equimesh-5x5-c1", "equimesh-5x5-c2")
 
 
@@ -50,18 +48,11 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
-def _made(network: str, rows: int, cols: int, chunks: int) -> XTreeInstance:
-    words = {"network": network, "rows": rows, "cols": cols, "chunks": chunks}
-    instance = make(FAMILY, words)
-    assert isinstance(instance, XTreeInstance)
-    return instance
-
-
 def _worked_example(page: Reproduction) -> None:
     example = page.shipped("xtree", "equimesh-2x3-c4")
     [(_, best)] = page.solve([example], ["ilp"], time_limit=120.0)
     proof = f"`ilp`, {best['termination']}; {best['bound_proof']}"
-    page.compare("Section IV-A, 2x3, C = 4", "depth of the trees", 5, best.value, "timesteps", proof)
+    page.compare(PRINTED["worked-example.depth"], best.value, proof)
     refuted = []
     for method, solver in (("ilp", "highs"), ("ilp", "scip"), ("ilp", "gurobi"), ("cpsat", "cpsat")):
         try:
@@ -71,26 +62,21 @@ def _worked_example(page: Reproduction) -> None:
             continue
         if record["termination"] == "infeasible":
             refuted.append(solver)
-    page.compare(
-        "Section IV-A, 2x3, C = 4", "solvers that refute 4 timesteps", "–", len(refuted), "", ", ".join(refuted)
-    )
+    page.compare(PRINTED["worked-example.refuted"], len(refuted), ", ".join(refuted))
 
 
 def _mesh_bounds(page: Reproduction) -> None:
-    for side in (2, 3, 4, 5, 8):
-        instance = _made("mesh", side, side, 1)
-        timesteps, words, _ = lower_bound(instance)
-        printed = max(-(-(side * side - 1) // 2), 2 * (side - 1))
-        where = f"Section III-A, {side}x{side} mesh"
-        page.compare(where, "larger of bandwidth and latency bound", printed, timesteps, "timesteps", words)
+    for side, stated in PRINTED.within("mesh-bound").items():
+        timesteps, words, _ = lower_bound(made("mesh", int(side), int(side)))
+        page.compare(stated, timesteps, words)
 
 
 def _degrees(page: Reproduction) -> None:
     for rows, cols in SIZES:
-        network = _made("equimesh", rows, cols, 1).topology
+        network = made("equimesh", rows, cols).topology
         degrees = np.concatenate([network.in_degree, network.out_degree])
-        page.compare(f"Section III-B, {rows}x{cols} EquiMesh", "least degree", 4, int(degrees.min()), "links")
-        page.compare(f"Section III-B, {rows}x{cols} EquiMesh", "largest degree", 4, int(degrees.max()), "links")
+        page.compare(PRINTED[f"degree.{rows}x{cols}.least"], int(degrees.min()))
+        page.compare(PRINTED[f"degree.{rows}x{cols}.largest"], int(degrees.max()))
 
 
 def printed_ring(length: int, anticlockwise: bool) -> list[int]:
@@ -136,7 +122,7 @@ def _greedy(page: Reproduction) -> None:
     for r, c in ((2, 3), (3, 3), (4, 4), (5, 5), (8, 8), (5, 11)):
         if page.quick and r * c > 25:
             continue
-        instance = _made("equimesh", r, c, 4)
+        instance = made("equimesh", r, c, 4)
         seeds = 100 if r * c <= 25 else 20
         schedules = [allgather(instance.topology, 4, np.random.SeedSequence(seed).spawn(1)[0]) for seed in range(seeds)]
         verdict = check_schedule(instance, min(schedules, key=lambda schedule: schedule.steps))
@@ -147,7 +133,7 @@ def _greedy(page: Reproduction) -> None:
         if (r, c) == (2, 3):
             what = "their greedy with random ties, best of 100 seeds"
             words = "the text leaves ties and the choice of links open"
-            page.compare("Section IV-A, 2x3, C = 4", what, 5, min(steps), "timesteps", words)
+            page.beside(PRINTED["worked-example.depth"], what, min(steps), words)
     columns = ["EquiMesh, C = 4", "bound", "best", "median", "worst", "seeds"]
     page.table(
         "The published greedy (Algorithm 2) with random ties, timesteps; the best is replayed",
@@ -157,12 +143,12 @@ def _greedy(page: Reproduction) -> None:
 
 def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curves]:
     found = {}
-    for collective, figure, printed in (("allgather", 7, 2.0), ("allreduce", 8, 1.2)):
+    for collective, figure in (("allgather", 7), ("allreduce", 8)):
         sizes = SIZES[1:] if page.quick else SIZES
         curves = [bandwidth.curves(page, rows, cols, collective) for rows, cols in sizes]
         for curve in curves:
             found[curve.rows, curve.cols, collective] = curve
-            _saturated(page, curve, f"Figure {figure}, {curve.rows}x{curve.cols} {collective}", printed)
+            _saturated(page, curve)
             name = f"bandwidth-{curve.rows}x{curve.cols}-{collective}"
             page.table(f"Effective bandwidth, {curve.name}, GB/s", bandwidth.table(curve), file=name)
         page.figure(
@@ -186,36 +172,33 @@ def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curve
     return found
 
 
-def _saturated(page: Reproduction, curve: bandwidth.Curves, where: str, printed: float) -> None:
+def _saturated(page: Reproduction, curve: bandwidth.Curves) -> None:
+    stated = PRINTED[f"gain.{curve.collective}.{curve.rows}x{curve.cols}"]
     best, seconds = curve.best_baseline(SATURATED)
-    here, ours = curve.seconds(XTREE, SATURATED), curve.seconds(OURS, SATURATED)
-    page.compare(
-        where, "XTree over the best mesh baseline at saturation", printed, seconds / here, "x", f"best baseline: {best}"
-    )
-    page.compare(
-        where, "ours over the best mesh baseline", printed, seconds / curve.seconds(OURS, SATURATED), "x", best
-    )
-    least = curve.seconds(MESH_BOUND, SATURATED)
+    ours, least = curve.seconds(OURS, SATURATED), curve.seconds(MESH_BOUND, SATURATED)
+    page.compare(stated, seconds / curve.seconds(XTREE, SATURATED), f"best baseline: {best}")
+    page.beside(stated, "ours over the best mesh baseline", seconds / ours, best)
     bound = f"mesh bound {SATURATED / least / 1e9:.1f} GB/s"
-    page.compare(where, "ours over any algorithm on the mesh, at least", printed, least / ours, "x", bound)
+    page.beside(stated, "ours over any algorithm on the mesh, at least", least / ours, bound)
     if FOREST in curve.schedules:
-        _with_forest(page, curve, where, printed)
+        _with_forest(page, curve, stated)
 
 
-def _with_forest(page: Reproduction, curve: bandwidth.Curves, where: str, printed: float) -> None:
+def _with_forest(page: Reproduction, curve: bandwidth.Curves, stated: Printed) -> None:
     """The same ratios where the mesh may run ``forest`` too, and how near that comes to the mesh's bound."""
     baseline, before = curve.best_baseline(SATURATED)
     forest, now = curve.seconds(FOREST, SATURATED), curve.best_on_mesh(SATURATED)[1]
     rate = f"`forest` on the mesh: {SATURATED / forest / 1e9:.1f} GB/s"
     for what, label in (("XTree", XTREE), ("ours", OURS)):
         ratio = now / curve.seconds(label, SATURATED)
-        page.compare(where, f"{what} over the best on the mesh, `forest` (ours) included", printed, ratio, "x", rate)
+        page.beside(stated, f"{what} over the best on the mesh, `forest` (ours) included", ratio, rate)
     share, other = (100 * curve.share(seconds, SATURATED) for seconds in (forest, before))
-    page.compare(where, SHARE, "–", share, "%", f"{baseline}: {other:.2f} %")
+    page.compare(PRINTED[f"forest-share.{curve.rows}x{curve.cols}"], share, f"{baseline}: {other:.2f} %")
 
 
 def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
-    """The remark on the printed 1.2x, every number in it computed at 1 GiB."""
+    """The remark on the printed gain of the allreduce, every number of ours in it computed at 1 GiB."""
+    stated = PRINTED["gain.allreduce.8x8"]
     shares, gains, most = [], [], []
     for curve in found:
         mesh, now = f"{curve.rows}x{curve.cols}", curve.best_on_mesh(SATURATED)[1]
@@ -225,12 +208,12 @@ def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
         bounds = curve.seconds(MESH_BOUND, SATURATED) / curve.seconds(EQUIMESH_BOUND, SATURATED)
         most.append(f"{bounds:.2f}x on {mesh}")
     page.note(
-        "What is left of the paper's 1.2x in an allreduce: its baselines leave part of the mesh's bandwidth unused. "
-        f"`forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the most that any "
-        "algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
+        f"What is left of the paper's {stated.text} in an allreduce: its baselines leave part of the mesh's bandwidth "
+        f"unused. `forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the most "
+        "that any algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
         f"{', '.join(gains)}; between the bounds of the two networks lie {' and '.join(most)}. The rows beside the "
-        "printed 1.2 that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of the language "
-        "models, stay with the paper's own baselines."
+        f"printed {stated.value} that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of the "
+        "language models, stay with the paper's own baselines."
     )
 
 
@@ -244,19 +227,18 @@ def _workloads(page: Reproduction, found: dict[tuple[int, int, str], bandwidth.C
         "figure-9",
         "Speedup of XTree on EquiMesh over the mesh, one pass through all layers (the paper's figure 9).",
     )
-    for which, direction, printed in (
-        ("forward", "forward", (1.35, 1.39, 1.37)),
-        ("backward, allgather hidden", "backward", (1.06, 1.23, 1.13)),
-        ("backward, all exposed", "backward", (1.06, 1.23, 1.13)),
-    ):
-        values = table[table["pass"] == which]["speedup"]
-        ours = (float(values.min()), float(values.max()), llm.geometric_mean(values))
-        for what, theirs, value in zip(("least", "largest", "geometric mean"), printed, ours, strict=True):
-            remark = "" if direction == which else which.removeprefix("backward, ")
-            page.compare(f"Figure 9, {direction}", f"{what} speedup of the four models", theirs, value, "x", remark)
-        left = llm.geometric_mean(table[table["pass"] == which][llm.OVER_FOREST])
+    for which in ("forward", "backward, allgather hidden", "backward, all exposed"):
+        direction, _, remark = which.partition(", ")
+        stated, rows = PRINTED.within(f"figure-9.{direction}"), table[table["pass"] == which]
+        values = rows["speedup"]
+        ours = {"least": float(values.min()), "largest": float(values.max()), "mean": llm.geometric_mean(values)}
+        for name, one in stated.items():
+            if remark == "all exposed":
+                page.beside(one, one.of, ours[name], remark)
+            else:
+                page.compare(one, ours[name], remark)
         what = "geometric mean, `forest` (ours) on the mesh"
-        page.compare(f"Figure 9, {direction}", what, printed[2], left, "x", remark)
+        page.beside(stated["mean"], what, llm.geometric_mean(rows[llm.OVER_FOREST]), remark)
     page.note(
         f"Figure 9: {llm.TOKENS} tokens, batch 1, one allgather and one allreduce of the activations per block, both "
         "exposed in the forward pass; the paper states neither these nor what overlaps in the backward pass. In our "

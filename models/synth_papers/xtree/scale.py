@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from synth.making import make
 from synth.records.record import Record
+from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay_every import replay_every
@@ -43,7 +44,7 @@ COLUMNS = [
     "method", "network", "nodes", "transfers", "timesteps", "bound", "seconds", "of which check", "memory, MB",
     "record, kB", "every transfer replayed, s",
 ]  # fmt: skip
-TACOS_HOURS = 2.5  # TACOS's abstract, for 40,000 NPUs
+PRINTED = printed.read(__file__)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -60,7 +61,7 @@ def reproduce(page: Reproduction) -> None:
     if len(large):
         row = large.iloc[0]
         words = f"torus 200x200, {row['timesteps']} timesteps, bound {row['bound']}; {row['memory, MB']:.0f} MB"
-        page.compare("TACOS, 40,000 NPUs", "time of a synthesis", TACOS_HOURS, row["seconds"] / 3600, "h", words)
+        page.compare(PRINTED["tacos"], row["seconds"] / 3600, words)
     for line in exponents(table):
         page.note(line)
     page.note(

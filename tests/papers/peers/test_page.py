@@ -14,9 +14,10 @@ from synth.errors import InputError
 from synth.family import get_family, reproduced
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.check.replay import check_schedule
+from synth_papers.fabric.grid import made
 from synth_papers.peers import errata, sccl, tacos, teccl
 from synth_papers.peers.page import reproduce
-from synth_papers.peers.runs import Found, changed, made
+from synth_papers.peers.runs import Found, changed
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published" / "peers"
@@ -29,7 +30,7 @@ FAST = "NDv2,2,AlltoAll,Fast,1GB,0.00125,0.00125,227,283750.0,3.3,1481.8,0,b\n"
 EARLY = "DGX2,2,AllGather,Fast_Early_Stop,1KB,2e-09,2e-09,2006,4.012,0.5,1388.12,992,c\n"
 
 
-def results(tmp_path: Path, *rows: str) -> list[teccl.Printed]:
+def results(tmp_path: Path, *rows: str) -> list[teccl.Result]:
     path = tmp_path / "teccl-results.csv"
     path.write_text(HEADER + "".join(rows))
     return teccl.printed_results(path)
@@ -45,7 +46,8 @@ def test_rows_become_instances(tmp_path):
     assert slow.bytes_on("teccl-ndv2-2-16") == 10**9
     assert early.chunk == 63
     assert early.bytes_on("teccl-dgx2-2") == 32 * 63
-    instance = teccl.instance_of("teccl-ndv2-2", "alltoall", 937_500_000)
+    instance = slow.instance()
+    assert (instance.bytes, slow.instance("teccl-ndv2-2-16").bytes) == (937_500_000, 10**9)
     rules = instance.switching
     assert (rules.mode, rules.buffer, rules.copies) == ("store_and_forward", False, True)
 
@@ -76,7 +78,7 @@ def test_chunks_are_those_of_the_stored_epochs():
 def test_epochs_leave_out_latencies_below_a_tenth(tmp_path):
     """On two DGX2 at 16 MB an epoch is 4 us: 0.35 us count as none, 2.6 us do not."""
     (row,) = results(tmp_path, "DGX2,2,AllGather,Fast,16MB,4e-06,4e-06,31,124.0,129,1261.77,992,d\n")
-    instance = teccl.instance_of(row.machine, row.collective, row.bytes_on(row.machine))
+    instance = row.instance()
     bare = teccl.as_counted(teccl.Row(row, Found(instance)))
     before, after = instance.machine.network.latency, bare.machine.network.latency
     assert set(after.tolist()) == {0.0, 2.6e-6}
