@@ -1,10 +1,11 @@
 """``synth …`` in a process forked from one that has imported the command: a real process, without the imports' time.
 
-The process has its own folder, environment, output and exit code; the runs that it starts are as ever. What an
+The process has its own folder, environment, output and exit code. The guards of its runs are forked from it
+(:mod:`forked_guard`), unless ``new_guards`` asks for the new interpreters in which the command starts them. What an
 interpreter does before its first line (options and variables of its own) is not there: the tests of starting and of
 faults start new interpreters (:func:`command.cold`, :func:`faulty.files.start`).
 
-``python forked_command.py`` serves the socket on its standard input.
+``python forked_command.py`` serves the socket on its standard input; the word ``methods`` has it import them too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from synth.execution.guard import NO_OWN_THREADS, THREAD_VARIABLES
+from forked_guard import ForkedGuard
+
+from synth.execution import supervisor
+from synth.execution.guard import GUARD_VARIABLES
+from synth.family import Family, family_names, get_family
 
 MOST_BYTES = 1 << 20  # of one message
 BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
@@ -35,12 +40,12 @@ PATHS = "PYTHONPATH"  # each has a server of its own
 
 
 def run(
-    command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+    command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float, new_guards: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """As ``subprocess.run`` does with text that is captured; raises ``subprocess.TimeoutExpired``."""
     server = _server(environment.get(PATHS, ""))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        task = json.dumps([list(command), os.fspath(cwd), dict(environment)]).encode()
+        task = json.dumps([list(command), os.fspath(cwd), dict(environment), new_guards]).encode()
         assert len(task) < MOST_BYTES
         socket.send_fds(server, [task], [out.fileno(), err.fileno()])
         process = int(server.recv(MOST_BYTES))
@@ -73,8 +78,9 @@ def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
 def _server(paths: str) -> socket.socket:
     """The line to this process's server for these paths, which ends when the line is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    without_threads = {**os.environ, PATHS: paths, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}
+    without_threads = {**os.environ, PATHS: paths, **GUARD_VARIABLES}
     words = [sys.executable, __file__]
+    words += ["methods"] if paths == os.environ.get(PATHS, "") else []  # no server for one test's own distributions
     process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=without_threads)
     theirs.close()
 
@@ -95,6 +101,8 @@ def _serve() -> None:
     from synth.cli import main
 
     _import_what_commands_need()
+    if "methods" in sys.argv:
+        _import_methods()
     while True:
         task, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
         if not task:
@@ -112,8 +120,6 @@ def _serve() -> None:
 
 def _import_what_commands_need() -> None:
     """Import the parts of our families that commands ask for, and what they draw and print with."""
-    from synth.family import Family, family_names, get_family
-
     for name in (
         "synth.api",
         "synth.execution.pool",
@@ -129,12 +135,21 @@ def _import_what_commands_need() -> None:
                 import_module(part.partition(":")[0])
 
 
+def _import_methods() -> None:
+    """Import our methods, and with them Pyomo and the solvers, which none of their runs then imports."""
+    for family in map(get_family, family_names()):
+        for method in family.methods.values():
+            import_module(method.target.partition(":")[0])
+
+
 def _become(call: Any, task: Any, files: Sequence[int]) -> int:
     """Call the entry point as its console script does; what the interpreter would end with."""
     code: Any = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.argv, folder, environment = task
+        sys.argv, folder, environment, new_guards = task
+        if not new_guards:
+            supervisor.start_guard = ForkedGuard  # type: ignore[assignment]
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
