@@ -1,5 +1,5 @@
-"""Every notebook runs from top to bottom in a Jupyter kernel, from any folder, without another's names. The tour keeps its outputs, and they are
-those of this run; the others are stored without.
+"""Every notebook runs from top to bottom in a Jupyter kernel, from any folder, without another's names. The tour keeps
+its outputs, and they are those of this run; the others are stored without.
 
 ``python tests/test_notebooks.py`` makes the tour's outputs again and strips the others.
 """
