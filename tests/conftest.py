@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import examples
+import forked_command
 import pytest
 
 from synth import kernels
+from synth.execution import supervisor
 from synth.solvers.catalogue import known_solvers
 
 kernels.COMPILING_S /= 4  # the tests run a kernel that they run at all thousands of times: compiled sooner
@@ -26,6 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     examples.configure(config)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_guards() -> Iterator[None]:
+    """Guards of runs that a test starts in this process are forked; `tests/synth/execution` tests the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "start_guard", forked_command.guard)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,5 @@
-"""A guard forked from the command that asks for it: the process that ``synth.execution.supervisor`` starts, without the
-time in which a new interpreter imports what :mod:`forked_command` has imported."""
+"""A guard forked from a process that has imported what :mod:`forked_command` imports: what
+``synth.execution.supervisor`` starts, without the time in which a new interpreter imports it all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,10 @@ MOST_FILES = 1 << 16
 
 
 class ForkedGuard:
-    """What the supervisor needs of ``subprocess.Popen``."""
+    """What the supervisor needs of ``subprocess.Popen``: a guard by its process id."""
 
-    def __init__(self, line: Connection[Any, Any], errors: IO[bytes]) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # or both processes write what waits there
-        self.pid = os.fork()
-        if self.pid == 0:
-            _become_guard(line.fileno(), errors.fileno())
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
 
     def kill(self) -> None:
         """End it at once."""
@@ -36,16 +32,28 @@ class ForkedGuard:
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait for its end; raises ``subprocess.TimeoutExpired``."""
-        end = os.pidfd_open(self.pid)
-        try:
-            if not select.select([end], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("guard", timeout or 0.0)
-        finally:
-            os.close(end)
-        os.waitpid(self.pid, 0)
+        with suppress(ProcessLookupError):  # it has ended, and its parent knows
+            end = os.pidfd_open(self.pid)
+            try:
+                if not select.select([end], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired("guard", timeout or 0.0)
+            finally:
+                os.close(end)
+        with suppress(ChildProcessError):  # another's child
+            os.waitpid(self.pid, 0)
 
 
-def _become_guard(line: int, errors: int) -> None:
+def from_here(line: Connection[Any, Any], errors: IO[bytes]) -> ForkedGuard:
+    """Fork a guard from this process, a forked command: as ``supervisor.start_guard``."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # or both processes write what waits there
+    pid = os.fork()
+    if pid == 0:
+        become_guard(line.fileno(), errors.fileno())
+    return ForkedGuard(pid)
+
+
+def become_guard(line: int, errors: int) -> None:
     """Serve as ``python -m synth.execution.guard`` does; never returns."""
     code = 1
     try:
