@@ -20,12 +20,15 @@ RECORD = Path("results/xtree/ring4/pull.json")
 BOUND = RECORD.with_name("bound.json")
 
 
-def run(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`synth words…` in ``cwd``; must end with ``code`` and without a traceback (records may hold one)."""
+def run(
+    *words: object, cwd: Path, code: int = 0, new_guards: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`synth words…` in ``cwd``; must end with ``code`` and without a traceback (records may hold one). Guards of runs
+    are forked too, unless ``new_guards`` asks for interpreters."""
     where = {**os.environ, **environment}
     if not forked_command.can_fork(where):
         return cold(*words, cwd=cwd, code=code, **environment)
-    return _ended(forked_command.run([str(SYNTH), *map(str, words)], cwd, where, 300), words, code)
+    return _ended(forked_command.run([str(SYNTH), *map(str, words)], cwd, where, 300, new_guards), words, code)
 
 
 def cold(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:

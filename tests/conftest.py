@@ -11,20 +11,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import examples
+import forked_command
 import pytest
-from hypothesis import settings
 
 from synth import kernels
+from synth.execution import supervisor
 from synth.solvers.catalogue import known_solvers
-
-settings.register_profile("same every time", derandomize=True, deadline=None)  # a kernel may be compiled meanwhile
-settings.load_profile("same every time")
 
 kernels.COMPILING_S /= 4  # the tests run a kernel that they run at all thousands of times: compiled sooner
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kernels-twice", metavar="FILE", help="compare compiled kernels with plain ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    examples.configure(config)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_guards() -> Iterator[None]:
+    """Guards of runs that a test starts in this process are forked; `tests/synth/execution` tests the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(supervisor, "start_guard", forked_command.guard)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,8 +52,9 @@ def _kernels_twice(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not found.faults, "\n".join(found.faults)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test with a parameter `solver` needs that solver, and no other."""
+    examples.mark_slow(config, items)
     for item in items:
         call = getattr(item, "callspec", None)
         solver = known_solvers().get(call.params.get("solver")) if call else None

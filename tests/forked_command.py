@@ -1,10 +1,12 @@
 """``synth …`` in a process forked from one that has imported the command: a real process, without the imports' time.
 
-The process has its own folder, environment, output and exit code; the runs that it starts are as ever. What an
-interpreter does before its first line (options and variables of its own) is not there: the tests of starting and of
-faults start new interpreters (:func:`command.cold`, :func:`faulty.files.start`).
+The process has its own folder, environment, output and exit code. The guards of its runs are forked too
+(:mod:`forked_guard`), from it or, for runs that pytest's own process starts (:func:`guard`), beside it, unless
+``new_guards`` asks for the new interpreters in which the command starts them. What an interpreter does before its first
+line (options and variables of its own) is not there: the tests of starting and of faults start new interpreters
+(:func:`command.cold`, :func:`faulty.files.start`).
 
-``python forked_command.py`` serves the socket on its standard input.
+``python forked_command.py`` serves the socket on its standard input; the word ``methods`` has it import them too.
 """
 
 from __future__ import annotations
@@ -24,23 +26,30 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from synth.execution.guard import NO_OWN_THREADS, THREAD_VARIABLES
+from forked_guard import ForkedGuard, become_guard, from_here
+
+from synth.execution import supervisor
+from synth.execution.guard import GUARD_VARIABLES
+from synth.family import Family, family_names, get_family
 
 MOST_BYTES = 1 << 20  # of one message
 BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
 PATHS = "PYTHONPATH"  # each has a server of its own
+GUARD = "<guard>"  # in place of a command
+NEW_GUARD = supervisor.start_guard
 
 
 def run(
-    command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+    command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float, new_guards: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """As ``subprocess.run`` does with text that is captured; raises ``subprocess.TimeoutExpired``."""
     server = _server(environment.get(PATHS, ""))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        task = json.dumps([list(command), os.fspath(cwd), dict(environment)]).encode()
+        task = json.dumps([list(command), os.fspath(cwd), dict(environment), new_guards]).encode()
         assert len(task) < MOST_BYTES
         socket.send_fds(server, [task], [out.fileno(), err.fileno()])
         process = int(server.recv(MOST_BYTES))
@@ -59,9 +68,19 @@ def run(
     return subprocess.CompletedProcess(command, code, *texts)
 
 
+def guard(line: Connection[Any, Any], errors: IO[bytes]) -> Any:
+    """As ``supervisor.start_guard``, for runs that this process itself starts."""
+    if not can_fork(os.environ):
+        return NEW_GUARD(line, errors)
+    server = _server(os.environ.get(PATHS, ""))
+    task = json.dumps([[GUARD], os.getcwd(), dict(os.environ), False]).encode()
+    socket.send_fds(server, [task], [line.fileno(), errors.fileno()])
+    return ForkedGuard(int(server.recv(MOST_BYTES)))
+
+
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Whether a process in this environment starts as the server did."""
-    return sys.platform == "linux" and _read_at_the_start(os.environ) == _read_at_the_start(environment)
+    return sys.platform == "linux" and _read_at_the_start(environment) == STARTED_WITH
 
 
 def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -69,12 +88,16 @@ def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {key: word for key, word in environment.items() if key.startswith(BY_THE_INTERPRETER) and key != PATHS}
 
 
+STARTED_WITH = _read_at_the_start(os.environ)
+
+
 @cache
 def _server(paths: str) -> socket.socket:
     """The line to this process's server for these paths, which ends when the line is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    without_threads = {**os.environ, PATHS: paths, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}
+    without_threads = {**os.environ, PATHS: paths, **GUARD_VARIABLES}
     words = [sys.executable, __file__]
+    words += ["methods"] if paths == os.environ.get(PATHS, "") else []  # no server for one test's own distributions
     process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=without_threads)
     theirs.close()
 
@@ -95,25 +118,34 @@ def _serve() -> None:
     from synth.cli import main
 
     _import_what_commands_need()
+    if "methods" in sys.argv:
+        _import_methods()
+    guards: set[int] = set()
     while True:
-        task, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
-        if not task:
+        message, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
+        guards -= {pid for pid in guards if os.waitpid(pid, os.WNOHANG)[0]}
+        if not message:
             return
+        task = json.loads(message)
         process = os.fork()
         if process == 0:
             line.close()
-            os._exit(_become(main.run, json.loads(task), files))
+            if task[0] == [GUARD]:
+                _take_place(*task[:3])
+                become_guard(*files)
+            os._exit(_become(main.run, task, files))
         for file in files:
             os.close(file)
         line.send(str(process).encode())
+        if task[0] == [GUARD]:
+            guards.add(process)
+            continue
         _, status = os.waitpid(process, 0)
         line.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def _import_what_commands_need() -> None:
     """Import the parts of our families that commands ask for, and what they draw and print with."""
-    from synth.family import Family, family_names, get_family
-
     for name in (
         "synth.api",
         "synth.execution.pool",
@@ -129,15 +161,30 @@ def _import_what_commands_need() -> None:
                 import_module(part.partition(":")[0])
 
 
+def _import_methods() -> None:
+    """Import our methods, and with them Pyomo and the solvers, which none of their runs then imports."""
+    for family in map(get_family, family_names()):
+        for method in family.methods.values():
+            import_module(method.target.partition(":")[0])
+
+
+def _take_place(words: list[str], folder: str, environment: Mapping[str, str]) -> None:
+    """Have the arguments, the folder and the environment of another process."""
+    sys.argv = words
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+
+
 def _become(call: Any, task: Any, files: Sequence[int]) -> int:
     """Call the entry point as its console script does; what the interpreter would end with."""
     code: Any = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.argv, folder, environment = task
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(environment)
+        words, folder, environment, new_guards = task
+        _take_place(words, folder, environment)
+        if not new_guards:
+            supervisor.start_guard = from_here  # type: ignore[assignment]
         for number, file in enumerate(files, 1):
             os.dup2(file, number)
             os.close(file)

@@ -7,13 +7,24 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-LONGEST = ("tests/test_readme.py", "tests/test_notebooks.py", "tests/synth/execution/test_faults.py")
-"""Files of a minute each, which are not to be the last."""
+FIRST = ("tests/models/fabric", "tests/synth/execution")
+"""The folder with most kernels, and beside it the one whose tests mostly wait: neither is to be the last."""
+LATE = ("tests", "tests/exchange", "tests/exchange/machines")  # and tests/papers/*
+"""What runs the families' methods, and finds their kernels compiled where the families' own tests came before."""
+LONGEST = ("tests/test_readme.py", "tests/test_notebooks.py")
+"""Files that come before the others of their folder, so that neither is the last."""
 
 
 def folder_of(scope: str) -> str:
-    """A file's folder; `tests/models/fabric` holds no more than a family."""
-    return scope.rpartition("/")[0]
+    """A file's folder; one for all rooms of a family, which share its kernels."""
+    return "/".join(scope.split("/")[:-1][:3])
+
+
+def turn(folder: str) -> int:
+    """When a folder comes: 0 is first."""
+    if folder in FIRST:
+        return 0
+    return 2 if folder.startswith("tests/papers") or folder in LATE else 1
 
 
 class ByFolder(LoadFileScheduling):  # type: ignore[misc]
@@ -32,8 +43,10 @@ class ByFolder(LoadFileScheduling):  # type: ignore[misc]
         others = set().union(*(had(other) for other in self.nodes if other is not node))
         return min(self.workqueue, key=lambda scope: self._rank(scope, own, others))
 
-    def _rank(self, scope: str, own: set[str], others: set[str]) -> tuple[bool, int, int]:
-        """Longest files first; own folders, those of nobody, others'; of these the one with most tests left."""
+    def _rank(self, scope: str, own: set[str], others: set[str]) -> tuple[int, int, int, bool]:
+        """Own folders, those of nobody, others'; of these the one whose turn it is, with most tests left; of its files
+        the longest."""
         folder = folder_of(scope)
         left = sum(len(unit) for other, unit in self.workqueue.items() if folder_of(other) == folder)
-        return scope not in LONGEST, 0 if folder in own else 2 if folder in others else 1, -left
+        whose = 0 if folder in own else 2 if folder in others else 1
+        return whose, turn(folder), -left, scope not in LONGEST

@@ -1,5 +1,5 @@
-"""Every notebook runs from top to bottom in a Jupyter kernel, from any folder. The tour keeps its outputs, and they are
-those of this run; the others are stored without.
+"""Every notebook runs from top to bottom in a Jupyter kernel, from any folder, without another's names. The tour keeps
+its outputs, and they are those of this run; the others are stored without.
 
 ``python tests/test_notebooks.py`` makes the tour's outputs again and strips the others.
 """
@@ -11,13 +11,17 @@ import io
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
+from nbclient.util import run_sync
+from nbformat.v4 import new_code_cell
 from PIL import Image  # matplotlib needs it
 
 from synth.family import family_names
@@ -31,11 +35,29 @@ names = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 @cache
 def executed(path: Path) -> Any:
-    """The notebook with the outputs of a run in an empty folder."""
+    """The notebook with the outputs of a run in an empty folder and an empty namespace."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+        client = NotebookClient(notebook, timeout=300, km=the_kernel())
+        with client.setup_kernel():
+            client.execute_cell(new_code_cell(f"%reset -f\n%cd -q {folder}"), -1, store_history=False)
+        client.reset_execution_trackers()
+        client.execute()
+        client.kc.stop_channels()
     return notebook
+
+
+@cache
+def the_kernel() -> AsyncKernelManager:
+    """One Jupyter kernel for all notebooks: what one imports and compiles is there for the next."""
+    return AsyncKernelManager()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ends_the_kernel() -> Iterator[None]:
+    yield
+    if the_kernel().has_kernel:
+        run_sync(the_kernel().shutdown_kernel)(now=True)
 
 
 def code_cells(notebook: Any) -> list[Any]:

@@ -53,6 +53,7 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 NO_OWN_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # pyarrow's import starts a thread without it
+GUARD_VARIABLES = {**dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS}  # a guard's environment beside its own
 _PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -16,10 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection, Pipe
+from typing import IO, Any
 
 from synth.execution.child import tail
-from synth.execution.guard import NO_OWN_THREADS, PAUSE_S, THREAD_VARIABLES
+from synth.execution.guard import GUARD_VARIABLES, PAUSE_S
 from synth.execution.messages import Ending, Task
 
 STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
@@ -96,20 +97,25 @@ class Supervisor:
         guard.wait()
 
 
+def start_guard(line: Connection[Any, Any], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a guard in a new interpreter: its end of the socket, and the file that keeps its standard error."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "synth.execution.guard"],
+        stdin=line.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        start_new_session=True,
+        env={**os.environ, **GUARD_VARIABLES},
+    )
+
+
 class _Guarding:
     """One guard process and the task it has."""
 
     def __init__(self) -> None:
         self.control, theirs = Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed in wait)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "synth.execution.guard"],
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            start_new_session=True,
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **NO_OWN_THREADS},
-        )
+        self._process = start_guard(theirs, self._errors)
         theirs.close()
         self._key = 0
         self._run_pid: int | None = None

@@ -32,8 +32,9 @@ def write(folder: Path, name: str, behaviour: str = "good", **other: Any) -> Pat
 
 
 def synth(*words: object, cwd: Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """`synth words…` with the faulty family; must end with ``code`` and without a traceback of its own."""
-    return run(*words, cwd=cwd, code=code, **{**ENVIRONMENT, **environment})
+    """`synth words…` with the faulty family; must end with ``code`` and without a traceback of its own. What
+    is tested with it are guards, so each starts as the command starts it."""
+    return run(*words, cwd=cwd, code=code, new_guards=True, **{**ENVIRONMENT, **environment})
 
 
 def start(*words: object, cwd: Path) -> subprocess.Popen[str]:

@@ -28,7 +28,12 @@ def slurm_answers() -> bool:
     return done.returncode == 0 and bool(done.stdout.strip())
 
 
-pytestmark = pytest.mark.skipif(not slurm_answers(), reason="no Slurm answers; tests/slurm/single_node.sh starts one")
+@pytest.fixture(scope="module", autouse=True)
+def _needs_slurm() -> None:
+    if not slurm_answers():
+        pytest.skip("no Slurm answers; tests/slurm/single_node.sh starts one")
+
+
 SUBMIT = ("batch", "submit", "in", "--engine", "slurm", "--folder", "b")
 SHORT = ("--time-limit", "2s", "--grace", "1s", "--mem", "1G")
 

@@ -18,18 +18,20 @@ from synth.family import family_names, get_family
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("networkx", "scipy.sparse", "pandas", "matplotlib", "pyomo", "ortools", "highspy", "pyarrow", "jinja2")
 DRAWING = ("matplotlib", "jinja2", "networkx", "pyarrow")
+BY_PYOMO = ("scipy.stats", "scipy.integrate")
 
 
-def drawn_in(modules: set[str], libraries: tuple[str, ...]) -> list[str]:
-    """The libraries that a new interpreter has once it has imported these modules."""
+def drawn_in(libraries: tuple[str, ...], *steps: set[str]) -> list[list[str]]:
+    """The libraries that a new interpreter has once it has imported these modules, step after step."""
     program = f"""
 import importlib, json, sys
-for module in {sorted(modules)!r}:
-    importlib.import_module(module)
-print(json.dumps([name for name in {libraries!r} if name in sys.modules]))
+for modules in {[sorted(modules) for modules in steps]!r}:
+    for module in modules:
+        importlib.import_module(module)
+    print(json.dumps([name for name in {libraries!r} if name in sys.modules]))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return list(json.loads(done.stdout))
+    return [list(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def test_the_command_and_the_runner_import_no_library() -> None:
@@ -41,28 +43,20 @@ def test_the_command_and_the_runner_import_no_library() -> None:
         "synth.schedule",
         "synth.records.verify",
     }
-    assert drawn_in(modules, LIBRARIES) == []
+    assert drawn_in(LIBRARIES, modules) == [[]]
 
 
 @pytest.mark.parametrize("name", family_names())
-def test_reading_and_checking_import_no_library(name: str) -> None:
+def test_what_a_family_imports(name: str) -> None:
+    """Reading and checking: no library. Its methods: nothing that draws, and nothing that Pyomo, where it sees scipy,
+    which its neighbours use, imports of it; solving needs none of these."""
     family = get_family(name)
     parts = (family.instance, family.check, family.check_bound, family.pack, family.unpack)
-    assert drawn_in({part.partition(":")[0] for part in parts}, LIBRARIES) == []
-
-
-@pytest.mark.parametrize("name", family_names())
-def test_no_method_imports_what_draws(name: str) -> None:
-    targets = {method.target.partition(":")[0] for method in get_family(name).methods.values()}
-    assert drawn_in(targets, DRAWING) == []
-
-
-@pytest.mark.parametrize("name", family_names())
-def test_no_method_imports_what_pyomo_calls_scipy_for(name: str) -> None:
-    """Pyomo imports these where it sees scipy, which its neighbours use; solving needs none of them."""
-    targets = {method.target.partition(":")[0] for method in get_family(name).methods.values()}
-    found = drawn_in({"scipy.sparse", *targets}, ("scipy.stats", "scipy.integrate"))
-    assert found == []
+    checking = {part.partition(":")[0] for part in parts}
+    methods = {method.target.partition(":")[0] for method in family.methods.values()}
+    by_checking, _, by_methods = drawn_in((*LIBRARIES, *BY_PYOMO), checking, {"scipy.sparse"}, methods)
+    assert by_checking == []
+    assert set(by_methods).isdisjoint({*DRAWING, *BY_PYOMO})
 
 
 def test_a_program_that_is_solved_imports_none_either() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,7 +197,7 @@ ANYTHING = st.recursive(
 
 
 @given(path=st.sampled_from([(), ("network",), ("network", "links"), ("network", "links", 1)]), data=st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=some(400), deadline=None)
 def test_nothing_but_input_errors(path: tuple[Any, ...], data: st.DataObject) -> None:
     """Any value anywhere in the file: an instance or an InputError with at least one fault, nothing else."""
     made: Any = copy.deepcopy(GOOD)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -81,7 +82,7 @@ def test_the_best_prices_are_a_bound_and_the_check_finds_it_again(sizes: tuple[i
         assert "proves" in check_bound(made, least + 1.0, certificate(prices))[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(st.sampled_from(SMALL), st.data())
 def test_no_prices_prove_more_than_the_optimum(sizes: tuple[int, ...], data: st.DataObject) -> None:
     """Also prices that no method would choose; where ranks may be idle, those below 0 are refused."""

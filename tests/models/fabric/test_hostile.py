@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.fabric.slow_replay import replay
@@ -68,7 +69,7 @@ def test_odd_numbers_in_a_stored_schedule(collective: str) -> None:
         assert key in ("adds", "route_lengths") or judged(instance, {k: v for k, v in full.items() if k != key}) is None
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some(300), deadline=None)
 @given(st.data())
 def test_any_columns_of_odd_numbers(data: st.DataObject) -> None:
     instance = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], bytes=2, collective="broadcast")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.fabric.small_machines import machine
@@ -172,7 +173,7 @@ def test_what_is_left_out_is_searched(asked: dict[str, int]) -> None:
     assert (facts["steps"], facts["rounds"]) == expected
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=some(25), deadline=None, derandomize=True)
 @given(st.data())
 def test_schedules_are_never_slower_than_their_steps(data: st.DataObject) -> None:
     pairs = list(permutations(range(4), 2))

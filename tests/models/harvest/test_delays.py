@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.harvest import delay_oracle as oracle
@@ -97,7 +98,7 @@ def filled(gpus, ports, wishes):
     return tuple(map(tuple, links.tolist()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(matrices)
 def test_what_changes_is_counted_alike_three_times(case):
     """The methods' sparse products, the check's counts and the oracle's lists of partners."""
@@ -156,7 +157,7 @@ tables = st.integers(1, 5).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(tables)
 def test_shortest_path_and_front_equal_every_assignment(table):
     """Any costs of a change, by step and by both topologies: no triangle inequality is needed."""
@@ -248,7 +249,7 @@ def test_a_certificate_proves_no_more_than_the_delays_do():
 # --- the closed form -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.lists(st.floats(0.0, 1e-5), min_size=6, max_size=6), st.floats(0, 1e-6), st.floats(1e3, 1e7))
 def test_closed_form_takes_a_delay_for_every_step(changes, delta, message):
     """Against all assignments of rings to the six steps of 8 GPUs; a free first topology."""

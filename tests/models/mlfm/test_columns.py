@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.damaged_machines import cut_off, damaged, holds_by_the_slow_replay
@@ -44,7 +45,7 @@ def blocks_without_spines(draw: st.DrawFn) -> MLFMInstance:
     return damaged(d, n, columns, m, links=links, spines=spines, routes=draw(st.sampled_from(["detour", "minimal"])))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=some(25), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(blocks_without_spines())
 def test_schedules_by_the_slow_replay(instance: MLFMInstance) -> None:
     """Nobody meets, everything arrives over working parts, and the phases are no fewer than the bound asks for."""

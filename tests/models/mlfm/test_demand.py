@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.slow_replay import asked, least_phases, proves, replay, routes, value
@@ -120,7 +121,9 @@ def cut_off(instance: MLFMInstance) -> bool:
     return any(not routes(instance, leaf[x], leaf[y]) for x, y in asked(instance))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=some(30), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 @given(tiny_demands(), st.sampled_from(["cpsat on", "cpsat off", "ilp on"]))
 def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance, how: str) -> None:
     method, way = how.split()
@@ -204,7 +207,9 @@ def test_the_check_sees_what_is_not_asked_for_and_what_is_missing() -> None:
     assert missing.value is often.value is other.value is None
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=some(20), deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 @given(tiny_demands(), st.lists(st.integers(0, 4), min_size=24, max_size=24))
 def test_certificates_prove_what_the_oracle_counts(instance: MLFMInstance, weights: list[int]) -> None:
     """Random weights on working links; the number by ranks is what the busiest server sends or receives."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.slow_replay import least_phases, replay, routes
@@ -21,6 +22,7 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_papers.mlfm.problems import single_failures
 
 SHIPPED = [path for path in sorted(Path("instances/mlfm").glob("*.json")) if not path.stem.startswith("d18")]
+LONG = ("d4-n4l3m4-detour", "d4-n4l5m4-spine", "d4-pairs-60", "d4-pairs-60-failed")  # `cpsat` takes 5 to 20 s
 
 
 def job(d: int, **changes: Any) -> MLFMInstance:
@@ -117,7 +119,7 @@ def cut_off(instance: MLFMInstance) -> bool:
     return any(not routes(instance, start, end) for start in leaves for end in leaves)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(tiny_jobs())
 def test_infeasible_is_what_has_a_pair_without_a_route(instance: MLFMInstance) -> None:
     record = synth.solve(instance, "bound")
@@ -125,7 +127,7 @@ def test_infeasible_is_what_has_a_pair_without_a_route(instance: MLFMInstance) -
     assert (record["message"] is not None and "is cut off from server" in record["message"]) == cut_off(instance)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tiny_jobs())
 def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> None:
     assume(not cut_off(instance))
@@ -134,7 +136,7 @@ def test_the_optimum_is_that_of_exhaustive_search(instance: MLFMInstance) -> Non
     assert replay(instance, load(FAMILY.unpack)(instance, record.packed or {}))[0]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tiny_jobs())
 def test_one_model_and_the_decomposition_agree(instance: MLFMInstance) -> None:
     whole, parts = (synth.solve(instance, "cpsat", options={"decompose": way}) for way in ("off", "on"))
@@ -173,7 +175,10 @@ def test_renaming_changes_nothing_and_repairs_never_hurt(seed: int) -> None:
     assert optimal(job(d, subset=servers, routes="detour")) <= optimal(job(d, subset=servers))
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG)) for path in SHIPPED],
+)
 def test_bound_optimum_reference_on_shipped_instances(path: Path) -> None:
     """bound <= optimum <= every reference, and the bound's certificate holds on its own."""
     instance = synth.read(path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.damaged_machines import cut_off, damaged, holds_by_the_slow_replay
@@ -36,7 +37,7 @@ def damaged_blocks(draw: st.DrawFn) -> MLFMInstance:
     return damaged(d, n, columns, m, links, draw(st.lists(st.sampled_from(spines), max_size=2, unique=True)))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_blocks(), st.integers(0, 3))
 def test_repaired_schedules_by_the_slow_replay(instance: MLFMInstance, seed: int) -> None:
     record = synth.solve(instance, "repair", seed=seed)
@@ -44,7 +45,7 @@ def test_repaired_schedules_by_the_slow_replay(instance: MLFMInstance, seed: int
     assert record["termination"] == "finished"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=some(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_blocks())
 def test_bounds_without_routes_hold(instance: MLFMInstance) -> None:
     """Never above the bound by all routes, whose linear program includes theirs; and certified."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.slow_replay import colours, least_phases, replay, routes, value
@@ -117,7 +118,7 @@ def schedules(draw: st.DrawFn) -> tuple[MLFMInstance, PhaseTable]:
     return instance, table(*parts)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(schedules())
 def test_no_value_lies_below_the_fewest_congestion_free_phases(made: tuple[MLFMInstance, PhaseTable]) -> None:
     """Random schedules, congested ones among them, against exhaustive search between servers."""

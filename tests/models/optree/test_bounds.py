@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
@@ -116,7 +117,7 @@ def _ordered(instance: OpTreeInstance) -> tuple[float, float]:
     return verdict.value, steps
 
 
-@settings(derandomize=True, max_examples=25, deadline=None)
+@settings(derandomize=True, max_examples=some(25), deadline=None)
 @given(st.integers(2, 40), st.integers(1, 10), st.integers(1, 40))
 def test_relay_on_any_ring(nodes: int, wavelengths: int, hops: int) -> None:
     _ordered(limited(nodes, wavelengths, hops))
@@ -136,7 +137,7 @@ def test_one_wavelength_relay_is_neighbor_exchange() -> None:
         assert circuits.steps == nodes // 2
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some(60), deadline=None)
 @given(st.integers(2, 40), st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(0, 3))
 def test_wavelengths_of_rotations(nodes: int, hops: list[int], spare: int) -> None:
     """Whatever is returned colours every link at most once per wavelength; the load is never exceeded."""
@@ -262,7 +263,7 @@ def _eleven() -> Circuits:
     return circuits
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=some(200), deadline=None)
 @given(st.data())
 def test_random_mutations_of_a_relay_schedule_are_caught(data: st.DataObject) -> None:
     """Every item arrives exactly once, so a circuit that ends elsewhere or carries another item breaks something."""

@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.cases import options, ring
@@ -53,7 +54,7 @@ def test_formula_and_check_agree_on_every_pair(depths: range) -> None:
                 assert (16 * (steps - 1)) ** depth < goal <= (16 * steps) ** depth
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some(300), deadline=None)
 @given(st.integers(2, 10**7), st.integers(1, 10**6), st.integers(2, 64))
 def test_formula_and_check_agree_on_large_rings(nodes: int, wavelengths: int, depth: int) -> None:
     counted = count_steps(nodes, wavelengths, "formula", (depth,))
@@ -80,7 +81,7 @@ def test_formula_against_decimal_arithmetic(depth: int) -> None:
                 assert formula_steps(nodes, wavelengths, depth) == _ceiling(work)
 
 
-@settings(derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=some(300))
 @given(st.integers(1, 10**40), st.integers(1, 70))
 def test_root_up(number: int, degree: int) -> None:
     for exact in (number, number**degree - 1, number**degree, number**degree + 1):
@@ -127,7 +128,7 @@ def test_wrht_levels_are_the_whole_logarithm(wavelengths: int) -> None:
         assert counted.longest == wrht_hops(nodes, wavelengths)
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
+@settings(derandomize=True, max_examples=some(40), deadline=None)
 @given(st.integers(2, 60), st.lists(st.integers(0, 10**5), min_size=1, max_size=5), st.integers(1, 60))
 def test_priced_gaps_are_exact_in_floats(nodes: int, weights: list[int], hops: int) -> None:
     """The recursion over whole-number prices stays below 2^53, so floats and the check's integers agree to the unit."""
@@ -136,7 +137,7 @@ def test_priced_gaps_are_exact_in_floats(nodes: int, weights: list[int], hops: i
     assert found == exact or (found >= 1e18 and exact >= 4 * 10**18)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=some(200), deadline=None)
 @given(st.integers(2, 12), st.integers(1, 12), st.integers(0, 400))
 def test_stage_wavelengths_are_the_heaviest_link(radix: int, size: int, more: int) -> None:
     """The closed form against loads counted circuit by circuit on a line of ``radix * size`` positions."""

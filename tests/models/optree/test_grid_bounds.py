@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.odd_values import mutants
@@ -116,7 +117,7 @@ def test_no_odd_number_in_a_certificate_lifts_a_bound(
                 assert check_bound(instance, optimum + 1, valid | {"binding": binding} | {key: mutant})
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some(60), deadline=None)
 @given(
     st.lists(st.sampled_from([0, 1, 2, 3, 10**6]), min_size=1, max_size=4),
     st.integers(1, 4),
@@ -162,14 +163,14 @@ def dearest(sides: tuple[int, ...], rings: tuple[bool, ...], prices: list[int], 
             near = {v: hops for v, hops in near.items() if hops < math.inf}
             grown = {held: paid}
             for v, hops in near.items():
-                grown |= {some | 1 << v: sum_ + price * hops for some, sum_ in grown.items()}
-            for some, sum_ in grown.items():
-                following[some] = min(following.get(some, math.inf), sum_)
+                grown |= {told | 1 << v: sum_ + price * hops for told, sum_ in grown.items()}
+            for told, sum_ in grown.items():
+                following[told] = min(following.get(told, math.inf), sum_)
         costs = following
     return costs.get(full, math.inf)
 
 
-@settings(derandomize=True, max_examples=25, deadline=None)
+@settings(derandomize=True, max_examples=some(25), deadline=None)
 @given(
     st.sampled_from([((2, 3), (False, True)), ((2, 3), (True, False)), ((2, 2, 2), (True,) * 3), ((3, 3), TORUS)]),
     PRICES,
@@ -197,7 +198,7 @@ def test_the_second_step_of_a_square_torus_by_hand() -> None:
     assert grid_relay(instance, options()).steps == 3
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
+@settings(derandomize=True, max_examples=some(40), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(2, 7), st.booleans()), min_size=2, max_size=3),
     PRICES,

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.cases import TORUS, grid, options, replayed, ring
@@ -117,7 +118,7 @@ def counted(nodes: int, wavelengths: int, items: int, closed: bool) -> int:
     return int(best)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some(60), deadline=None)
 @given(st.integers(2, 14), st.integers(1, 9), st.integers(1, 12), st.booleans())
 def test_stages_for_several_items(nodes: int, wavelengths: int, items: int, closed: bool) -> None:
     """The dynamic program's plan has the steps of the best of all chains."""
@@ -142,7 +143,7 @@ def test_a_square_torus(side: int, wavelengths: int) -> None:
         assert shared.value == one + counted(side, wavelengths, side, True)
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
+@settings(derandomize=True, max_examples=some(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 6), st.booleans()), min_size=1, max_size=3), st.integers(1, 6), st.booleans())
 def test_any_grid_dimension_by_dimension(shape: list[tuple[int, bool]], wavelengths: int, sharing: bool) -> None:
     """All orders are considered, the best one is counted as it is replayed."""
@@ -169,7 +170,7 @@ def test_radices_belong_to_one_ring() -> None:
     assert "every dimension takes its best ones" in record["message"]
 
 
-@settings(derandomize=True, max_examples=30, deadline=None)
+@settings(derandomize=True, max_examples=some(30), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(2, 6), st.booleans()), min_size=1, max_size=3),
     st.integers(1, 8),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.odd_values import mutants
@@ -150,7 +151,7 @@ def test_odd_numbers_in_a_stored_schedule() -> None:
             assert not verdict.ok or (isinstance(solution, Circuits) and verdict.value == replayed(instance, solution))
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=some(150), deadline=None)
 @given(st.data())
 def test_any_change_is_judged_as_the_plain_replay_does(data: st.DataObject) -> None:
     sides, rings = data.draw(st.sampled_from([((3, 3), TORUS), ((2, 3), (True, False)), ((4,), (False,))]))

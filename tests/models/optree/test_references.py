@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.cases import limited, options, ring
@@ -79,7 +80,7 @@ def test_worked_example() -> None:
     assert synth.solve(ring(16, 2), "optree", options={"radices": "4,4"}).value == 12
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=some(150), deadline=None)
 @given(st.integers(2, 70), st.integers(1, 8), st.lists(st.integers(2, 6), max_size=4))
 def test_circuits_have_the_counted_steps(nodes: int, wavelengths: int, later: list[int]) -> None:
     """Any radices on any number of nodes: the schedule replays and has exactly the steps counted link by link."""

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
@@ -51,7 +52,7 @@ def test_the_theorem_against_exhaustive_search(nodes: int, wavelengths: int) -> 
     assert fewest_steps(nodes, wavelengths, nodes - 1) == relay(ring(nodes, wavelengths), options()).steps
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=some(150), deadline=None)
 @given(st.integers(3, 40), st.data())
 def test_ways_of_any_size(wavelengths: int, data: st.DataObject) -> None:
     """One item's way, followed here: from holders only, to every node once, at most ``w`` hops a step and direction,
@@ -70,7 +71,7 @@ def test_ways_of_any_size(wavelengths: int, data: st.DataObject) -> None:
     assert max(long.values()) <= 1
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
+@settings(derandomize=True, max_examples=some(40), deadline=None)
 @given(st.integers(2, 70), st.integers(1, 14), st.integers(1, 14))
 def test_short_circuits_only(nodes: int, wavelengths: int, hops: int) -> None:
     """Under a budget of a few hops the ways keep to it, and relay never needs more steps than they."""
@@ -117,7 +118,7 @@ def test_4096_nodes() -> None:
     assert verdict.value == lower_bound(instance, options())[0] == 63
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=some(60), deadline=None)
 @given(st.integers(2, 90), st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 4))
 def test_wavelengths_of_all_rotations(nodes: int, hops: list[int], spare: int) -> None:
     """Whatever is coloured is coloured rightly: followed link by link, in range, none twice."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.brute_force import fewest_steps
@@ -92,7 +93,7 @@ def test_leap_bound_beyond_the_recursion() -> None:
     assert "the leaps argument proves 77 steps, not 78" in check_bound(asked, 78, certificate)[0]
 
 
-@settings(derandomize=True, max_examples=30, deadline=None)
+@settings(derandomize=True, max_examples=some(30), deadline=None)
 @given(st.integers(2, 120), st.integers(1, 140))
 def test_safe_load_always_finds_wavelengths(nodes: int, wavelengths: int) -> None:
     """By one circuit, the hardest case; and no larger load has blocks that are short enough."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.optree.cases import followed, options, ring
@@ -27,7 +28,7 @@ def test_rings_that_the_planner_does_not_settle(nodes: int, wavelengths: int, st
     assert verdict.value == lower_bound(instance, options())[0] == steps
 
 
-@settings(derandomize=True, max_examples=25, deadline=None)
+@settings(derandomize=True, max_examples=some(25), deadline=None)
 @given(st.integers(3, 60), st.integers(1, 16), st.integers(1, 6), st.integers(1, 20))
 def test_ways_are_ways(nodes: int, wavelengths: int, steps: int, max_hops: int) -> None:
     """What is found takes at most the steps asked for, and circuits keep to their limit."""

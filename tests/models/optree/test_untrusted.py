@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.odd_values import ODD, mutants
@@ -85,7 +86,7 @@ def test_odd_numbers_in_a_stored_schedule(nodes: int, wavelengths: int, optimum:
     assert judged(instance, late) == 2**31 - 1
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some(300), deadline=None)
 @given(st.data())
 def test_any_columns_of_odd_numbers(data: st.DataObject) -> None:
     numbers = st.sampled_from([*ODD[:9], 2, 2**31 - 1])
@@ -147,7 +148,7 @@ def test_no_odd_number_in_a_certificate_lifts_a_bound_above_the_optimum(
     assert check_bound(instance, 1, {})
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
+@settings(derandomize=True, max_examples=some(100), deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 2, 10**9 - 1, 10**9]), min_size=1, max_size=4), st.booleans())
 def test_extreme_prices_on_a_ring_of_five(weights: list[int], short: bool) -> None:
     """5 nodes, 2 wavelengths: 2 steps (with circuits of one hop, too): only horizons of one step may be refuted."""

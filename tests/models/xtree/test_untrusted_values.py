@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.odd_values import ODD, mutants
@@ -100,7 +101,7 @@ def test_odd_numbers_in_a_stored_schedule(collective: str) -> None:
     assert judged(make(network="line", nodes=2), one | {"step": [1, 2**31 - 2]}) == 2**31 - 2
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=some(300), deadline=None)
 @given(st.data())
 def test_any_columns_of_odd_numbers(data: st.DataObject) -> None:
     instance = make(network="line", nodes=2)

@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -195,7 +196,7 @@ def maps_links_to_links(network: Network, image: npt.NDArray[np.int64]) -> bool:
 
 
 @given(network=random_networks())
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=some(60))
 def test_is_automorphism_against_the_definition(network: Network) -> None:
     for image in list(permutations(range(network.nodes)))[:24]:
         array = np.array(image)

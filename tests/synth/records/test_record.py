@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -364,7 +365,7 @@ JSON = st.recursive(
 
 
 @given(data=st.dictionaries(ODD, JSON, max_size=5), one_line=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 def test_dumps_is_json(data: dict[str, Any], one_line: bool) -> None:
     """Folding long lists onto one line changes the layout only, whatever characters the texts hold."""
     text = dumps(data, one_line)

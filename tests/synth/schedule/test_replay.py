@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,9 @@ from synth.schedule.replay import replay
 from synth_models.xtree.references import pull
 
 Transfer = tuple[int, int, int, bool]  # step, link, chunk, adds
-PROPERTY = settings(derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = settings(
+    derandomize=True, deadline=None, max_examples=some(60), suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def schedule_of(transfers: list[Transfer]) -> Schedule:
@@ -360,7 +363,7 @@ def test_things_that_do_not_exist(case: tuple[Network, Collective, list[Transfer
 
 
 @given(data=st.data(), network=networks(4))
-@settings(derandomize=True, deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True, deadline=None, max_examples=some(300), suppress_health_check=[HealthCheck.too_slow])
 def test_random_schedules_get_the_slow_verdict(data: st.DataObject, network: Network) -> None:
     """Mostly invalid schedules from the same slots, and valid ones with a few random changes."""
     task = data.draw(
@@ -384,7 +387,7 @@ def test_random_schedules_get_the_slow_verdict(data: st.DataObject, network: Net
 
 
 @given(case=valid_cases(), data=st.data())
-@settings(derandomize=True, deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True, deadline=None, max_examples=some(150), suppress_health_check=[HealthCheck.too_slow])
 def test_perturbed_schedules_get_the_slow_verdict(
     case: tuple[Network, Collective, list[Transfer]], data: st.DataObject
 ) -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,7 +172,7 @@ def slow_start(network: Network, schedule: Schedule, chunk_bytes: float) -> list
 
 
 @given(case=timed_cases(), chunk_bytes=st.sampled_from([1.0, 30.0]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 def test_earliest_times_against_the_definition(case: tuple[Network, Collective, Schedule], chunk_bytes: float) -> None:
     network, task, schedule = case
     timing = earliest_times(network, task, schedule, chunk_bytes)
@@ -182,7 +183,7 @@ def test_earliest_times_against_the_definition(case: tuple[Network, Collective, 
 
 
 @given(case=timed_cases(), data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=some(60))
 def test_earliest_times_are_accepted_and_none_can_be_earlier(
     case: tuple[Network, Collective, Schedule], data: st.DataObject
 ) -> None:

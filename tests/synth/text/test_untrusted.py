@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def test_flags() -> None:
 @given(
     st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1) | st.sampled_from([2**62, -(2**63), 2**31])] * 2), max_size=6)
 )
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=some(200))
 def test_sums_are_exact(rows: list[tuple[int, int]]) -> None:
     left, right = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
     assert untrusted.exact_dot(left, right) == sum(a * b for a, b in rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -86,7 +87,7 @@ def test_two_way_closed_form_is_the_programs(gpus, counts):
                 assert (reached, largest) == (hops, pytest.approx(load))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(seed=st.integers(0, 10**6), gpus=st.integers(4, 7), ports=st.integers(1, 3))
 def test_flows_reach_the_load_their_profile_states(seed, gpus, ports):
     random = np.random.default_rng(seed)
@@ -102,7 +103,7 @@ def test_flows_reach_the_load_their_profile_states(seed, gpus, ports):
         assert largest == pytest.approx(load, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=some(20), deadline=None)
 @given(seed=st.integers(0, 10**6), gpus=st.integers(4, 7), ports=st.integers(2, 3))
 def test_layered_program_and_listed_routes_agree(seed, gpus, ports):
     random = np.random.default_rng(seed)

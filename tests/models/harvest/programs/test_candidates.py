@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.harvest.instances import made
@@ -25,6 +26,7 @@ from synth_models.harvest.references.algorithm_1 import front, interval_times
 ROOT = Path(__file__).resolve().parents[4]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))
 SMALL = [path for path in INSTANCES if "-64-" not in path.name]
+LONG = ("alltoall-direct-16-p2", "moe-8-p2", "swing-torus-16-4x4-p4")  # thousands of linear programs
 
 
 def value(instance, method, **options):
@@ -49,7 +51,7 @@ costs = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(costs, st.floats(0, 5))
 def test_shortest_path_and_algorithm_1_equal_every_assignment(table, delay):
     cost = np.array(table)
@@ -67,7 +69,7 @@ def test_shortest_path_and_algorithm_1_equal_every_assignment(table, delay):
     assert found.time[k] + delay * k == pytest.approx(brute)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(costs)
 def test_front_is_the_best_of_all_partitions_for_every_k(table):
     cost = np.array(table)
@@ -130,7 +132,7 @@ random_parameters = given(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=some(15), deadline=None)
 @random_parameters
 def test_candidates_equal_every_partition(gpus, algorithm, ports, size, alpha, delta, delay):
     equals_every_partition(gpus, algorithm, ports, size, alpha, delta, delay)
@@ -176,7 +178,9 @@ def test_extremes_and_monotony_in_the_reconfiguration_delay(parameters):
         assert direct == pytest.approx(least, rel=1e-9)
 
 
-@pytest.mark.parametrize("path", SMALL, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem in LONG)) for p in SMALL]
+)
 def test_candidates_beat_the_references_on_shipped_instances(path):
     instance = synth.read(path)
     best = value(instance, "candidates")

@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.harvest.instances import made
@@ -69,7 +70,7 @@ def best_of_all_partitions(costs, change):
 times = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.sampled_from([4, 8, 16]),
     st.sampled_from(sorted(HALVES)),
@@ -116,7 +117,7 @@ def all_permutations(gpus):
     return np.array(hops), np.array(loads)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(
     st.sampled_from([4, 8]),
     st.sampled_from(sorted(HALVES)),

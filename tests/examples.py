@@ -1,0 +1,32 @@
+"""How many examples a property test takes: by default a part, with ``-m slow`` or ``--kernels-twice`` all of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+PART = 0.4
+USUAL = 100  # where a test says nothing
+whole = False
+
+
+def some(count: int) -> int:
+    """Of so many examples, those of this session."""
+    return count if whole else math.ceil(PART * count)
+
+
+def configure(config: pytest.Config) -> None:
+    """Find out which session this is, and let property tests find the same examples every time."""
+    global whole
+    whole = config.option.markexpr == "slow" or config.getoption("--kernels-twice") is not None
+    settings.register_profile("same every time", derandomize=True, deadline=None, max_examples=some(USUAL))
+    settings.load_profile("same every time")  # no deadline: a kernel may be compiled meanwhile
+
+
+def mark_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``-m slow``, property tests run again, with all examples."""
+    for item in items:
+        if config.option.markexpr == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.slow)
