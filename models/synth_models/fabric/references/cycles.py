@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -172,9 +171,9 @@ def _matrix(instance: FabricInstance, machine: Machine, size: int) -> FloatArray
     return np.where(np.isfinite(matrix), matrix, 1e3 * finite)
 
 
-def _natural(instance: FabricInstance, matrix: FloatArray) -> list[Any]:
+def _natural(instance: FabricInstance, matrix: FloatArray) -> list[IntArray]:
     n = len(instance.members)
-    orders: list[Any] = [np.arange(n), _nearest(matrix, 0)]
+    orders: list[IntArray] = [np.arange(n), _nearest(matrix, 0)]
     if n & (n - 1) == 0:
         orders.append(np.arange(n) ^ (np.arange(n) >> 1))
     grid = instance.machine.network.grid
@@ -184,7 +183,7 @@ def _natural(instance: FabricInstance, matrix: FloatArray) -> list[Any]:
     return orders
 
 
-def _comb(cells: Any) -> Any:
+def _comb(cells: IntArray) -> IntArray:
     """Along the first row's start column at last: rows in turn without their first cell, then the first column up."""
     rows = [row[1:][:: 1 if r % 2 == 0 else -1] for r, row in enumerate(cells)]
     return np.concatenate([cells[0, :1], *rows, cells[:0:-1, 0]])
@@ -206,7 +205,7 @@ def _worth(matrix: FloatArray, order: IntArray) -> tuple[float, float]:
     return float(hops.max()), float(hops.sum())
 
 
-def _improved(matrix: FloatArray, start: Any) -> IntArray:
+def _improved(matrix: FloatArray, start: IntArray) -> IntArray:
     order: IntArray = np.array(start, dtype=np.int64)
     if len(order) < 4 or len(order) > MOST_IMPROVED:
         return order

@@ -59,7 +59,8 @@ def trees(instance: FabricInstance, together: Sequence[Sequence[int]], channels:
     """Variant 2 k + t: tree t of channel k. A rooted collective's trees hang below its root."""
     root = instance.the_root
     made = [_tree([_turned(box, k) for box in together], t, root) for k in range(channels) for t in (0, 1)]
-    return Trees(2 * channels, lambda holder, variant: made[variant][1], lambda variant: [made[variant][0]])
+    roots, edges = [top for top, _ in made], [below for _, below in made]
+    return Trees(2 * channels, lambda holder, variant: edges[variant], lambda variant: [roots[variant]])
 
 
 def _turned(box: Sequence[int], by: int) -> tuple[int, ...]:
@@ -89,7 +90,12 @@ def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int,
             edges.append((chain[0], chains[c][0], step))
             stack.append((c, step + 1))
         edges += [(u, v, step + k) for k, (u, v) in enumerate(pairwise(chain))]
-    return chains[top][0], sorted(edges, key=lambda edge: edge[2])
+    return chains[top][0], sorted(edges, key=_step)
+
+
+def _step(edge: Edge) -> int:
+    _, _, step = edge
+    return step
 
 
 def _parents(n: int, t: int) -> list[int]:

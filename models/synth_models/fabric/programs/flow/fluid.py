@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,32 +74,25 @@ def _fluid(
     program = model.build(arcs, kept, group)
 
     def solved(allowed: BoolArray) -> model.Flow | None:
-        some = model.build(arcs, kept, group, allowed)
-        return _solve(arcs, kept, some, options)
+        return _solve(arcs, kept, model.build(arcs, kept, group, allowed), options)
 
     detour, latency = _detours(instance, arcs, kept)
-    columns = len(program.arc)
     fewest = detour <= 0
-    nearer: list[tuple[str, model.Flow]] = []
+    nearest = None
     if fewest[program.commodity, program.arc].sum() <= NEARER_UP_TO:
-        found = solved(fewest)
-        nearer += [("shortest routes", found)] if found is not None else []
+        nearest = solved(fewest)
     start = None
-    if columns > WHOLE_UP_TO:
+    if len(program.arc) > WHOLE_UP_TO:
         few = np.append(fewest[program.commodity, program.arc], True)
-        start = few if nearer else model.fewest_arcs(arcs, kept, program)
+        start = model.fewest_arcs(arcs, kept, program) if nearest is None else few
     fastest = _solve(arcs, kept, program, options, start)
-    if fastest is None and not nearer:
+    flow = fastest or nearest
+    if flow is None:
         return None
-    flow = fastest or nearer[0][1]
+    nearer = [] if nearest is None else [("shortest routes", nearest)]
     unit = float(machine.network.latency.max(initial=0.0))
-    if nearer and columns <= DETOURS_UP_TO and flow.time <= LONG * unit:
-        for factor in DETOURS:
-            if nearer[-1][1].time <= flow.time * (1 + 1e-6):
-                break
-            found = solved(detour <= factor * unit)
-            if found is not None and found.time < nearer[-1][1].time * (1 - 1e-6):
-                nearer.append((f"detours of {factor:g}", found))
+    if nearest is not None and len(program.arc) <= DETOURS_UP_TO and flow.time <= LONG * unit:
+        nearer += _with_detours(nearest, flow, lambda factor: solved(detour <= factor * unit))
 
     def routed(found: model.Flow) -> Routes:
         return images(decomposed(arcs, kept, found), arcs, group, demand.source)
@@ -114,6 +108,20 @@ def _fluid(
         tuple((name, routed(found)) for name, found in nearer),
         latency,
     )
+
+
+def _with_detours(
+    nearest: model.Flow, fastest: model.Flow, solved: Callable[[float], model.Flow | None]
+) -> Iterator[tuple[str, model.Flow]]:
+    """Flows that may take longer and longer detours, each faster than those before, until one is as fast as any."""
+    best = nearest.time
+    for factor in DETOURS:
+        if best <= fastest.time * (1 + 1e-6):
+            return
+        found = solved(factor)
+        if found is not None and found.time < best * (1 - 1e-6):
+            best = found.time
+            yield f"detours of {factor:g}", found
 
 
 def _solve(

@@ -66,6 +66,21 @@ def fluid_of(machine: Machine, members: IntArray, roots: dict[int, int]) -> Flui
     extra = [g for g, kind in kinds.items() if kind]
     number = {g: machine.nodes + i for i, g in enumerate(extra)}
     nodes = machine.nodes + len(extra)
+    shares = _shares(machine, whole, number, kinds)
+    capacity = np.zeros((nodes + 1, nodes + 1), dtype=np.int64)
+    for (u, v), parts in shares.items():
+        capacity[u, v] = sum(amount for amount, _ in parts)
+    weight = np.array([roots.get(int(v), 0) for v in range(nodes)], dtype=np.int64)
+    ignored = sum(not kind for kind in kinds.values())
+    return Fluid(capacity, unit, members, weight, shares, rounded, ignored)
+
+
+def _shares(
+    machine: Machine, whole: list[int], number: dict[int, int], kinds: dict[int, str]
+) -> dict[tuple[int, int], list[Share]]:
+    """What the capacity between nodes is made of: links with ``whole`` units each, those of a group through the node
+    that stands for it, ``number``."""
+    net = machine.network
     shares: dict[tuple[int, int], list[Share]] = defaultdict(list)
     for e in range(net.links):
         u, v, group = int(net.src[e]), int(net.dst[e]), int(machine.group[e])
@@ -81,12 +96,7 @@ def fluid_of(machine: Machine, members: IntArray, roots: dict[int, int]) -> Flui
             shares[int(net.src[links[0]]), node].append((cap, ()))
         else:
             shares[node, int(net.dst[links[0]])].append((cap, ()))
-    capacity = np.zeros((nodes + 1, nodes + 1), dtype=np.int64)
-    for (u, v), parts in shares.items():
-        capacity[u, v] = sum(amount for amount, _ in parts)
-    weight = np.array([roots.get(int(v), 0) for v in range(nodes)], dtype=np.int64)
-    ignored = sum(not kind for kind in kinds.values())
-    return Fluid(capacity, unit, members, weight, dict(shares), rounded, ignored)
+    return dict(shares)
 
 
 def _groups(machine: Machine) -> dict[int, str]:

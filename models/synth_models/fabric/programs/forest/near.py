@@ -1,4 +1,4 @@
-"""Trees for where latency rules: from every root the ways of least latency, spread over links alike."""
+"""Trees for small messages: the routes of least latency from every root, with the load spread over equal links."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from synth.arrays import FloatArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.plan import Move
 
@@ -19,13 +20,38 @@ def near_tree(machine: Machine, members: list[int], root: int, size: int, load: 
     nobody are cut.
     """
     net = machine.network
-    out: dict[int, list[int]] = defaultdict(list)
-    for e in range(net.links):
-        out[int(net.src[e])].append(e)
-    dst, switch = net.dst.tolist(), machine.is_switch.tolist()
-    latency = net.latency.tolist()
+    src, switch = net.src.tolist(), machine.is_switch.tolist()
     took = (size / net.bandwidth).tolist()
-    best = np.full(machine.nodes, np.inf)
+    arrival, entered = _earliest(machine, root, took, load)
+    moves: list[Move] = []
+    number: dict[int, int] = {}
+    for v in _branches(members, root, arrival, {v: src[e] for v, e in entered.items()}):
+        if switch[v]:
+            continue
+        route, u = [], v
+        while True:
+            e = entered[u]
+            route.append(e)
+            load[e] = load.get(e, 0.0) + took[e]
+            u = src[e]
+            if not switch[u]:
+                break
+        number[v] = len(moves)
+        moves.append(Move([(1, tuple(reversed(route)))], False, (number[u],) if u in number else ()))
+    return moves
+
+
+def _earliest(
+    machine: Machine, root: int, took: list[float], load: dict[int, float]
+) -> tuple[FloatArray, dict[int, int]]:
+    """When every node can have what the root sends, s, shape (nodes,), and the link by which it comes. ``took``:
+    seconds on every link."""
+    net = machine.network
+    out: dict[int, list[int]] = defaultdict(list)
+    for e, u in enumerate(net.src.tolist()):
+        out[u].append(e)
+    dst, switch, latency = net.dst.tolist(), machine.is_switch.tolist(), net.latency.tolist()
+    arrival: FloatArray = np.full(machine.nodes, np.inf)
     entered: dict[int, int] = {}
     queue: list[tuple[float, int, float, int]] = [(0.0, root, 0.0, -1)]  # time, node, the slowest link so far, link
     done: set[int] = set()
@@ -41,31 +67,21 @@ def near_tree(machine: Machine, members: list[int], root: int, size: int, load: 
         for e in out[u]:
             v = dst[e]
             when = now + latency[e] + max(took[e] - slowest, 0.0) + load.get(e, 0.0)
-            if v not in done and when < best[v]:
-                best[v] = when
+            if v not in done and when < arrival[v]:
+                arrival[v] = when
                 heapq.heappush(queue, (when, v, max(slowest, took[e]), e))
+    return arrival, entered
+
+
+def _branches(members: list[int], root: int, arrival: FloatArray, parent: dict[int, int]) -> list[int]:
+    """The nodes on paths to members, each after its parent, those of early arrival first."""
     needed: set[int] = set()
     order: list[int] = []
-    for member in sorted(members, key=lambda v: (best[v], v)):
+    for member in sorted(members, key=lambda v: (arrival[v], v)):
         path, u = [], member
         while u != root and u not in needed:
             path.append(u)
-            u = int(net.src[entered[u]])
+            u = parent[u]
         needed.update(path)
         order.extend(reversed(path))
-    moves: list[Move] = []
-    number: dict[int, int] = {}
-    for v in order:
-        if switch[v]:
-            continue
-        route, u = [], v
-        while True:
-            e = entered[u]
-            route.append(e)
-            load[e] = load.get(e, 0.0) + took[e]
-            u = int(net.src[e])
-            if not switch[u]:
-                break
-        number[v] = len(moves)
-        moves.append(([(1, tuple(reversed(route)))], False, (number[u],) if u in number else ()))
-    return moves
+    return order

@@ -31,8 +31,7 @@ def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
     into = moves.piece * ranks + routing.target[moves.route]
     row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
     key = moves.piece * ranks + routing.source[moves.route]
-    found = _needs(row, which, key, moves.start, moves.start + moves.lag)
-    return found[0], found[1]
+    return _needs(row, which, key, moves.start, moves.start + moves.lag)
 
 
 def turned(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
@@ -73,7 +72,10 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
 
 
 @jit
-def _needs(row: Any, which: Any, key: Any, start: Any, arrival: Any) -> Any:
+def _needs(
+    row: IntArray, which: IntArray, key: IntArray, start: IntArray, arrival: IntArray
+) -> tuple[IntArray, IntArray]:
+    """As :func:`needs`: ``which[row[k]:row[k + 1]]`` bring something to the rank and piece of key k."""
     count = len(key)
     found = np.zeros(count + 1, dtype=np.int64)
     for i in range(count):

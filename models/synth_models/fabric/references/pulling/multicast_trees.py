@@ -183,7 +183,9 @@ class Spread(NamedTuple):
 
 
 @jit
-def _grown(trees: MulticastTrees, links: Links, wants: Any, origin: Any, size: Any, thrift: float, most: int) -> Any:
+def _grown(
+    trees: MulticastTrees, links: Links, wants: BoolArray, origin: IntArray, size: FloatArray, thrift: float, most: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
     """Piece, links (as rows) and predecessor (-1: none) of every sending, and the seconds that it and what follows from
     it take; nothing where some rank cannot be reached."""
     nodes = len(wants)

@@ -8,15 +8,15 @@ little.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import find_uses, release_route, reserve_route
-from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, drop, grow
+from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, TreeTransfers, drop, grow
 
 
 class Chosen(NamedTuple):
@@ -28,7 +28,7 @@ class Chosen(NamedTuple):
 
 
 @jit
-def build(tree: TreeState, order: IntArray, finish: IntArray, price: Any, cutoff: int, seconds: float) -> int:
+def build(tree: TreeState, order: IntArray, finish: IntArray, price: FloatArray, cutoff: int, seconds: float) -> int:
     """Grow all pieces in this order; ``finish``, the last arrival of every piece, is written. Returns the completion or
     what :func:`grow` says is wrong; anything once the seconds are over."""
     worst, end = np.int64(0), read_clock() + seconds
@@ -43,13 +43,13 @@ def build(tree: TreeState, order: IntArray, finish: IntArray, price: Any, cutoff
 
 
 @jit
-def _squared(x: Any) -> Any:
+def _squared(x: float) -> float:
     """x * x, to the bit: a power may be rounded in other ways."""
     return x * x
 
 
 @jit
-def _load(tree: TreeState, price: Any) -> None:
+def _load(tree: TreeState, price: FloatArray) -> None:
     """Write every resource's share of the busiest one's time into ``price``."""
     price[:] = 0.0
     routing, transfers, kind = tree.routing, tree.transfers, tree.pieces.kind
@@ -67,7 +67,7 @@ def _load(tree: TreeState, price: Any) -> None:
 
 
 @jit
-def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: IntArray, taken: Any) -> int:
+def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: IntArray, taken: BoolArray) -> int:
     """Write up to ``most`` pieces into ``chosen``, mostly with one that arrives last; how many. ``taken``: scratch, all
     False."""
     count = len(finish)
@@ -120,7 +120,7 @@ def _take_out(tree: TreeState, finish: IntArray, old: Chosen, picked: int) -> bo
 
 
 @jit
-def _give_up(transfers: Any, old: Chosen, picked: int) -> None:
+def _give_up(transfers: TreeTransfers, old: Chosen, picked: int) -> None:
     """Let go of the transfers that the chosen pieces had before."""
     for j in range(picked):
         i = old.first[j]

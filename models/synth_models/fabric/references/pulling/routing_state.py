@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import AnyIntArray, BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.pulling.direct_routes import direct_routes
+from synth_models.fabric.references.pulling.direct_routes import WeightedLinks, direct_routes
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, add_use, earliest, release, reserve
 
 MOST_ROUTES = 1_200_000
@@ -85,10 +85,11 @@ class Routing:
         ranks = np.flatnonzero(used & ~machine.is_switch).astype(np.int64)
         most = max(16, MOST_ROUTES // max(len(ranks) * rounds, 1))
         start, out = rows_of(net.src, machine.nodes)
-        row, links = direct_routes(
-            ranks, start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
-            net.latency + size / net.bandwidth, rounds, most, seed,
+        graph = WeightedLinks(
+            start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
+            net.latency + size / net.bandwidth,
         )  # fmt: skip
+        row, links = direct_routes(graph, ranks, rounds, most, seed)
         row, links = sorted_by_end(row, links, net.dst)  # what enters a rank lies together: the greedy reads it often
         place = np.full(machine.nodes, -1, dtype=np.int64)
         place[ranks] = np.arange(len(ranks))
@@ -133,13 +134,13 @@ class Routing:
         return found._replace(lag=_lags(found, len(self.source), table.shape[1]))
 
 
-def rows_of(key: Any, count: int) -> tuple[IntArray, IntArray]:
+def rows_of(key: AnyIntArray, count: int) -> tuple[IntArray, IntArray]:
     """Positions by key, as rows."""
     start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=count))]).astype(np.int64)
     return start, np.argsort(key, kind="stable").astype(np.int64)
 
 
-def sorted_by_end(row: IntArray, links: IntArray, dst: Any) -> tuple[IntArray, IntArray]:
+def sorted_by_end(row: IntArray, links: IntArray, dst: AnyIntArray) -> tuple[IntArray, IntArray]:
     """Routes in the order of the nodes where they end."""
     order = np.argsort(dst[links[row[1:] - 1]], kind="stable")
     length = np.diff(row)[order]
