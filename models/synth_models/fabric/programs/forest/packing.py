@@ -85,11 +85,11 @@ def pack_trees(capacity: IntArray, demand: IntArray) -> Trees:
 
 
 class Growing(NamedTuple):
-    """Trees that still grow, as a stack: ``count`` copies of each, its ``size`` in members, shape (room,); which
+    """Trees that still grow, as a stack: the ``copies`` of each, its ``size`` in members, shape (room,); which
     members are ``inside``, their ``parent`` (-1: none), and the members in the ``order`` in which they were reached,
     shape (room, n); edges that are ``dead``, since no copy may take them, shape (room, n, n)."""
 
-    count: IntArray
+    copies: IntArray
     size: IntArray
     inside: BoolArray
     parent: IntArray
@@ -122,7 +122,7 @@ def _growing(room: int, n: int) -> Growing:
 def _with_more_room(trees: Growing) -> Growing:
     """The same trees with twice the room; what stands in the new half is of no meaning."""
     return Growing(
-        np.concatenate((trees.count, trees.count)),
+        np.concatenate((trees.copies, trees.copies)),
         np.concatenate((trees.size, trees.size)),
         np.concatenate((trees.inside, trees.inside)),
         np.concatenate((trees.parent, trees.parent)),
@@ -155,7 +155,7 @@ def _slack(capacity: IntArray, waiting: IntArray, count: IntArray, inside: BoolA
 def _next_edge(capacity: IntArray, waiting: IntArray, trees: Growing, stacked: int) -> Edge:
     """The edge by which the tree on top grows: from the earliest reached that can, the widest."""
     top = stacked - 1
-    count, inside, dead = trees.count, trees.inside, trees.dead
+    copies, inside, dead = trees.copies, trees.inside, trees.dead
     for u in trees.order[top, : trees.size[top]]:
         while True:
             v = -1
@@ -166,8 +166,8 @@ def _next_edge(capacity: IntArray, waiting: IntArray, trees: Growing, stacked: i
                     v = w
             if v < 0:
                 break
-            amount = min(count[top], capacity[u, v])
-            amount = min(amount, _slack(capacity, waiting, count[:stacked], inside[:stacked], u, v, amount))
+            amount = min(copies[top], capacity[u, v])
+            amount = min(amount, _slack(capacity, waiting, copies[:stacked], inside[:stacked], u, v, amount))
             if amount > 0:
                 return Edge(u, v, amount)
             dead[top, u, v] = True
@@ -190,7 +190,7 @@ def _packed(capacity: IntArray, demand: IntArray, seconds: float) -> tuple[IntAr
             continue
         waiting[root] = 0
         stacked = 1
-        trees.count[0], trees.size[0] = demand[root], 1
+        trees.copies[0], trees.size[0] = demand[root], 1
         trees.inside[0], trees.parent[0], trees.dead[0] = False, -1, False
         trees.inside[0, root], trees.order[0, 0] = True, root
         while stacked:
@@ -201,7 +201,7 @@ def _packed(capacity: IntArray, demand: IntArray, seconds: float) -> tuple[IntAr
                 if done == len(done_copies):
                     done_parent = np.concatenate((done_parent, done_parent))
                     done_copies = np.concatenate((done_copies, done_copies))
-                done_parent[done], done_copies[done] = trees.parent[i], trees.count[i]
+                done_parent[done], done_copies[done] = trees.parent[i], trees.copies[i]
                 done += 1
                 stacked -= 1
                 continue
@@ -209,11 +209,11 @@ def _packed(capacity: IntArray, demand: IntArray, seconds: float) -> tuple[IntAr
             if edge.copies == 0:
                 return *none, True
             capacity[edge.tail, edge.head] -= edge.copies
-            if edge.copies < trees.count[i]:  # the others stay as they were and are grown later
-                if stacked == len(trees.count):
+            if edge.copies < trees.copies[i]:  # the others stay as they were and are grown later
+                if stacked == len(trees.copies):
                     trees = _with_more_room(trees)
-                trees.count[i] -= edge.copies
-                trees.count[i + 1], trees.size[i + 1] = edge.copies, trees.size[i]
+                trees.copies[i] -= edge.copies
+                trees.copies[i + 1], trees.size[i + 1] = edge.copies, trees.size[i]
                 trees.inside[i + 1], trees.parent[i + 1] = trees.inside[i], trees.parent[i]
                 trees.order[i + 1], trees.dead[i + 1] = trees.order[i], trees.dead[i]
                 i += 1
