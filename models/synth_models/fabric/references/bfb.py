@@ -36,7 +36,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.spreading import SPREADING, SUMMING, Candidate, empty, quicker, refusal
+from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
@@ -53,7 +53,7 @@ MOST_TRANSFERS = 300_000
 class Loads:
     """What a breadth-first broadcast from some roots puts on the links.
 
-    ``distance``: from root k to every node, shape (roots, nodes), -1 where there is no way. ``least[v, t]``: the least
+    ``distance``: from root k to every node, shape (roots, nodes), -1 where there is no path. ``least[v, t]``: the least
     largest load of a link into v in step t, in blocks over bytes/s. ``worst``: the largest per step t = 1, 2, ….
     """
 
@@ -74,7 +74,7 @@ class Loads:
 
 
 class Phases(NamedTuple):
-    """What a collective is made of: ``up``, the loads of summing up, on ``there``, the machine turned around; and
+    """What a collective is made of: ``up``, the loads of summing up, on ``there``, the reversed machine; and
     ``down``, those of spreading out. None where it has no such phase."""
 
     there: FabricInstance | None

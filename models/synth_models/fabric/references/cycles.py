@@ -49,11 +49,11 @@ def single(instance: FabricInstance, size: int) -> Cycle:
 
 
 def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
-    """Sets of cycles, each searched when it is asked for: the single best one; it and its way back; and the sets found
+    """Sets of cycles, each searched when it is asked for: the single best one; it and its reverse; and the sets found
     with the highest bandwidth, one per number of cycles that raises it. Of a set only the bandwidth is known here, not
     what it costs in latency."""
     first = single(instance, size)
-    sets = [rate(instance, (first,), size), rate(instance, (first, _back(first)), size)]
+    sets = [rate(instance, (first,), size), rate(instance, (first, _reversed(first)), size)]
     yield from sets
     if 3 <= len(first) <= MOST_SEVERAL:
         best: dict[int, Cycles] = {}
@@ -116,7 +116,7 @@ def _links(routes: Routes, cycle: Cycle) -> list[int]:
     return found
 
 
-def _back(cycle: Cycle) -> Cycle:
+def _reversed(cycle: Cycle) -> Cycle:
     return (cycle[0], *cycle[:0:-1])
 
 
@@ -140,9 +140,9 @@ def _packed(
             improved = [_improved(matrix, order) for order in starts]
             cycle = tuple(members[k] for k in min(improved, key=lambda order: _worth(matrix, order)))
         routes = Routes(left, size, instance.switching.mode == "store_and_forward")
-        for way in (cycle, _back(cycle)) if both else (cycle,):
-            cycles.append(way)
-            for e in _links(routes, way):
+        for one in (cycle, _reversed(cycle)) if both else (cycle,):
+            cycles.append(one)
+            for e in _links(routes, one):
                 uses[e] += 1
         found.append(Cycles(tuple(cycles), len(cycles) / _slowest(machine, uses)))
         worse = 0 if found[-1].bandwidth > top else worse + 1

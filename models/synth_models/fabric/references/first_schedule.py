@@ -2,11 +2,11 @@
 
 Two are made, both from arrays without a loop over transfers, and the quicker one is returned:
 
-* *shortest paths*: every block goes from its origin along the tree of quickest paths, split where a rank is on the way;
+* *shortest paths*: every block goes from its origin along the tree of quickest paths, split at the ranks on them;
 * *rings*: the blocks of collectives in which everyone's data goes to everyone run around the ranks, box by box, in as
   many rings as a box has ranks, each of which enters boxes at another rank.
 
-Reductions are these on the machine turned around, played backwards. O(N^2) transfers for N ranks. No guarantee.
+Reductions are these on the reversed machine, played backwards in time. O(N^2) transfers for N ranks. No guarantee.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.spreading import too_large
+from synth_models.fabric.references.out_trees import too_large
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.boxes import boxes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed

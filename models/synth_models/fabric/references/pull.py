@@ -3,13 +3,13 @@
 1. Every block is cut into pieces, several numbers of them tried.
 2. Every piece grows a tree over the direct routes of the machine (paths through switches), the earliest arrival first
    among all that is reserved so far (:mod:`.pulling.tree_growth`); ties and the order of pieces are random.
-3. A few pieces are taken out, late ones first, and grown again, if nothing gets worse
+3. A few pieces, late ones first, are removed and grown again; the result is kept unless it is worse
    (:mod:`.pulling.neighbourhood_search`).
 4. All transfers are pushed together from both ends (:mod:`.pulling.compaction`).
 5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.multicast_trees`).
 
-Reductions are searched backwards on a mirrored routing; an allreduce is a reduction and a spreading of the same pieces,
-overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`), whichever is quicker.
+Reductions are searched backwards in time, on a reversed routing. An allreduce is a reduction and a spreading of the
+same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`), whichever is quicker.
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
@@ -164,7 +164,7 @@ class _Tried:
 def _grown(incumbent: Incumbent, restarts: int) -> None:
     """Everything but an allreduce: several numbers of chunks, the best two searched."""
     instance, seed = incumbent.instance, incumbent.options.seed
-    backwards = instance.collective in REDUCING
+    reverse = instance.collective in REDUCING
     tried: list[_Tried] = []
     worse = 0
     for chunks in _numbers_of_chunks(incumbent, _deliveries(instance)):
@@ -172,10 +172,10 @@ def _grown(incumbent: Incumbent, restarts: int) -> None:
             break
         cut = _Cut.of(instance, chunks, seed)
         before = min((one.seconds for one in tried), default=float("inf"))
-        times = [_try(incumbent, cut, backwards, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
+        times = [_try(incumbent, cut, reverse, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
         worse = 0 if min(times) < before * WORTH else worse + 1
         tried.append(_Tried(min(times), cut))
-    _search_best(incumbent, tried, restarts, lambda one, restart: _try(incumbent, one.cut, backwards, restart, True))
+    _search_best(incumbent, tried, restarts, lambda one, restart: _try(incumbent, one.cut, reverse, restart, True))
 
 
 def _search_best(
@@ -204,10 +204,10 @@ def _lower_bound(incumbent: Incumbent) -> float:
     return quick_lower_bound(incumbent.instance, cut.routing)
 
 
-def _try(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
+def _try(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> float:
     """One search, offered; its seconds."""
-    moves = _searched(incumbent, cut, backwards, restart, search)
-    adds = np.full(len(moves.piece), backwards)
+    moves = _searched(incumbent, cut, reverse, restart, search)
+    adds = np.full(len(moves.piece), reverse)
     moves = _pushed(cut, moves)
     incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
     return moves.completion / cut.routing.ticks
@@ -218,9 +218,9 @@ def _pushed(cut: _Cut, moves: Moves) -> Moves:
     return pushed(cut.routing, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
 
 
-def _searched(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:
+def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> Moves:
     """One search: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
-    routing = cut.routing.turned() if backwards else cut.routing
+    routing = cut.routing.reversed() if reverse else cut.routing
     trees = TreeSearch(incumbent.instance, routing, cut.pieces)
     random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
     moves = None
@@ -241,7 +241,7 @@ def _searched(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, se
         moves = None
     if moves is None:
         moves = trees.moves()
-    return moves.backwards(moves.completion) if backwards else moves
+    return moves.reversed(moves.completion) if reverse else moves
 
 
 def _allreduce(incumbent: Incumbent, restarts: int) -> None:

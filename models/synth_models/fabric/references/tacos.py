@@ -6,7 +6,7 @@ the free links are visited in random order, the quicker first, and each takes a 
 its head neither holds nor is being sent. The published program lets a chunk leave on a fast link before it has arrived
 on a slow one; here it counts from its arrival on. Switches are unwound as TACOS does, into links between ranks: each
 quickest direct route from rank to rank is one, and routes that share a physical link or group wait for each other.
-Reductions are the spreading of the machine turned around, played backwards; allreduce is both.
+A reduction is spreading on the reversed machine, played backwards in time; allreduce is both.
 
 Complexity: O(moments x routes) plus a draw by rejection a transfer; memory N^2 bytes a chunk. No guarantee but
 completion. The seed's ``restarts`` schedules (parameter, as many as the time limit allows), each for a few numbers of
@@ -30,7 +30,7 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.spreading import SPREADING, SUMMING, Candidate, empty, quicker, refusal
+from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of

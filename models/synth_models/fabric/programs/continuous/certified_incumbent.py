@@ -1,4 +1,4 @@
-"""The incumbent, the certified bound that would settle it, and what the solver has proven on the way."""
+"""The incumbent, the certified bound that would settle it, and what the solver has proven so far."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MOST_CUT = 4_000  # after pieces are cut in two
 CHOICES = (300, 2400)  # transfers that the program may choose from: at first, at most
 WORK = 1.0  # CP-SAT's deterministic seconds a step
 PATIENCE = 6  # steps without success after which the search ends
-WORTH = Fraction(1, 2000)  # what cutting in two must bring to be done again
+WORTH = Fraction(1, 2000)  # what cutting in two must gain to be repeated
 
 
 def search(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:

@@ -1,6 +1,6 @@
 """What is left of a schedule without its times: routes, who waits for whom, and the order on every link.
 
-From an order come times again (:meth:`Order.timed`), the best sizes of the pieces (:mod:`.sizes`), and the same with
+An order gives start times (:meth:`Order.timed`), the best sizes of the pieces (:mod:`.sizes`), and the same with
 pieces cut in two (:meth:`Order.halved`).
 """
 

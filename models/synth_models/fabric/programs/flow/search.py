@@ -14,10 +14,10 @@ from synth import kernels
 from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
-from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
-from synth_models.fabric.programs.flow.routes import Routes, link_seconds
-from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
+from synth_models.fabric.programs.flow.priority_rules import RULES, Rule, priorities
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
@@ -195,7 +195,7 @@ def _compiled(instance: FabricInstance, routes: Routes) -> None:
 
 
 def _improve(search: _Search) -> None:
-    """Forward and backward improvement of the best drafts, then again and again from the best, shaken."""
+    """Forward and backward improvement of the best drafts, then repeatedly of the best, perturbed at random."""
     for draft in tuple(search.drafts):
         _improve_one(search, draft, draft.start)
     generator = np.random.default_rng(search.options.seed)

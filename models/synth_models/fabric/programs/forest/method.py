@@ -1,9 +1,9 @@
 """``forest``: throughput-optimal trees for any machine, cut into pieces and pipelined.
 
-The fluid optimum (see ``fluid``, ``splitting``, ``packing``) is exact: whole trees whose links are used for no longer
-than the cut that bounds every algorithm. The finite schedule repeats a round of all trees by a timetable
-(``periodic``, ``rounds``); the number of rounds is tried in powers of two and the best is kept, beside plain list
-scheduling and trees of least latency, which win where messages are small.
+The fluid optimum (:mod:`.capacities`, :mod:`.edge_splitting`, :mod:`.tree_packing`) is exact: whole trees that use no
+link for longer than the cut that bounds every algorithm. The finite schedule repeats a round of all trees by a
+timetable (:mod:`.rounds`). The number of rounds is tried in powers of two and the best is kept. Plain list scheduling
+and trees of least latency are tried beside it; they win where messages are small.
 
 A reduction is the same on the reversed machine, run backwards; allreduce reduces every piece up a tree and broadcasts
 it down another from the same root.
@@ -28,9 +28,11 @@ from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
-from synth_models.fabric.programs.forest.justify import justified
-from synth_models.fabric.programs.forest.near import near_tree
-from synth_models.fabric.programs.forest.plan import (
+from synth_models.fabric.programs.forest.justification import justified
+from synth_models.fabric.programs.forest.least_latency_tree import least_latency_tree
+from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
+from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
+from synth_models.fabric.programs.forest.tree_plan import (
     Move,
     Options,
     Plan,
@@ -43,8 +45,6 @@ from synth_models.fabric.programs.forest.plan import (
     up,
     up_and_down,
 )
-from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
-from synth_models.fabric.programs.forest.spanning import spanning_trees
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.solution import Schedule
@@ -253,7 +253,7 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
     chunks = options.method.get("chunks")
     per_block = _per_block(table)
     if chunks is None:
-        near = table_of(_near_plan(instance), machine)
+        near = table_of(_least_latency_plan(instance), machine)
         _listed(best, near, sizes, 1.0, fluid_ns, "by nearest trees in one piece")
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
@@ -333,25 +333,25 @@ def _per_block(table: Table) -> float:
     return float(exact) if exact <= max(few, 64) else few
 
 
-def _near_plan(instance: FabricInstance) -> Plan:
+def _least_latency_plan(instance: FabricInstance) -> Plan:
     machine, members = instance.machine, list(instance.members)
     plan, block, roots = Plan(), _block_of(instance), list(_roots(instance))
     reducing = instance.collective in REDUCING
-    turned: Machine = reversed_machine(machine) if reducing else machine
+    there: Machine = reversed_machine(machine) if reducing else machine
     size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
     into: dict[int, float] = {}
     outof: dict[int, float] = {}
     for root in roots:
-        moves = near_tree(turned, members, root, size, into)
+        moves = least_latency_tree(there, members, root, size, into)
         if reducing:
-            moves = _turned(moves)
+            moves = _reversed_moves(moves)
         if instance.collective == "allreduce":
-            moves = up_and_down(moves, near_tree(machine, members, root, size, outof))
+            moves = up_and_down(moves, least_latency_tree(machine, members, root, size, outof))
         plan.add(block(root), Fraction(1), moves)
     return plan
 
 
-def _turned(moves: list[Move]) -> list[Move]:
+def _reversed_moves(moves: list[Move]) -> list[Move]:
     """An out-tree of the reversed machine as an in-tree."""
     count = len(moves)
     after: list[list[int]] = [[] for _ in moves]

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
+from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
 from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses

@@ -34,7 +34,7 @@ def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
     return _needs(row, which, key, moves.start, moves.start + moves.lag)
 
 
-def turned(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
+def needed_by(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
     """Who needs each transfer, as rows."""
     count = len(row) - 1
     start, order = rows_of(needed, count)
@@ -46,9 +46,9 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
     if not len(moves.piece):
         return moves
     row, needed = needs(routing, moves)
-    back_row, back = turned(row, needed)
+    back_row, back = needed_by(row, needed)
     table = routing.table(pieces.sizes)
-    ahead, behind = routing.state(table), routing.turned().state(table)
+    ahead, behind = routing.state(table), routing.reversed().state(table)
     kind = pieces.kind[moves.piece]
     room = int(np.diff(routing.row)[moves.route].sum()) * 4 + 1024
     best, now = moves, moves
@@ -58,11 +58,11 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
         now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
         if now.completion < best.completion:
             best = now
-        late = now.backwards(now.completion)
+        late = now.reversed(now.completion)
         begin = _serial(behind, routing.resources, room, np.argsort(late.start, kind="stable"), late.route,
                         kind, back_row, back, late.lag)  # fmt: skip
         end = int((begin + late.lag).max())
-        now = Moves(late.piece, late.route, begin, late.lag, end).backwards(end)
+        now = Moves(late.piece, late.route, begin, late.lag, end).reversed(end)
         if now.completion < best.completion:
             best = now
     start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,

@@ -1,9 +1,8 @@
-"""Large-neighbourhood search: take a few pieces out, grow them again, keep what is no worse.
+"""Large-neighbourhood search: remove a few pieces, regrow their trees, keep the result unless it is worse.
 
-Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations: among the pieces taken out is
-mostly one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay
-off them. Accepted is what lowers the completion, or leaves it and does not raise the sum of arrivals by more than a
-little.
+Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations. Among the pieces removed is mostly
+one that arrives last. Their trees are grown again in random order, sometimes with prices on crowded links. The result
+is accepted if it lowers the completion, or keeps it and does not raise the sum of arrivals by more than a little.
 """
 
 from __future__ import annotations
@@ -99,8 +98,8 @@ def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: I
 
 @jit
 def _take_out(tree: TreeState, finish: IntArray, old: Chosen, picked: int) -> bool:
-    """Release what the chosen pieces hold, keeping their transfers for the way back, and shuffle them. False if the
-    pool is full."""
+    """Release what the chosen pieces hold, keeping their transfers so that they can be put back, and shuffle them.
+    False if the pool is full."""
     transfers, routing, reserved, kind = tree.transfers, tree.routing, tree.reserved, tree.pieces.kind
     for j in range(picked):
         p = old.piece[j]

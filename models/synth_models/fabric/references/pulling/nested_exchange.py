@@ -237,8 +237,8 @@ def _joins(sums: Sums, below: IntArray, here: IntArray, other: int, v: int) -> b
 
 @jit
 def _rung(sums: Sums, p: int, below: IntArray, here: IntArray, kind: int, cutoff: int) -> bool:
-    """Piece p over one rung: whoever takes it receives the sum of every other group below that is part of its group.
-    False if that would not be valid or not in time."""
+    """Take piece p over one rung: each rank that takes it receives the sum of every other group below that is part of
+    its group. False if that would not be valid or not in time."""
     ranks = len(here)
     then = sums.ready[p].copy()
     first = np.full(ranks, np.int64(UNREACHABLE))  # the first arrival of this rung

@@ -1,7 +1,7 @@
 """Grow the tree of one piece over idle links, the earliest arrival first.
 
 Every rank that waits for the piece has a label: the best route by which it can get it, from a rank that has it, given
-all reservations. The earliest label is settled, its transfer reserved, and the labels that this concerns found again.
+all reservations. The earliest label is settled, its transfer reserved, and labels that this changes are computed again.
 Ranks that do not want the piece relay it where that is quicker: they are settled without reservation, which is made
 when one that wants it comes by. With a single target this is Dijkstra's search in time-expanded free intervals.
 """
@@ -154,10 +154,10 @@ def _better(
 
 
 @jit
-def _look_again(
+def _relabel(
     routing: RoutingState, reserved: Intervals, labels: Labels, v: int, c: int, price: FloatArray, left: int
 ) -> None:
-    """Find the label of v again, whose route is no longer free when it was."""
+    """Find a new label for v, whose route is no longer free at its start."""
     labels.state[v] = UNSEEN
     for j in range(routing.entering_row[v], routing.entering_row[v + 1]):
         r = routing.entering[j]
@@ -220,7 +220,7 @@ def grow(tree: TreeState, p: int, price: FloatArray, cutoff: int) -> int:
                 return -1
             r = labels.route[v]
             if earliest_start(routing, reserved, r, c, arrival[routing.source[r]]) > labels.start[v]:
-                _look_again(routing, reserved, labels, v, c, price, toward[v, goal] if guided else 0)
+                _relabel(routing, reserved, labels, v, c, price, toward[v, goal] if guided else 0)
                 heapq.heappush(heap, (key[v], np.random.random(), np.int64(v)))
                 continue
             if v == goal or (goal < 0 and wants[v]):

@@ -15,14 +15,18 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
-from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
+from synth_models.fabric.programs.flow.flow_routes import Routes, decomposed, images, load
 from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, symmetries
 
 SHARE_OF_TIME = 0.4  # of what is left, for every program
 WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
 NEARER_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too
 DETOURS_UP_TO = 8_000  # columns, up to which flows with short detours are found too
-DETOURS = (0.25, 1.5, 3.0)  # times the largest latency of a link: what an arc may be out of the shortest way
+DETOURS = (
+    0.25,
+    1.5,
+    3.0,
+)  # times the largest latency of a link: how much longer than the shortest a path may be
 LONG = 300.0  # times the largest latency: a flow that takes longer has no use for short detours
 
 
@@ -57,11 +61,11 @@ def fluid_optimum(instance: FabricInstance, options: RunOptions) -> Fluid | None
     machine = instance.machine
     goals = int(np.any(demand.bytes > 0, axis=0).sum())
     if goals < len(demand.source):  # fewer commodities by goal: the reversed flow on the reversed machine
-        fluid = _fluid(instance, _reversed(machine), _turned(demand), identity(machine), options)
+        fluid = _fluid(instance, _reversed_machine(machine), _reversed_demand(demand), identity(machine), options)
         if fluid is None:
             return None
-        nearer = tuple((name, _backwards(routes)) for name, routes in fluid.nearer)
-        return replace(fluid, routes=_backwards(fluid.routes), nearer=nearer)
+        nearer = tuple((name, _reversed_routes(routes)) for name, routes in fluid.nearer)
+        return replace(fluid, routes=_reversed_routes(fluid.routes), nearer=nearer)
     fold = len(demand.source) > 1
     return _fluid(instance, machine, demand, symmetries(instance) if fold else identity(machine), options)
 
@@ -135,7 +139,7 @@ def _solve(
 
 
 def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tuple[FloatArray, float]:
-    """Seconds by which a way over an arc to its head is longer than the shortest from the source, shape (commodities,
+    """Seconds by which a route over an arc to its head is longer than the shortest from the source, shape (commodities,
     arcs), a stop at a rank counted with the largest block's time on the link there; and the largest latency, stops left
     out, that a block cannot avoid."""
     net, link = arcs.machine.network, arcs.link
@@ -171,18 +175,18 @@ def _representatives(demand: model.Demand, group: Symmetries) -> model.Demand:
     return model.Demand(demand.source[first], demand.bytes[first], times.astype(np.int64))
 
 
-def _turned(demand: model.Demand) -> model.Demand:
+def _reversed_demand(demand: model.Demand) -> model.Demand:
     goal = np.flatnonzero(np.any(demand.bytes > 0, axis=0))
     wanted = np.zeros((len(goal), demand.bytes.shape[1]))
     wanted[:, demand.source] = demand.bytes[:, goal].T
     return model.Demand(goal, wanted, np.ones(len(goal), dtype=np.int64))
 
 
-def _reversed(machine: Machine) -> Machine:
+def _reversed_machine(machine: Machine) -> Machine:
     return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
 
 
-def _backwards(routes: Routes) -> Routes:
+def _reversed_routes(routes: Routes) -> Routes:
     """The routes of the reversed machine as routes of the machine, sorted by source and goal again."""
     by = np.lexsort((routes.kind, -routes.share, routes.source, routes.goal))
     length = np.diff(routes.start)[by]

@@ -9,15 +9,17 @@ import numpy as np
 
 from synth.arrays import FloatArray
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.plan import Move
+from synth_models.fabric.programs.forest.tree_plan import Move
 
 
-def near_tree(machine: Machine, members: list[int], root: int, size: int, load: dict[int, float]) -> list[Move]:
+def least_latency_tree(
+    machine: Machine, members: list[int], root: int, size: int, load: dict[int, float]
+) -> list[Move]:
     """The moves of an out-tree of least arrival times (Dijkstra) for ``size`` bytes, each after those it waits for.
 
     A rank forwards what it has whole; switches cut through. ``load``: seconds that links are already wanted for, which
-    count as waiting; the tree's own are added. Ranks that are no members may be passed, and branches that serve
-    nobody are cut.
+    count as waiting; the tree's own are added. Ranks that are no members may be passed, and branches that reach
+    no member are cut.
     """
     net = machine.network
     src, switch = net.src.tolist(), machine.is_switch.tolist()

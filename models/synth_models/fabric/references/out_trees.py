@@ -1,7 +1,7 @@
 """What the references share: every piece goes along an out-tree of its own, and the collectives that this makes.
 
 An algorithm says along which tree of ranks the data of a rank spreads (:class:`Trees`). Allgather and broadcast are
-such trees; reduce-scatter and reduce are trees of the machine turned around, played backwards
+such trees; reduce-scatter and reduce are trees on the reversed machine, played backwards in time
 (:mod:`synth_models.fabric.scheduling.reversal`); allreduce is both, one after the other, for shares of the buffer that
 each have a rank as root. The parts of a message are not bundled: a message of k blocks is k transfers one after the
 other on the same link, which takes equally long, since a link is occupied for bytes over bandwidth only.
@@ -51,16 +51,16 @@ class Trees:
     roots: Callable[[int], Sequence[int]]
 
 
-Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on it turned around
+Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on the reversed machine
 
 
 def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
-    """Allgather or broadcast (or what a turned instance asks for), every block in ``count`` chunks a variant."""
+    """Allgather or broadcast (or what a reversed instance asks for), every block in ``count`` chunks a variant."""
     return timed(instance, _spreading(instance, trees, count))
 
 
 def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
-    """Reduce-scatter or reduce; ``trees`` are of the machine turned around."""
+    """Reduce-scatter or reduce; ``trees`` are of the reversed machine."""
     there = turned(instance)
     transfers = _spreading(there, trees, count)
     return timed(instance, mirrored(there, transfers, timed(there, transfers)))
@@ -68,7 +68,7 @@ def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
 
 def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: int) -> Schedule:
     """Allreduce: shares of the buffer, dealt out to variants and their roots, ``count`` chunks each, are summed up by
-    ``up`` (trees of the machine turned around) and spread by ``down``; of first all sums, then all else, and of both
+    ``up`` (trees of the reversed machine) and spread by ``down``; of first all sums, then all else, and of both
     as they come, what is quicker."""
     there = turned(instance)
     slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
