@@ -9,7 +9,7 @@
 5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.multicast_trees`).
 
 Reductions are searched backwards in time, on a reversed routing. An allreduce is a reduction and a spreading of the
-same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`): the quicker is kept.
+same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`): the quicker one.
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
