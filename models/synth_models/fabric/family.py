@@ -7,26 +7,24 @@ from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
-_CHUNKS = Parameter("chunks", read_int(1), None, "pieces that every tree's share is cut into, instead of the best")
-_PIECES = Parameter("chunks", read_int(1), None, "even pieces of a block to settle exactly, instead of several numbers")
+_CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
+_PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _STEPS = (
-    Parameter("steps", read_int(1, 10_000), None, "steps S of SCCL's question", question=True),
-    Parameter("rounds", read_int(1, 2**20), None, "rounds R of SCCL's question", question=True),
+    Parameter("steps", read_int(1, 10_000), None, "steps S that a schedule may take (SCCL)", question=True),
+    Parameter("rounds", read_int(1, 2**20), None, "rounds R that its steps may have in all (SCCL)", question=True),
     Parameter(
         "chunks",
         read_int(1, 2**20),
         None,
-        "chunks C of SCCL's question: a block's, an alltoall's for all ranks",
+        "chunks C to cut a block into (SCCL); for alltoall, a rank's whole buffer",
         question=True,
     ),
-    Parameter("pareto", read_flag, False, "the front: fewest steps, then fewest rounds a chunk", question=True),
-    Parameter(
-        "extra", read_int(0, 64), 6, "the front's rounds beyond its steps, if counting leaves any", question=True
-    ),
+    Parameter("pareto", read_flag, False, "list the Pareto front of steps and rounds a chunk", question=True),
+    Parameter("extra", read_int(0, 64), 6, "pareto: rounds to try beyond the steps", question=True),
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
-_RESTARTS = Parameter("restarts", read_int(1), 8, "schedules to try, each with other random numbers")
-_FILE = Parameter("file", str, None, "the algorithm's file", question=True)
+_RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
+_FILE = Parameter("file", str, None, "the file: MSCCL XML or an MSCCL++ plan", question=True)
 
 
 def _read_tau(text: str) -> str:
@@ -39,14 +37,14 @@ def _read_tau(text: str) -> str:
 
 _EPOCHS = (
     Parameter(
-        "tau", _read_tau, "fast", "seconds of an epoch, or a chunk's on the fastest or slowest link", question=True
+        "tau", _read_tau, "fast", "an epoch's length, or a chunk's time on the fastest or slowest link", question=True
     ),
     Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into", question=True),
-    Parameter("horizon", read_int(1), None, "answer for this number of epochs alone", question=True),
-    Parameter("counting", read_flag, True, "begin at the bound that counting proves (off: at one epoch)"),
-    Parameter("start", read_flag, True, "begin with a plan by list scheduling"),
+    Parameter("horizon", read_int(1), None, "ask for this number of epochs only", question=True),
+    Parameter("counting", read_flag, True, "start the search at the bound that counting proves (off: at one epoch)"),
+    Parameter("start", read_flag, True, "start from a plan made by list scheduling"),
     Parameter("fold", read_flag, True, "fold the program by the instance's symmetries"),
-    Parameter("cuts", read_flag, True, "add rows for the last departures from cuts"),
+    Parameter("cuts", read_flag, True, "add rows for the latest useful departures out of cuts"),
     Parameter("symmetry", read_flag, True, "order the chunks of a block, which are interchangeable"),
 )
 
@@ -82,21 +80,21 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highspy",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highspy",), (_CHUNKS,)),
-        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then moved left in time",
+        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then all times made exact",
                _HERE + "programs.epochs.method:solve", ("milp",), _EPOCHS),
-        Method("continuous", "program", "exact for given pieces in continuous time, then neighbourhood search (ours)",
+        Method("continuous", "program", "exact in continuous time for given pieces, then a neighbourhood search (ours)",
                _HERE + "programs.continuous.method:solve", ("cp",), (_PIECES,)),
-        Method("steps", "program", "SCCL's question: S steps, R rounds, C chunks? and the front of both",
+        Method("steps", "program", "SCCL's question: are S steps and R rounds enough for C chunks?",
                _HERE + "programs.steps.method:solve", ("cp", "milp"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS, repeats=False),
-        _reference("ring", "NCCL's ring: one cycle through all ranks"),
+        _reference("ring", "NCCL's rings: cycles through all ranks"),
         _reference("double_tree", "NCCL's double binary tree"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
-        _reference("direct", "every rank sends to every other at once"),
+        _reference("direct", "every rank sends straight to every other rank"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
-        _reference("imported", "an executor's algorithm from a file (MSCCL XML, MSCCL++ plan), on this machine", _FILE,
+        _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan), timed on this machine", _FILE,
                    repeats=False),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),

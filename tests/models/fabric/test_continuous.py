@@ -20,14 +20,14 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.continuous.cutting import Answer, quickest
-from synth_models.fabric.programs.continuous.inhand import InHand
+from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent
+from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
 from synth_models.fabric.programs.continuous.method import solve
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, _most_seconds
 from synth_models.fabric.programs.continuous.sizes import adjusted, resized
-from synth_models.fabric.programs.continuous.streams import orders
-from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.programs.continuous.timed_trees import orders
+from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
 from synth_models.fabric.references import pull
 from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.solution import Schedule, pack, unpack
@@ -49,7 +49,7 @@ def transfers_of(schedule: Schedule) -> list[tuple[int, int, bool, list[int]]]:
 def settled(instance: FabricInstance, sizes: list[list[int]]) -> tuple[Problem, Answer, Fraction | None]:
     """The program's answer for these pieces, and the seconds of its schedule, which passes the check."""
     block = [b for b, row in enumerate(sizes) for _ in row]
-    problem = Problem.of(instance, Ways(instance), block, [n for row in sizes for n in row])
+    problem = Problem.of(instance, TransferRoutes(instance), block, [n for row in sizes for n in row])
     horizon = int(_most_seconds(instance, problem.size) * problem.ticks)
     answer = quickest(problem, horizon, 0, RunOptions(time_limit_s=60))
     if answer.rows is None:
@@ -57,7 +57,7 @@ def settled(instance: FabricInstance, sizes: list[list[int]]) -> tuple[Problem, 
     schedule = problem.schedule(answer.rows)
     verdict = check_schedule(instance, schedule)
     assert verdict.ok, verdict.faults
-    again = problem.schedule(problem.rows(schedule))  # perhaps told in other ways: a tree is also a path and a branch
+    again = problem.schedule(problem.rows(schedule))  # perhaps told in other routes: a tree is also a path and a branch
     assert transfers_of(again) == transfers_of(schedule)
     return problem, answer, Fraction(problem.completion(answer.rows), problem.ticks)
 
@@ -156,16 +156,16 @@ def test_trees_over_time(collective: str) -> None:
     instance = synth.make(
         "fabric", network="star", nodes=4, bandwidth="1e9", latency="1e-6", bytes=8000, collective=collective
     )
-    hand = InHand(instance, RunOptions(), strongest(instance, RunOptions()))
+    incumbent = CertifiedIncumbent(instance, RunOptions(), strongest(instance, RunOptions()))
     times = []
-    for order, urgency in orders(instance, Ways(instance), hand):
+    for order, urgency in orders(instance, TransferRoutes(instance), incumbent):
         for rows in (order.timed(), order.listed(urgency)):
             assert rows is not None
             assert check_schedule(instance, order.problem.schedule(rows)).ok
             times.append(Fraction(order.problem.completion(rows), order.problem.ticks))
-            assert times[-1] >= hand.proven.seconds
+            assert times[-1] >= incumbent.proven.seconds
     assert times
-    assert min(times) <= hand.proven.seconds * Fraction(11, 10)
+    assert min(times) <= incumbent.proven.seconds * Fraction(11, 10)
 
 
 @pytest.mark.parametrize("collective", MANY)

@@ -15,7 +15,7 @@ from synth.records.verify import replay
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.programs.forest import splitting
-from synth_models.fabric.programs.forest.fluid import Fluid, fluid_of, set_rate
+from synth_models.fabric.programs.forest.capacities import Fluid, fluid_of, set_rate
 from synth_models.fabric.references.first_schedule import first_schedule, hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 

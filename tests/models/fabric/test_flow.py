@@ -9,11 +9,11 @@ from models.fabric.test_flow_fluid import instance_of, random_instance
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow.critical import BUSIEST, critical_order
-from synth_models.fabric.programs.flow.fluid import fluid_optimum
+from synth_models.fabric.programs.flow.busiest_first import BUSIEST, critical_order
+from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
 from synth_models.fabric.programs.flow.method import solve
 from synth_models.fabric.programs.flow.pieces import cut, planned, transfers
-from synth_models.fabric.programs.flow.rules import RULES, priorities
+from synth_models.fabric.programs.flow.priority_rules import RULES, priorities
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion
 

@@ -16,8 +16,8 @@ from synth.options import RunOptions
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.arcs import arcs_of
-from synth_models.fabric.programs.flow.certified import certified
-from synth_models.fabric.programs.flow.fluid import fluid_optimum
+from synth_models.fabric.programs.flow.certified_bound import certified
+from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
 from synth_models.fabric.programs.flow.symmetry import automorphism, identity, symmetries
 
 OPTIONS = RunOptions(time_limit_s=60.0)
@@ -199,7 +199,7 @@ def test_folded_flow_is_as_fast_as_the_whole(
     assert len(group) >= least
     folded = fluid_optimum(instance, OPTIONS)
     monkeypatch.setattr(
-        "synth_models.fabric.programs.flow.fluid.symmetries", lambda instance: identity(instance.machine)
+        "synth_models.fabric.programs.flow.fluid_optimum.symmetries", lambda instance: identity(instance.machine)
     )
     whole = fluid_optimum(instance, OPTIONS)
     assert folded is not None
@@ -236,9 +236,9 @@ def test_programs_that_grow_by_columns_find_the_same_optimum(monkeypatch: pytest
     cases = [random_instance(seed) for seed in range(2000, 2040)]
     cases.append(instance_of({"kind": "mesh", "rows": 3, "cols": 5}, "alltoall", 15000, failed={"links": [[0, 1]]}))
     whole = [fluid_optimum(instance, OPTIONS) for instance in cases]
-    monkeypatch.setattr("synth_models.fabric.programs.flow.fluid.WHOLE_UP_TO", 0)
+    monkeypatch.setattr("synth_models.fabric.programs.flow.fluid_optimum.WHOLE_UP_TO", 0)
     for direct in (0, 10**6):
-        monkeypatch.setattr("synth_models.fabric.programs.flow.fluid.NEARER_UP_TO", direct)
+        monkeypatch.setattr("synth_models.fabric.programs.flow.fluid_optimum.NEARER_UP_TO", direct)
         for instance, known in zip(cases, whole, strict=True):
             grown = fluid_optimum(instance, OPTIONS)
             assert known is not None

@@ -14,7 +14,7 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.forest.forest import Forest, forest_of
 from synth_models.fabric.programs.forest.method import solve
-from synth_models.fabric.programs.forest.spanning import spanning_trees
+from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
 
 
 def instance(network: dict[str, Any], collective: str = "allgather", size: int = 2**20, **more: Any) -> FabricInstance:

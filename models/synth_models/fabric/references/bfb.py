@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import lcm
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.family import Outcome
 from synth.graph.hops import hops
 from synth.graph.max_flow import MaximumFlow
@@ -36,7 +36,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.spreading import SPREADING, SUMMING, empty, refusal
+from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
@@ -53,7 +53,7 @@ MOST_TRANSFERS = 300_000
 class Loads:
     """What a breadth-first broadcast from some roots puts on the links.
 
-    ``distance``: from root k to every node, shape (roots, nodes), -1 where there is no way. ``least[v, t]``: the least
+    ``distance``: from root k to every node, shape (roots, nodes), -1 where there is no path. ``least[v, t]``: the least
     largest load of a link into v in step t, in blocks over bytes/s. ``worst``: the largest per step t = 1, 2, ….
     """
 
@@ -73,6 +73,20 @@ class Loads:
         return sum(self.worst, Fraction(0))
 
 
+class Phases(NamedTuple):
+    """What a collective is made of: ``up``, the loads of summing up, on ``there``, the reversed machine; and
+    ``down``, those of spreading out. None where it has no such phase."""
+
+    there: FabricInstance | None
+    up: Loads | None
+    down: Loads | None
+
+    @property
+    def loads(self) -> list[Loads]:
+        """Those of the phases that there are."""
+        return [found for found in (self.up, self.down) if found is not None]
+
+
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``bfb``."""
     refused = refusal(instance, KNOWN, "bfb")
@@ -85,41 +99,48 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome(
             "unsupported", message="the machine has switches: breadth-first broadcast balances links between ranks"
         )
-    there = turned(instance) if instance.collective not in SPREADING else None
     try:
-        up = None if there is None else loads(there.machine, _roots(there))
-        down = loads(instance.machine, _roots(instance)) if instance.collective not in SUMMING else None
+        phases = _phases(instance)
     except _TooManySets:
         return Outcome("unsupported", message=f"more than {MOST_SETS} sets of links into a rank to balance")
-    whole = _whole_parts(instance, [found for found in (up, down) if found is not None])
+    best: Candidate | None = None
+    for number in _numbers_of_parts(instance, phases):
+        amount = number * len(instance.members) * max(len(instance.blocks), 1)
+        if best is not None and (amount > MOST_TRANSFERS or number > instance.bytes or options.out_of_time()):
+            continue
+        schedule = _schedule(instance, phases, number)
+        found = Candidate(chunks.seconds(instance, schedule), schedule, f"blocks in {number} parts")
+        options.held.offer(partial(copy, schedule), float(found.seconds), found.words)
+        best = quicker(best, found)
+    assert best is not None
+    return Outcome("finished", solution=best.schedule, message=f"{_in_words(instance, phases)}; {best.words}")
+
+
+def _phases(instance: FabricInstance) -> Phases:
+    there = turned(instance) if instance.collective not in SPREADING else None
+    up = None if there is None else loads(there.machine, _roots(there))
+    return Phases(there, up, loads(instance.machine, _roots(instance)) if instance.collective not in SUMMING else None)
+
+
+def _numbers_of_parts(instance: FabricInstance, phases: Phases) -> list[int]:
+    """How many parts of a block are tried."""
+    whole = _whole_parts(instance, phases.loads)
     parts = sorted({1, 2, 4, *whole})
     if instance.the_root is not None:  # one source: in chunks, each in as many parts
         parts += [whole[-1] * 2**k for k in range(1, 8)]
-    found: tuple[Fraction, Schedule, int] | None = None
-    for number in parts:
-        amount = number * len(instance.members) * max(len(instance.blocks), 1)
-        if found is not None and (amount > MOST_TRANSFERS or number > instance.bytes or options.out_of_time()):
-            continue
-        schedule = _schedule(instance, there, up, down, number)
-        took = chunks.seconds(instance, schedule)
-        options.held.offer(partial(copy, schedule), float(took), f"blocks in {number} parts")
-        if found is None or took < found[0]:
-            found = took, schedule, number
-    assert found is not None
-    return Outcome("finished", solution=found[1], message=f"{told(instance, up, down)}; blocks in {found[2]} parts")
+    return parts
 
 
-def told(instance: FabricInstance, up: Loads | None, down: Loads | None) -> str:
+def _in_words(instance: FabricInstance, phases: Phases) -> str:
     """T_L and T_B in words: T_B as a multiple of the collective's bytes over the least bandwidth out of a rank."""
     net = instance.machine.network
     out = dict.fromkeys(instance.machine.ranks.tolist(), Fraction(0))
     for u, bandwidth in zip(net.src.tolist(), net.bandwidth.tolist(), strict=True):
         out[u] += exact(bandwidth)
     node = min(out[v] for v in instance.members)
-    both = [found for found in (up, down) if found is not None]
     share = 1 if instance.the_root is not None else len(instance.members)
-    total = sum((found.total for found in both), Fraction(0)) * node / share
-    return f"T_L {sum(found.steps for found in both)}, T_B {total} M/B with B = {float(node) / 1e9:.4g} GB/s"
+    total = sum((found.total for found in phases.loads), Fraction(0)) * node / share
+    return f"T_L {sum(found.steps for found in phases.loads)}, T_B {total} M/B with B = {float(node) / 1e9:.4g} GB/s"
 
 
 def _roots(instance: FabricInstance) -> tuple[int, ...]:
@@ -188,10 +209,8 @@ def _whole_parts(instance: FabricInstance, found: Sequence[Loads]) -> list[int]:
     return [parts] if parts <= MOST_PARTS else [8, 16, MOST_PARTS]
 
 
-def _schedule(
-    instance: FabricInstance, there: FabricInstance | None, up: Loads | None, down: Loads | None, parts: int
-) -> Schedule:
-    blocks = instance.blocks
+def _schedule(instance: FabricInstance, phases: Phases, parts: int) -> Schedule:
+    blocks, (there, up, down) = instance.blocks, phases
     if instance.collective == "allreduce":
         sizes = chunks.cut(int(blocks.bytes[0]), len(instance.members) * parts)
         block, size = pieces_of([sizes])
@@ -254,7 +273,7 @@ def _dealt(shares: IntArray) -> list[int]:
     return [e for _, e in sorted(at)]
 
 
-def _shares(near: Any, bandwidth: Any, least: Fraction, parts: int) -> IntArray:
+def _shares(near: BoolArray, bandwidth: FloatArray, least: Fraction, parts: int) -> IntArray:
     """How many of its ``parts`` every root (row of ``near``, shape (roots, links)) sends over which link: an integral
     flow that loads no link by more than ``least``, rounded up to whole parts."""
     roots, links = near.shape

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pairs import best_paths
-from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.pair_paths import best_paths
 
 KNOWN = ("allgather", "alltoall")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -50,11 +49,11 @@ def single(instance: FabricInstance, size: int) -> Cycle:
 
 
 def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
-    """Sets of cycles, each searched when it is asked for: the single best one; it and its way back; and the sets found
+    """Sets of cycles, each searched when it is asked for: the single best one; it and its reverse; and the sets found
     with the highest bandwidth, one per number of cycles that raises it. Of a set only the bandwidth is known here, not
     what it costs in latency."""
     first = single(instance, size)
-    sets = [rate(instance, (first,), size), rate(instance, (first, _back(first)), size)]
+    sets = [rate(instance, (first,), size), rate(instance, (first, _reversed(first)), size)]
     yield from sets
     if 3 <= len(first) <= MOST_SEVERAL:
         best: dict[int, Cycles] = {}
@@ -117,7 +116,7 @@ def _links(routes: Routes, cycle: Cycle) -> list[int]:
     return found
 
 
-def _back(cycle: Cycle) -> Cycle:
+def _reversed(cycle: Cycle) -> Cycle:
     return (cycle[0], *cycle[:0:-1])
 
 
@@ -141,9 +140,9 @@ def _packed(
             improved = [_improved(matrix, order) for order in starts]
             cycle = tuple(members[k] for k in min(improved, key=lambda order: _worth(matrix, order)))
         routes = Routes(left, size, instance.switching.mode == "store_and_forward")
-        for way in (cycle, _back(cycle)) if both else (cycle,):
-            cycles.append(way)
-            for e in _links(routes, way):
+        for one in (cycle, _reversed(cycle)) if both else (cycle,):
+            cycles.append(one)
+            for e in _links(routes, one):
                 uses[e] += 1
         found.append(Cycles(tuple(cycles), len(cycles) / _slowest(machine, uses)))
         worse = 0 if found[-1].bandwidth > top else worse + 1
@@ -172,9 +171,9 @@ def _matrix(instance: FabricInstance, machine: Machine, size: int) -> FloatArray
     return np.where(np.isfinite(matrix), matrix, 1e3 * finite)
 
 
-def _natural(instance: FabricInstance, matrix: FloatArray) -> list[Any]:
+def _natural(instance: FabricInstance, matrix: FloatArray) -> list[IntArray]:
     n = len(instance.members)
-    orders: list[Any] = [np.arange(n), _nearest(matrix, 0)]
+    orders: list[IntArray] = [np.arange(n), _nearest(matrix, 0)]
     if n & (n - 1) == 0:
         orders.append(np.arange(n) ^ (np.arange(n) >> 1))
     grid = instance.machine.network.grid
@@ -184,7 +183,7 @@ def _natural(instance: FabricInstance, matrix: FloatArray) -> list[Any]:
     return orders
 
 
-def _comb(cells: Any) -> Any:
+def _comb(cells: IntArray) -> IntArray:
     """Along the first row's start column at last: rows in turn without their first cell, then the first column up."""
     rows = [row[1:][:: 1 if r % 2 == 0 else -1] for r, row in enumerate(cells)]
     return np.concatenate([cells[0, :1], *rows, cells[:0:-1, 0]])
@@ -206,7 +205,7 @@ def _worth(matrix: FloatArray, order: IntArray) -> tuple[float, float]:
     return float(hops.max()), float(hops.sum())
 
 
-def _improved(matrix: FloatArray, start: Any) -> IntArray:
+def _improved(matrix: FloatArray, start: IntArray) -> IntArray:
     order: IntArray = np.array(start, dtype=np.int64)
     if len(order) < 4 or len(order) > MOST_IMPROVED:
         return order

@@ -7,7 +7,7 @@ them up; an allreduce does so for N shares of the buffer and then hands each out
 
 With direct routes between all (latency a, bandwidth b a rank) allgather and alltoall of M bytes take ``a + (n - 1) / n
 M / b``, allreduce twice that. Where routes lead over ranks, what several goals need is sent over a shared stretch once,
-and a reduction is added up where its ways meet. Complexity: N^2 transfers a chunk.
+and a reduction is added up where its routes meet. Complexity: N^2 transfers a chunk.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pairs import best_paths
-from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, too_large
+from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, too_large
+from synth_models.fabric.references.pair_paths import best_paths
 
 PAIRS = ("alltoall", "gather", "scatter", "demand")
 

@@ -23,7 +23,7 @@ from itertools import pairwise
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
 from synth_models.fabric.scheduling.boxes import boxes
 
 KNOWN = ("allreduce", "broadcast", "reduce")
@@ -58,11 +58,12 @@ def _both(instance: FabricInstance, together: Sequence[Sequence[int]], channels:
 def trees(instance: FabricInstance, together: Sequence[Sequence[int]], channels: int) -> Trees:
     """Variant 2 k + t: tree t of channel k. A rooted collective's trees hang below its root."""
     root = instance.the_root
-    made = [_tree([_turned(box, k) for box in together], t, root) for k in range(channels) for t in (0, 1)]
-    return Trees(2 * channels, lambda holder, variant: made[variant][1], lambda variant: [made[variant][0]])
+    made = [_tree([_rotated(box, k) for box in together], t, root) for k in range(channels) for t in (0, 1)]
+    roots, edges = [top for top, _ in made], [below for _, below in made]
+    return Trees(2 * channels, lambda holder, variant: edges[variant], lambda variant: [roots[variant]])
 
 
-def _turned(box: Sequence[int], by: int) -> tuple[int, ...]:
+def _rotated(box: Sequence[int], by: int) -> tuple[int, ...]:
     by %= len(box)
     return (*box[by:], *box[:by])
 
@@ -74,7 +75,7 @@ def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int,
     else:
         at = next(b for b, chain in enumerate(chains) if root in chain)
         by = chains[at].index(root)
-        chains = [_turned(chains[at], by), *chains[:at], *chains[at + 1 :]]
+        chains = [_rotated(chains[at], by), *chains[:at], *chains[at + 1 :]]
         parent = [-1] + [p + 1 for p in _parents(len(chains) - 1, t)]  # a root of the others (-1) hangs below box 0
     children = defaultdict(list)
     for b, p in enumerate(parent):
@@ -89,7 +90,12 @@ def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int,
             edges.append((chain[0], chains[c][0], step))
             stack.append((c, step + 1))
         edges += [(u, v, step + k) for k, (u, v) in enumerate(pairwise(chain))]
-    return chains[top][0], sorted(edges, key=lambda edge: edge[2])
+    return chains[top][0], sorted(edges, key=_step)
+
+
+def _step(edge: Edge) -> int:
+    _, _, step = edge
+    return step
 
 
 def _parents(n: int, t: int) -> list[int]:

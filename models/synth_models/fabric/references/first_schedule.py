@@ -2,20 +2,20 @@
 
 Two are made, both from arrays without a loop over transfers, and the quicker one is returned:
 
-* *shortest paths*: every block goes from its origin along the tree of quickest paths, split where a rank is on the way;
+* *shortest paths*: every block goes from its origin along the tree of quickest paths, split at the ranks on them;
 * *rings*: the blocks of collectives in which everyone's data goes to everyone run around the ranks, box by box, in as
   many rings as a box has ranks, each of which enters boxes at another rank.
 
-Reductions are these on the machine turned around, played backwards. O(N^2) transfers for N ranks. No guarantee.
+Reductions are these on the reversed machine, played backwards in time. O(N^2) transfers for N ranks. No guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.spreading import too_large
+from synth_models.fabric.references.out_trees import too_large
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.boxes import boxes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -110,7 +110,19 @@ class _Asked:
         return cls(0 * number, sizes, origin, np.repeat(blocks.goal, len(sizes)), delay)
 
 
-def _made(instance: FabricInstance, make: Any) -> Schedule | None:
+class _Legs(NamedTuple):
+    """Routes from rank to rank that pieces take: ``piece``, ``source`` and ``target`` (nodes), ``step`` (by which links
+    serve them), and the places of the first and last link in a list of links; shape (legs,) each."""
+
+    piece: IntArray
+    source: IntArray
+    target: IntArray
+    step: IntArray
+    starts: IntArray
+    ends: IntArray
+
+
+def _made(instance: FabricInstance, make: Callable[[FabricInstance, _Asked], Transfers | None]) -> Schedule | None:
     """The schedule of the transfers that ``make`` finds for spreading; None where it finds none."""
     if instance.collective not in REDUCING:
         transfers = make(instance, _Asked.of(instance))
@@ -181,27 +193,26 @@ def _paths(instance: FabricInstance, asked: _Asked) -> Transfers | None:
     piece, goal = piece[asked.origin[piece] != goal], goal[asked.origin[piece] != goal]
     origins, row = np.unique(asked.origin, return_inverse=True)
     before = graph.before(origins)
-    steps: list[tuple[IntArray, IntArray, IntArray]] = []  # way, tail, head: from the goals back
-    way, node = np.arange(len(piece)), goal
-    while len(way):
-        tail = before[row.reshape(-1)[piece[way]], node]
+    steps: list[tuple[IntArray, IntArray, IntArray]] = []  # path, tail, head: from the goals back
+    path, node = np.arange(len(piece)), goal
+    while len(path):
+        tail = before[row.reshape(-1)[piece[path]], node]
         if np.any(tail < 0) or (len(steps) + 1) * len(piece) > 4 * MOST_TRANSFERS:
             return None
-        steps.append((way, tail, node))
-        on = tail != asked.origin[piece[way]]
-        way, node = way[on], tail[on]
+        steps.append((path, tail, node))
+        on = tail != asked.origin[piece[path]]
+        path, node = path[on], tail[on]
     if not steps:
         return None
-    depth = np.repeat(-np.arange(len(steps)), [len(way) for way, _, _ in steps])
-    way, tail, head = (np.concatenate(column) for column in zip(*steps, strict=True))
-    order = np.lexsort((depth, way))
-    way, tail, head = way[order], tail[order], head[order]
+    depth = np.repeat(-np.arange(len(steps)), [len(path) for path, _, _ in steps])
+    path, tail, head = (np.concatenate(column) for column in zip(*steps, strict=True))
+    order = np.lexsort((depth, path))
+    path, tail, head = path[order], tail[order], head[order]
     starts = np.flatnonzero(graph.is_rank[tail])
-    ends = np.concatenate([starts[1:], [len(way)]]) - 1
+    ends = np.concatenate([starts[1:], [len(path)]]) - 1
     turn = (place[goal] - place[asked.origin[piece]]) % len(members)
-    return _transfers(
-        asked, graph, piece[way[starts]], tail[starts], head[ends], turn[way[starts]], starts, ends, (tail, head)
-    )
+    legs = _Legs(piece[path[starts]], tail[starts], head[ends], turn[path[starts]], starts, ends)
+    return _transfers(asked, graph, legs, tail, head)
 
 
 def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
@@ -213,7 +224,7 @@ def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
     count = min(MOST_RINGS, max(len(box) for box in together))
     walks = [_walk(graph, [r for box in together for r in (*box[k % len(box) :], *box[: k % len(box)])])
              for k in range(count)]  # fmt: skip
-    rows: list[tuple[IntArray, ...]] = []
+    rows: list[_Legs] = []
     for number, origin in enumerate(asked.origin.tolist()):
         walk = walks[number % count]
         if walk is None:
@@ -224,16 +235,16 @@ def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
         reached, first = np.unique(head[ends[leg]], return_index=True)
         step = np.sort(first[reached != origin])
         leg = leg[step]
-        offset = sum(len(w[0]) for w in walks[: number % count] if w is not None)
-        rows.append((np.full(len(leg), number), tail[starts[leg]], head[ends[leg]], step, starts[leg] + offset,
-                     ends[leg] + offset))  # fmt: skip
-    piece, source, target, step, starts, ends = (np.concatenate(column) for column in zip(*rows, strict=True))
-    links = tuple(np.concatenate([walk[k] for walk in walks if walk is not None]) for k in (0, 1))
-    return _transfers(asked, graph, piece, source, target, step, starts, ends, (links[0], links[1]))
+        offset = sum(len(earlier) for earlier, *_ in (w for w in walks[: number % count] if w is not None))
+        starts, ends = starts[leg], ends[leg]
+        rows.append(_Legs(np.full(len(leg), number), tail[starts], head[ends], step, starts + offset, ends + offset))
+    tails, heads, _, _ = zip(*(walk for walk in walks if walk is not None), strict=True)
+    legs = _Legs(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+    return _transfers(asked, graph, legs, np.concatenate(tails), np.concatenate(heads))
 
 
 def _walk(graph: _Graph, cycle: list[int]) -> tuple[IntArray, IntArray, IntArray, IntArray] | None:
-    """The links around a cycle of ranks by tail and head, and the first and last link of every way between ranks."""
+    """The links around a cycle of ranks by tail and head, and the first and last link of every route between ranks."""
     ranks = np.array(cycle, dtype=np.int64)
     before = graph.before(ranks)
     tails: list[int] = []
@@ -253,21 +264,17 @@ def _walk(graph: _Graph, cycle: list[int]) -> tuple[IntArray, IntArray, IntArray
     return tail, head, starts, np.concatenate([starts[1:], [len(tail)]]) - 1
 
 
-def _transfers(
-    asked: _Asked, graph: _Graph, piece: IntArray, source: IntArray, target: IntArray, step: IntArray,
-    starts: IntArray, ends: IntArray, links: tuple[IntArray, IntArray],
-) -> Transfers | None:  # fmt: skip
-    """Transfers of ``piece`` from ``source`` to ``target`` over the links (by tail and head) from ``starts`` to
-    ``ends``; the same to the same rank once. A transfer waits for the one that brings its piece to its source."""
-    key = piece * graph.nodes + target
-    key, kept = np.unique(key, return_index=True)
+def _transfers(asked: _Asked, graph: _Graph, legs: _Legs, tail: IntArray, head: IntArray) -> Transfers | None:
+    """The legs as transfers over the links from ``tail`` to ``head``; of those that bring a piece to a rank the first.
+    A transfer waits for the one that brings its piece to its source."""
+    key, kept = np.unique(legs.piece * graph.nodes + legs.target, return_index=True)
     if len(kept) > MOST_TRANSFERS:
         return None
-    piece, source, step, starts, ends = piece[kept], source[kept], step[kept], starts[kept], ends[kept]
+    piece, source, _, step, starts, ends = (column[kept] for column in legs)
     length = ends - starts + 1
     route_start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     at = np.repeat(starts - route_start[:-1], length) + np.arange(int(route_start[-1]))
-    link = graph.links(links[0][at], links[1][at], np.repeat(piece, length))
+    link = graph.links(tail[at], head[at], np.repeat(piece, length))
     waits: BoolArray = source != asked.origin[piece]
     before = np.searchsorted(key, (piece * graph.nodes + source)[waits])
     depth = _depth(waits, before)

@@ -3,13 +3,13 @@
 1. Every block is cut into pieces, several numbers of them tried.
 2. Every piece grows a tree over the direct routes of the machine (paths through switches), the earliest arrival first
    among all that is reserved so far (:mod:`.pulling.tree_growth`); ties and the order of pieces are random.
-3. A few pieces are taken out, late ones first, and grown again, if nothing gets worse
+3. A few pieces, late ones first, are removed and grown again; the result is kept unless it is worse
    (:mod:`.pulling.neighbourhood_search`).
 4. All transfers are pushed together from both ends (:mod:`.pulling.compaction`).
 5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.multicast_trees`).
 
-Reductions are searched backwards on a mirrored routing; an allreduce is a reduction and a spreading of the same pieces,
-overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`), whichever is quicker.
+Reductions are searched backwards in time, on a reversed routing. An allreduce is a reduction and a spreading of the
+same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`): the quicker one.
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
@@ -17,13 +17,13 @@ valid by construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -152,27 +152,43 @@ def _deliveries(instance: FabricInstance) -> int:
     return int(np.sum(np.where(wide, len(instance.members) - 1, 1)))
 
 
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A cut with the seconds of its first schedule, and in words what made it."""
+
+    seconds: float
+    cut: _Cut
+    words: str = ""
+
+
 def _grown(incumbent: Incumbent, restarts: int) -> None:
     """Everything but an allreduce: several numbers of chunks, the best two searched."""
     instance, seed = incumbent.instance, incumbent.options.seed
-    backwards = instance.collective in REDUCING
-    first: list[tuple[float, _Cut]] = []
+    reverse = instance.collective in REDUCING
+    tried: list[_Tried] = []
     worse = 0
     for chunks in _numbers_of_chunks(incumbent, _deliveries(instance)):
         if incumbent.over() or worse == 2:
             break
         cut = _Cut.of(instance, chunks, seed)
-        before = min((time for time, _ in first), default=float("inf"))
-        times = [_try(incumbent, cut, backwards, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
+        before = min((one.seconds for one in tried), default=float("inf"))
+        times = [_try(incumbent, cut, reverse, k, False) for k in range(2 if cut.transfers <= MOST_SEARCHED else 1)]
         worse = 0 if min(times) < before * WORTH else worse + 1
-        first.append((min(times), cut))
-    first.sort(key=lambda pair: (pair[0], pair[1].chunks))
+        tried.append(_Tried(min(times), cut))
+    _search_best(incumbent, tried, restarts, lambda one, restart: _try(incumbent, one.cut, reverse, restart, True))
+
+
+def _search_best(
+    incumbent: Incumbent, tried: list[_Tried], restarts: int, search: Callable[[_Tried, int], object]
+) -> None:
+    """Search on from the best cuts, two of them at first, while each restart brings enough."""
+    tried.sort(key=lambda one: (one.seconds, one.cut.chunks))
     for restart in range(restarts):
         now = incumbent.time
-        for _, cut in first[: 2 if restart < 2 else 1]:
-            if incumbent.over() or cut.transfers > MOST_SEARCHED:
+        for one in tried[: 2 if restart < 2 else 1]:
+            if incumbent.over() or one.cut.transfers > MOST_SEARCHED:
                 return
-            _try(incumbent, cut, backwards, restart, True)
+            search(one, restart)
         if restart and not _worth(incumbent, now):
             break
 
@@ -188,10 +204,10 @@ def _lower_bound(incumbent: Incumbent) -> float:
     return quick_lower_bound(incumbent.instance, cut.routing)
 
 
-def _try(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> float:
+def _try(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> float:
     """One search, offered; its seconds."""
-    moves = _searched(incumbent, cut, backwards, restart, search)
-    adds = np.full(len(moves.piece), backwards)
+    moves = _searched(incumbent, cut, reverse, restart, search)
+    adds = np.full(len(moves.piece), reverse)
     moves = _pushed(cut, moves)
     incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
     return moves.completion / cut.routing.ticks
@@ -202,9 +218,9 @@ def _pushed(cut: _Cut, moves: Moves) -> Moves:
     return pushed(cut.routing, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
 
 
-def _searched(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, search: bool) -> Moves:
+def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> Moves:
     """One search: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
-    routing = cut.routing.turned() if backwards else cut.routing
+    routing = cut.routing.reversed() if reverse else cut.routing
     trees = TreeSearch(incumbent.instance, routing, cut.pieces)
     random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
     moves = None
@@ -225,39 +241,36 @@ def _searched(incumbent: Incumbent, cut: _Cut, backwards: bool, restart: int, se
         moves = None
     if moves is None:
         moves = trees.moves()
-    return moves.backwards(moves.completion) if backwards else moves
+    return moves.reversed(moves.completion) if reverse else moves
 
 
 def _allreduce(incumbent: Incumbent, restarts: int) -> None:
-    instance = incumbent.instance
-    members = np.array(instance.members)
-    total = int(instance.blocks.bytes[0])
-    n = len(members)
+    members = np.array(incumbent.instance.members)
     _exchanged(incumbent)
-    worse, first = 0, []
-    for roots, told in ((members, "every rank sums up its share"), (_centres(incumbent, 1), "one rank sums up all")):
-        worse = 0
-        for chunks in _numbers_of_chunks(incumbent, 2 * (n - 1) * len(roots)):
-            if incumbent.over() or worse == 2:
-                break
-            if chunks * len(roots) > total and chunks > 1:
-                break
-            cut = _Cut.of(instance, min(chunks * len(roots), total), incumbent.options.seed, roots)
-            before = incumbent.times.get(told)
-            moves, adds = _both(incumbent, cut, 0, False)
-            incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), told)
-            worse = 0 if before is None or float(incumbent.times[told]) < float(before) * WORTH else worse + 1
-            first.append((moves.completion / cut.routing.ticks, cut.chunks, cut, told))
-    first.sort(key=lambda row: row[:2])
-    for restart in range(restarts):
-        now = incumbent.time
-        for _, _, cut, told in first[: 2 if restart < 2 else 1]:
-            if incumbent.over() or cut.transfers > MOST_SEARCHED:
-                return
-            moves, adds = _both(incumbent, cut, restart + 1, True)
-            incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), told)
-        if restart and not _worth(incumbent, now):
+    tried: list[_Tried] = []
+    for roots, words in ((members, "every rank sums up its share"), (_centres(incumbent, 1), "one rank sums up all")):
+        tried += _summed_at(incumbent, roots, words)
+    _search_best(
+        incumbent, tried, restarts, lambda one, restart: _offer_both(incumbent, one.cut, one.words, restart + 1, True)
+    )
+
+
+def _summed_at(incumbent: Incumbent, roots: IntArray, words: str) -> list[_Tried]:
+    """First schedules of an allreduce that is summed up at these ranks, in several numbers of chunks."""
+    instance = incumbent.instance
+    total, n = int(instance.blocks.bytes[0]), len(instance.members)
+    tried: list[_Tried] = []
+    worse = 0
+    for chunks in _numbers_of_chunks(incumbent, 2 * (n - 1) * len(roots)):
+        if incumbent.over() or worse == 2:
             break
+        if chunks * len(roots) > total and chunks > 1:
+            break
+        cut = _Cut.of(instance, min(chunks * len(roots), total), incumbent.options.seed, roots)
+        before = incumbent.times.get(words)
+        tried.append(_Tried(_offer_both(incumbent, cut, words, 0, False), cut, words))
+        worse = 0 if before is None or float(incumbent.times[words]) < float(before) * WORTH else worse + 1
+    return tried
 
 
 def _centres(incumbent: Incumbent, count: int) -> IntArray:
@@ -271,8 +284,8 @@ def _centres(incumbent: Incumbent, count: int) -> IntArray:
     return found
 
 
-def _both(incumbent: Incumbent, cut: _Cut, restart: int, search: bool) -> tuple[Moves, BoolArray]:
-    """Summing up and spreading out, overlapped."""
+def _offer_both(incumbent: Incumbent, cut: _Cut, words: str, restart: int, search: bool) -> float:
+    """Summing up and spreading out, overlapped, offered; the seconds."""
     up = _searched(incumbent, cut, True, 2 * restart, search)
     down = _searched(incumbent, cut, False, 2 * restart + 1, search)
     count = len(up.piece)
@@ -283,50 +296,70 @@ def _both(incumbent: Incumbent, cut: _Cut, restart: int, search: bool) -> tuple[
         np.concatenate([up.lag, down.lag]),
         up.completion + down.completion,
     )
-    return _pushed(cut, joined), np.arange(len(joined.piece)) < count
+    moves = _pushed(cut, joined)
+    incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, np.arange(len(moves.piece)) < count), words)
+    return moves.completion / cut.routing.ticks
 
 
 def _exchanged(incumbent: Incumbent) -> None:
     """Sums exchanged within nested groups, where that is few transfers."""
     instance = incumbent.instance
-    members = np.array(instance.members)
-    n, total = len(members), int(instance.blocks.bytes[0])
+    n = len(instance.members)
     if n * n > MOST_TRANSFERS:
         return
     random = np.random.default_rng([incumbent.options.seed, 77])
-    cuts: dict[int, tuple[_Cut, RoutingState]] = {}
+    cuts = _PreparedCuts(instance, incumbent.options.seed)
     for attempt in range(LADDERS):
         if incumbent.over():
             return
         widest = (n, n, 2, 4, 8, 16)[attempt % 6]
-        one = cuts.get(1) or _prepared(incumbent, cuts, 1)
-        near = nested_exchange.nearness(one[0].routing, one[1], 0)
-        rungs = nested_exchange.ladder(near, random, widest)
+        one, state = cuts.of(1)
+        rungs = nested_exchange.ladder(nested_exchange.nearness(one.routing, state, 0), random, widest)
         if rungs is None:
             continue
         for code in range(2 ** min(len(rungs) - 1, 3)):
             kinds = [(code >> min(i, 2)) & 1 for i in range(len(rungs) - 1)]
-            shares = 1
-            for i, kind in enumerate(kinds):
-                if kind == nested_exchange.COLLECT:
-                    shares *= max(1, int(np.bincount(rungs[i + 1]).max()) // max(1, int(np.bincount(rungs[i]).max())))
-            for count in dict.fromkeys((shares, 2 * shares if shares > 1 else 1)):
-                if count > total or count * n * n > 10 * MOST_TRANSFERS or incumbent.over():
-                    continue
-                cut, state = cuts.get(count) or _prepared(incumbent, cuts, count)
-                limit = 2**62 if incumbent.time is None else int(incumbent.time * cut.routing.ticks)
-                found = nested_exchange.climb(
-                    cut.routing, state, cut.pieces, rungs, kinds, int(random.integers(2**31)), limit
-                )
-                if found is not None:
-                    moves, adds = found
-                    words = f"sums exchanged over {len(rungs) - 1} rungs"
-                    incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), words)
+            for count in _shares(rungs, kinds):
+                if _can_exchange(instance, count) and not incumbent.over():
+                    _climb(incumbent, cuts, count, nested_exchange.Ladder(rungs, kinds), int(random.integers(2**31)))
 
 
-def _prepared(
-    incumbent: Incumbent, cuts: dict[int, tuple[_Cut, RoutingState]], count: int
-) -> tuple[_Cut, RoutingState]:
-    cut = _Cut.of(incumbent.instance, count, incumbent.options.seed, np.array(incumbent.instance.members[:1]))
-    cuts[count] = cut, cut.routing.state(cut.routing.table(cut.pieces.sizes))
-    return cuts[count]
+def _shares(rungs: list[IntArray], kinds: list[int]) -> Iterable[int]:
+    """Numbers of pieces to try: one for every rank that collects, and twice as many."""
+    shares = 1
+    for below, rung, kind in zip(rungs, rungs[1:], kinds, strict=False):
+        if kind == nested_exchange.COLLECT:
+            shares *= max(1, int(np.bincount(rung).max()) // max(1, int(np.bincount(below).max())))
+    return dict.fromkeys((shares, 2 * shares if shares > 1 else 1))
+
+
+def _can_exchange(instance: FabricInstance, count: int) -> bool:
+    """Whether there are bytes for so many pieces, and not too many transfers."""
+    n = len(instance.members)
+    return count <= int(instance.blocks.bytes[0]) and count * n * n <= 10 * MOST_TRANSFERS
+
+
+def _climb(incumbent: Incumbent, cuts: _PreparedCuts, count: int, ladder: nested_exchange.Ladder, seed: int) -> None:
+    """One exchange over a ladder in ``count`` pieces, offered if it is valid."""
+    cut, state = cuts.of(count)
+    limit = 2**62 if incumbent.time is None else int(incumbent.time * cut.routing.ticks)
+    found = nested_exchange.climb(cut.routing, state, cut.pieces, ladder, seed, limit)
+    if found is not None:
+        moves, adds = found
+        words = f"sums exchanged over {len(ladder.kinds)} rungs"
+        incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), words)
+
+
+class _PreparedCuts:
+    """Cuts of an allreduce by the number of pieces, and the states of their routings, each made once."""
+
+    def __init__(self, instance: FabricInstance, seed: int) -> None:
+        self._instance, self._seed = instance, seed
+        self._known: dict[int, tuple[_Cut, RoutingState]] = {}
+
+    def of(self, count: int) -> tuple[_Cut, RoutingState]:
+        """That of so many pieces."""
+        if count not in self._known:
+            cut = _Cut.of(self._instance, count, self._seed, np.array(self._instance.members[:1]))
+            self._known[count] = cut, cut.routing.state(cut.routing.table(cut.pieces.sizes))
+        return self._known[count]

@@ -17,16 +17,17 @@ all pairs are equally near.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.spreading import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce")
@@ -74,45 +75,67 @@ def trees(instance: FabricInstance) -> Trees:
     return Trees(1, edges, lambda variant: members[:half])
 
 
+class Message(NamedTuple):
+    """A whole buffer, from a member to a member (their places among the members): added there, or instead of what is
+    there. Messages of one step go at once."""
+
+    source: int
+    target: int
+    step: int
+    adds: bool
+
+
+def _messages(n: int) -> list[Message]:
+    """Folding, log2 n exchanges, unfolding."""
+    half = 1 << (n.bit_length() - 1)
+    found = [Message(k, k - half, 0, True) for k in range(half, n)]
+    bit, step = 1, 1
+    while bit < half:
+        found += [Message(k, k ^ bit, step, True) for k in range(half)]
+        bit, step = 2 * bit, step + 1
+    return found + [Message(k - half, k, step, False) for k in range(half, n)]
+
+
 def exchanged(instance: FabricInstance) -> Schedule | None:
     """Allreduce by exchanges of whole buffers; None where a rank would receive before it has sent, or where partners
     have no direct route."""
-    members, size = instance.members, int(instance.blocks.bytes[0])
-    n = len(members)
-    half = 1 << (n.bit_length() - 1)
-    routes = Routes.of(instance, size)
-    rows: list[tuple[int, int, int, bool]] = [(k, k - half, 0, True) for k in range(half, n)]
-    bit, step = 1, 1
-    while bit < half:
-        rows += [(k, k ^ bit, step, True) for k in range(half)]
-        bit, step = 2 * bit, step + 1
-    rows += [(k - half, k, step, False) for k in range(half, n)]
-    ways, before = [], []
-    into: dict[int, list[int]] = {}
-    now: list[tuple[int, int]] = []
-    at = 0
-    for i, (u, v, s, _) in enumerate(rows):
-        if s != at:
-            for target, arrived in now:
-                into.setdefault(target, []).append(arrived)
-            now, at = [], s
-        found = routes.hops(members[u], members[v])
-        if len(found) > 1:
-            return None
-        routes.take(found[0])
-        ways.append(found[0])
-        before.append(list(into.get(u, ())))
-        now.append((v, i))
-    moves = Transfers.of(
-        [0], [size], [0] * len(rows), ways, before, [s for *_, s, _ in rows], [adds for *_, adds in rows]
-    )
+    messages = _messages(len(instance.members))
+    moves = _over_direct_routes(instance, messages)
+    if moves is None:
+        return None
     schedule = timed(instance, moves)
     first = schedule.start
     if instance.switching.mode == "store_and_forward":
         first = first[moves.route_start[:-1]]
     came = arrivals(instance, moves, schedule)
-    sent = {(u, s): int(first[i]) for i, (u, _, s, _) in enumerate(rows)}
-    for i, (_, v, last, adds) in enumerate(rows):
-        if adds and any(sent.get((v, s), -1) >= came[i] for s in range(1, last + 1)):
-            return None  # v would send on what it is about to receive from another
+    sent = {(m.source, m.step): int(first[i]) for i, m in enumerate(messages)}
+    for i, m in enumerate(messages):
+        if m.adds and any(sent.get((m.target, s), -1) >= came[i] for s in range(1, m.step + 1)):
+            return None  # the target would send on what it is about to receive from another
     return schedule
+
+
+def _over_direct_routes(instance: FabricInstance, messages: Sequence[Message]) -> Transfers | None:
+    """The messages as transfers, each after all that its source has received in earlier steps; None where one of them
+    has no direct route."""
+    members, size = instance.members, int(instance.blocks.bytes[0])
+    routes = Routes.of(instance, size)
+    links: list[Route] = []
+    before: list[list[int]] = []
+    received: dict[int, list[int]] = {}
+    now: list[tuple[int, int]] = []  # target and number of the messages of this step
+    step = 0
+    for i, message in enumerate(messages):
+        if message.step != step:
+            for target, arrived in now:
+                received.setdefault(target, []).append(arrived)
+            now, step = [], message.step
+        found = routes.hops(members[message.source], members[message.target])
+        if len(found) > 1:
+            return None
+        routes.take(found[0])
+        links.append(found[0])
+        before.append(list(received.get(message.source, ())))
+        now.append((message.target, i))
+    steps, adds = [m.step for m in messages], [m.adds for m in messages]
+    return Transfers.of([0], [size], [0] * len(messages), links, before, steps, adds)

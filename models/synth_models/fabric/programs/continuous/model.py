@@ -1,27 +1,27 @@
-"""The program of ``continuous`` (ours): which ways pieces take, and when, so that the last arrival is soonest.
+"""The program of ``continuous`` (ours): which routes pieces take, and when, so that the last arrival is soonest.
 
 Optional intervals as in Laborie and others (IBM ILOG CP Optimizer for scheduling, Constraints 2018), solved by CP-SAT.
 
 | symbol | name | set | unit |
 |---|---|---|---|
-| p, w | ``piece``, ``way`` | pieces; ways from a node that can hold pieces (:mod:`.ways`) | |
-| x_pw | ``Move.there`` | piece p is sent over way w (once) | 0, 1 |
-| s_pw | ``Move.starts`` | start of the transfer (of every hop where hops may wait) | unit of time |
+| p, r | ``piece``, ``route`` | pieces; routes from a node that can hold pieces (:mod:`.transfer_routes`) | |
+| x_pr | ``Move.there`` | piece p is sent over route r (once) | 0, 1 |
+| s_pr | ``Move.starts`` | start of the transfer (of every hop where hops may wait) | unit of time |
 | a_pv | ``ready[p, v]`` | when p is wholly at v (sums: when v has all it adds) | unit |
 | T | ``makespan`` | last arrival | unit |
 
-    (1) received once       sum_{w into v} x_pw = 1 where v wants p; elsewhere <= 1, 1 where p leaves v, and 0 where not
-    (2) sent once           sum_{w out of v} x_pw = 1 for members but the goal; elsewhere <= 1, 1 where sums come
+    (1) received once       sum_{r into v} x_pr = 1 where v wants p; elsewhere <= 1, 1 where p leaves v, and 0 where not
+    (2) sent once           sum_{r out of v} x_pr = 1 for members but the goal; elsewhere <= 1, 1 where sums come
     (3) last arrival        T >= a_pv where v wants p
-    (4) ready on arrival    a_pv >= s_pw + lag_pw if x_pw, w into v
-    (5) leaves when ready   s_pw >= a_pv if x_pw, w out of v
+    (4) ready on arrival    a_pv >= s_pr + lag_pr if x_pr, r into v
+    (5) leaves when ready   s_pr >= a_pv if x_pr, r out of v
     (6) links take turns    of two transfers over a link or group one ends before the other begins
-    (7) hops in order       s_pw at a hop >= s_pw at the hop before + its duration and latency
+    (7) hops in order       s_pr at a hop >= s_pr at the hop before + its duration and latency
     (8) alike in order      a_pv <= a_qv for pieces p, q of a block that are of one size          (symmetry breaking)
 
 Spreading takes (1), a sum for one goal (2): an in-tree, which is no restriction, as a second sending would count the
-sender's contribution twice. Allreduce is in :mod:`.sums`. A piece received twice, or sent over the same way twice,
-never helps.
+sender's contribution twice. Allreduce is in :mod:`.allreduce_model`. It never helps to receive a piece twice, or to
+send it over the same route twice.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from typing import Any
 
 from synth.solvers.names import name_variables
 from synth_models.fabric.programs.continuous.problem import Problem, Row, resources
-from synth_models.fabric.programs.continuous.ways import Timing, Way
+from synth_models.fabric.programs.continuous.transfer_routes import Route, Timing
 
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A piece over a way, if it is ``there`` (a Boolean variable)."""
+    """A piece over a route, if it is ``there`` (a Boolean variable)."""
 
     piece: int
     number: int
-    way: Way
+    route: Route
     timing: Timing
     there: Any
     starts: tuple[Any, ...]
@@ -55,7 +55,7 @@ class Move:
 class Program:
     """The model of a problem within ``horizon`` units.
 
-    ``least``: a proven bound in units. ``allowed``: the ways that some pieces may take (default: all). ``twins``:
+    ``least``: a proven bound in units. ``allowed``: the routes that some pieces may take (default: all). ``twins``:
     whether pieces of a block that are alike are put in order, which cuts off mirror images only.
     """
 
@@ -91,15 +91,15 @@ class Program:
             elif goal >= 0:
                 self.sum_up(piece, goal)
         if problem.sums:
-            from synth_models.fabric.programs.continuous.sums import add_sums
+            from synth_models.fabric.programs.continuous.allreduce_model import add_sums
 
             add_sums(self)
         if twins:
             self.alike_in_order()
         self.model.minimize(self.makespan)
         for name, letters, variables in (
-            ("makespan", "", {(): self.makespan}), ("there", "p w kind", self.there),
-            ("starts", "p w kind hop", self.starts), ("ready", "p v", self.ready), ("carries", "p m i", self.carries),
+            ("makespan", "", {(): self.makespan}), ("there", "p r kind", self.there),
+            ("starts", "p r kind hop", self.starts), ("ready", "p v", self.ready), ("carries", "p m i", self.carries),
             ("before", "p m n", self.before), ("whole", "p v", self.whole),
         ):  # fmt: skip
             name_variables(self.model, name, letters, variables)
@@ -108,36 +108,38 @@ class Program:
 
     def _moves_of(self, piece: int, allowed: Sequence[tuple[int, bool]] | None) -> None:
         kinds = (True, False) if self.problem.sums else (self.problem.origin[piece] < 0,)
-        chosen = allowed if allowed is not None else [(w, k) for w in range(len(self.problem.ways.all)) for k in kinds]
+        chosen = (
+            allowed if allowed is not None else [(w, k) for w in range(len(self.problem.routes.all)) for k in kinds]
+        )
         for number, adds in chosen:
             self._move(piece, number, adds)
 
     def _move(self, piece: int, number: int, adds: bool) -> None:
-        way, timing = self.problem.ways.all[number], self.problem.timing(number, piece)
-        first, latest = self._window(piece, way, timing, adds)
+        route, timing = self.problem.routes.all[number], self.problem.timing(number, piece)
+        first, latest = self._window(piece, route, timing, adds)
         if latest < first:
             return
         there = self.model.new_bool_var("")
-        starts = tuple(self.model.new_int_var(first, latest, "") for _ in range(way.legs))
+        starts = tuple(self.model.new_int_var(first, latest, "") for _ in range(route.starts))
         index = piece, number, "adds" if adds else "copies"
         self.there[index] = there
         self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
-        move = Move(piece, number, way, timing, there, starts, adds)
+        move = Move(piece, number, route, timing, there, starts, adds)
         self.hops_in_order(move)
         self.moves.append(move)
-        self.out.setdefault((piece, way.source), []).append(move)
-        for leaf, (v, _) in enumerate(way.leaves):
+        self.out.setdefault((piece, route.source), []).append(move)
+        for leaf, (v, _) in enumerate(route.leaves):
             self.into.setdefault((piece, v), []).append((move, leaf))
 
-    def _window(self, piece: int, way: Way, timing: Timing, adds: bool) -> tuple[int, int]:
-        """First and latest start of a piece over a way; none in between where that is of no use."""
+    def _window(self, piece: int, route: Route, timing: Timing, adds: bool) -> tuple[int, int]:
+        """First and latest start of a piece over a route; none in between where that is of no use."""
         problem = self.problem
         away = problem.distance[problem.kind[piece]]
         origin, goal = problem.origin[piece], problem.goal[piece]
-        first = away[origin][way.source] if origin >= 0 else 0
-        left = min(away[v][goal] for v, _ in way.leaves) if goal >= 0 else 0
-        useless = (origin >= 0 and any(v == origin for v, _ in way.leaves)) or way.source == goal
-        splits = adds and not problem.sums and len(way.leaves) > 1  # a contribution in two places would count twice
+        first = away[origin][route.source] if origin >= 0 else 0
+        left = min(away[v][goal] for v, _ in route.leaves) if goal >= 0 else 0
+        useless = (origin >= 0 and any(v == origin for v, _ in route.leaves)) or route.source == goal
+        splits = adds and not problem.sums and len(route.leaves) > 1  # a contribution in two places would count twice
         return first, first - 1 if useless or splits else self.horizon - min(timing.arrival) - left
 
     def when(self, piece: int, node: int) -> Any:
@@ -222,9 +224,9 @@ class Program:
         """(6): a link, and a group, carries one transfer at a time."""
         busy: dict[int, list[Any]] = {}
         for move in self.moves:
-            for r, leg, begin, end in resources(self.problem, move.way, move.timing):
+            for r, hop, begin, end in resources(self.problem, move.route, move.timing):
                 interval = self.model.new_optional_fixed_size_interval_var(
-                    move.starts[leg] + begin, end - begin, move.there, ""
+                    move.starts[hop] + begin, end - begin, move.there, ""
                 )
                 busy.setdefault(r, []).append(interval)
         for intervals in busy.values():
@@ -233,8 +235,8 @@ class Program:
 
     def hops_in_order(self, move: Move) -> None:
         """(7): where hops may wait, each begins when the one before has delivered."""
-        for k in range(1, move.way.legs):
-            took = move.timing.duration[k - 1] + self.problem.latency_units[move.way.links[k - 1]]
+        for k in range(1, move.route.starts):
+            took = move.timing.duration[k - 1] + self.problem.latency_units[move.route.links[k - 1]]
             self.model.add(move.starts[k] >= move.starts[k - 1] + took)
 
     def alike_in_order(self) -> None:
@@ -260,7 +262,7 @@ class Program:
     def hint(self, rows: Sequence[Row]) -> None:
         """Begin with this schedule."""
         unit = self.problem.unit
-        known = {(row.piece, row.way, row.adds): row for row in rows}
+        known = {(row.piece, row.route, row.adds): row for row in rows}
         for move in self.moves:
             row = known.get((move.piece, move.number, move.adds))
             self.model.add_hint(move.there, row is not None)

@@ -1,6 +1,6 @@
-"""What is left of a schedule without its times: ways, who waits for whom, and the order on every link.
+"""What is left of a schedule without its times: routes, who waits for whom, and the order on every link.
 
-From an order come times again (:meth:`Order.timed`), the best sizes of the pieces (:mod:`.sizes`), and the same with
+An order gives start times (:meth:`Order.timed`), the best sizes of the pieces (:mod:`.sizes`), and the same with
 pieces cut in two (:meth:`Order.halved`).
 """
 
@@ -35,13 +35,13 @@ class Order:
         """Of a valid schedule."""
         came: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for i, row in enumerate(rows):
-            found = problem.timing(row.way, row.piece, False)
-            for leaf, (v, _) in enumerate(problem.ways.all[row.way].leaves):
+            found = problem.timing(row.route, row.piece, False)
+            for leaf, (v, _) in enumerate(problem.routes.all[row.route].leaves):
                 came.setdefault((row.piece, v), []).append((row.starts[0] + found.arrival[leaf], i, leaf))
         needs: list[Pair] = []
         misses: list[Pair] = []
         for j, row in enumerate(rows):
-            source = problem.ways.all[row.way].source
+            source = problem.routes.all[row.route].source
             there = came.get((row.piece, source), [])
             ready = [(when, i, leaf) for when, i, leaf in there if when <= row.starts[0]]
             if problem.origin[row.piece] >= 0:
@@ -61,17 +61,17 @@ class Order:
     def spans(self, i: int, resource: int) -> list[tuple[int, int]]:
         """When transfer i occupies a resource, from its start."""
         problem, row = self.problem, self.rows[i]
-        found = problem.timing(row.way, row.piece, False)
+        found = problem.timing(row.route, row.piece, False)
         return [
             (found.offset[k], found.offset[k] + found.duration[k])
-            for k, e in enumerate(problem.ways.all[row.way].links)
+            for k, e in enumerate(problem.routes.all[row.route].links)
             if resource in problem.resources_of[e]
         ]
 
     def arrival(self, i: int, leaf: int) -> int:
         """Ticks from the start of transfer i until it is at a leaf."""
         row = self.rows[i]
-        return self.problem.timing(row.way, row.piece, False).arrival[leaf]
+        return self.problem.timing(row.route, row.piece, False).arrival[leaf]
 
     def edges(self) -> list[tuple[int, int, int]]:
         """Rows (i, j, ticks): j starts at least so many ticks after i."""
@@ -108,7 +108,7 @@ class Order:
         before: list[list[int]] = [[] for _ in self.rows]
         for i, j, _ in self.needs:
             before[j].append(i)
-        routes = [problem.ways.all[row.way].links for row in self.rows]
+        routes = [problem.routes.all[row.route].links for row in self.rows]
         pieces = [row.piece for row in self.rows]
         transfers = Transfers.of(
             problem.block, problem.size, pieces, routes, before, priority, [row.adds for row in self.rows]
@@ -122,7 +122,7 @@ class Order:
     def with_sizes(self, size: Sequence[int]) -> Order:
         """The same with other sizes of the pieces."""
         problem = self.problem
-        return replace(self, problem=Problem.of(problem.instance, problem.ways, problem.block, size))
+        return replace(self, problem=Problem.of(problem.instance, problem.routes, problem.block, size))
 
     def halved(self) -> Order:
         """Every piece of two bytes or more in two, one behind the other."""
@@ -146,15 +146,15 @@ class Order:
 
         before = tuple((a, k, b, x) for i, k, j, x in self.before for a, b in zip(number[i], number[j], strict=True))
         turns = {r: tuple(a for i in turn for a in number[i]) for r, turn in self.turns.items()}
-        finer = Problem.of(problem.instance, problem.ways, block, size)
+        finer = Problem.of(problem.instance, problem.routes, block, size)
         return Order(finer, tuple(rows), both(self.needs), both(self.misses), before, turns)
 
 
 def _turns(problem: Problem, rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
     when: dict[int, dict[int, int]] = {}
     for i, row in enumerate(rows):
-        found = problem.timing(row.way, row.piece, False)
-        for e, offset in zip(problem.ways.all[row.way].links, found.offset, strict=True):
+        found = problem.timing(row.route, row.piece, False)
+        for e, offset in zip(problem.routes.all[row.route].links, found.offset, strict=True):
             for r in problem.resources_of[e]:
                 at = when.setdefault(r, {})
                 at[i] = min(at.get(i, row.starts[0] + offset), row.starts[0] + offset)

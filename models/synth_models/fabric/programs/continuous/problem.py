@@ -1,4 +1,4 @@
-"""An instance cut into given pieces, in whole units of time, and schedules as choices of ways and starts."""
+"""An instance cut into given pieces, in whole units of time, and schedules as choices of routes and starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.continuous.ways import Timing, Way, Ways, timing
+from synth_models.fabric.programs.continuous.transfer_routes import Route, Timing, TransferRoutes, timing
 from synth_models.fabric.solution import Schedule
 
 FINER = 16  # units that what two transfers of an allreduce are apart takes at most, as a part of the coarsest unit
@@ -24,10 +24,10 @@ UNITS = 2**30  # of the longest schedule, where the coarsest exact unit leaves m
 
 @dataclass(frozen=True)
 class Row:
-    """One transfer: piece, number of the way, start of every leg in ticks, and whether it adds."""
+    """One transfer: piece, number of the route, start of every hop that has one, in ticks, and whether it adds."""
 
     piece: int
-    way: int
+    route: int
     starts: tuple[int, ...]
     adds: bool
 
@@ -44,7 +44,7 @@ class Problem:
     """
 
     instance: FabricInstance
-    ways: Ways
+    routes: TransferRoutes
     block: tuple[int, ...]
     size: tuple[int, ...]
     ticks: int
@@ -52,7 +52,7 @@ class Problem:
     exact: bool
 
     @classmethod
-    def of(cls, instance: FabricInstance, ways: Ways, block: Sequence[int], size: Sequence[int]) -> Problem:
+    def of(cls, instance: FabricInstance, routes: TransferRoutes, block: Sequence[int], size: Sequence[int]) -> Problem:
         """With the clock that suits it."""
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, size))
         sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
@@ -64,7 +64,7 @@ class Problem:
         longest = int(_most_seconds(instance, size) * ticks)
         exact = longest // unit <= MOST_UNITS
         return cls(
-            instance, ways, tuple(map(int, block)), tuple(map(int, size)), ticks,
+            instance, routes, tuple(map(int, block)), tuple(map(int, size)), ticks,
             unit if exact else -(-longest // UNITS), exact,
         )  # fmt: skip
 
@@ -114,33 +114,33 @@ class Problem:
     def _known(self) -> dict[Any, Timing]:
         return {}
 
-    def timing(self, way: int, piece: int, in_units: bool = True) -> Timing:
-        """Of a piece on a way, in units rounded up or in ticks."""
-        key = way, self.kind[piece], in_units
+    def timing(self, route: int, piece: int, in_units: bool = True) -> Timing:
+        """Of a piece on a route, in units rounded up or in ticks."""
+        key = route, self.kind[piece], in_units
         if key not in self._known:
             unit = self.unit if in_units else 1
             took = [-(-n // unit) for n in self._durations[self.kind[piece]]]
             late = self.latency_units if in_units else self._latency
-            self._known[key] = timing(self.ways.all[way], took, late, self.ways.hop_by_hop)
+            self._known[key] = timing(self.routes.all[route], took, late, self.routes.hop_by_hop)
         return self._known[key]
 
     @cached_property
     def distance(self) -> list[list[list[int]]]:
-        """Least units from node to node over whatever nodes, per distinct size; ``MOST_UNITS`` for no way."""
+        """Least units from node to node over whatever nodes, per distinct size; ``MOST_UNITS`` for no route."""
         found = []
         for kind in range(len(set(self.size))):
             piece = self.kind.index(kind)
             n = self.instance.machine.nodes
             away = np.full((n, n), UNREACHABLE, dtype=np.int64)
-            for number, way in enumerate(self.ways.all):
-                for (v, _), took in zip(way.leaves, self._whole(number, piece), strict=True):
-                    away[way.source, v] = min(away[way.source, v], took)
+            for number, route in enumerate(self.routes.all):
+                for (v, _), took in zip(route.leaves, self._whole(number, piece), strict=True):
+                    away[route.source, v] = min(away[route.source, v], took)
             found.append(np.minimum(all_pairs(away), MOST_UNITS).tolist())
         return found
 
-    def _whole(self, way: int, piece: int) -> Sequence[int]:
-        """Units from the start of the way to every leaf."""
-        found, one = self.timing(way, piece), self.ways.all[way]
+    def _whole(self, route: int, piece: int) -> Sequence[int]:
+        """Units from the start of the route to every leaf."""
+        found, one = self.timing(route, piece), self.routes.all[route]
         if not one.waits:
             return found.arrival
         return [sum(found.duration) + sum(self.latency_units[e] for e in one.links)]
@@ -153,17 +153,17 @@ class Problem:
         piece: list[int] = []
         adds: list[bool] = []
         routes: list[tuple[int, ...]] = []
-        for row in sorted(rows, key=lambda r: (r.starts[0], r.piece, r.way)):
-            way = self.ways.all[row.way]
-            if not self.ways.hop_by_hop:
+        for row in sorted(rows, key=lambda r: (r.starts[0], r.piece, r.route)):
+            route = self.routes.all[row.route]
+            if not self.routes.hop_by_hop:
                 start.append(row.starts[0])
                 piece.append(row.piece)
                 adds.append(row.adds)
-                routes.append(way.links)
+                routes.append(route.links)
                 continue
-            offset = self.timing(row.way, row.piece, False).offset
-            for k, e in enumerate(way.links):
-                start.append(row.starts[k] if way.waits else row.starts[0] + offset[k])
+            offset = self.timing(row.route, row.piece, False).offset
+            for k, e in enumerate(route.links):
+                start.append(row.starts[k] if route.waits else row.starts[0] + offset[k])
                 piece.append(row.piece)
                 adds.append(row.adds)
                 routes.append((e,))
@@ -191,16 +191,16 @@ class Problem:
         while i < len(starts):
             route, times = links[begin[i] : begin[i + 1]], [starts[i]]
             first = i
-            if self.ways.hop_by_hop and not self.ways.by_link:
-                while self.ways.is_switch[self.ways.dst[route[-1]]]:
+            if self.routes.hop_by_hop and not self.routes.by_link:
+                while self.routes.is_switch[self.routes.dst[route[-1]]]:
                     i += 1
                     if i == len(starts) or schedule.piece[i] != schedule.piece[first]:
                         raise ValueError("hops do not stand together")
                     route += links[begin[i] : begin[i + 1]]
                     times.append(starts[i])
-            way = self.ways.number(route)
-            legs = tuple(times) if self.ways.all[way].waits else (times[0],)
-            found.append(Row(int(schedule.piece[first]), way, legs, bool(schedule.adds[first])))
+            number = self.routes.number(route)
+            hops = tuple(times) if self.routes.all[number].waits else (times[0],)
+            found.append(Row(int(schedule.piece[first]), number, hops, bool(schedule.adds[first])))
             i += 1
         return found
 
@@ -208,23 +208,23 @@ class Problem:
         """Ticks until the last has arrived."""
         last = 0
         for row in rows:
-            found, way = self.timing(row.way, row.piece, False), self.ways.all[row.way]
-            at = row.starts[-1] if way.waits else row.starts[0]
+            found, route = self.timing(row.route, row.piece, False), self.routes.all[row.route]
+            at = row.starts[-1] if route.waits else row.starts[0]
             last = max(last, at + max(found.arrival))
         return last
 
 
-def resources(problem: Problem, way: Way, found: Timing) -> list[tuple[int, int, int, int]]:
-    """What a way occupies: rows (resource, leg, from, until) in units from the leg's start. Resources are links, and
-    behind them groups; a group that a way has twice at once is occupied once, for as long as either is."""
+def resources(problem: Problem, route: Route, found: Timing) -> list[tuple[int, int, int, int]]:
+    """What a route occupies: rows (resource, hop, from, until) in units from the hop's start. Resources are links, and
+    behind them groups; a group that a route has twice at once is occupied once, for as long as either is."""
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for k, e in enumerate(way.links):
-        leg = k if way.waits else 0
+    for k, e in enumerate(route.links):
+        hop = k if route.waits else 0
         span = found.offset[k], found.offset[k] + found.duration[k]
         for r in problem.resources_of[e]:
-            spans.setdefault((r, leg), []).append(span)
+            spans.setdefault((r, hop), []).append(span)
     rows = []
-    for (r, leg), several in spans.items():
+    for (r, hop), several in spans.items():
         several.sort()
         merged = [several[0]]
         for a, b in several[1:]:
@@ -232,7 +232,7 @@ def resources(problem: Problem, way: Way, found: Timing) -> list[tuple[int, int,
                 merged[-1] = merged[-1][0], max(b, merged[-1][1])
             else:
                 merged.append((a, b))
-        rows += [(r, leg, a, b) for a, b in merged]
+        rows += [(r, hop, a, b) for a, b in merged]
     return rows
 
 

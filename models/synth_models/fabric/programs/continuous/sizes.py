@@ -1,19 +1,19 @@
-"""The best sizes of the pieces where ways, waits and the order on every link stay: a linear program.
+"""The best sizes of the pieces where routes, waits and the order on every link stay: a linear program.
 
 With z_p the bytes of piece p and s_i the start of transfer i, every duration is z_p times a constant, so that
 
     minimise T:  s_j >= s_i + latencies + z / bandwidth (waits, turns),  T >= arrivals,
                  sum over a block of z_p = its bytes.
 
-Sizes are rounded to whole bytes, and the times made anew. Few uneven pieces do what takes many even ones: the first
-ones small, so that those who pass them on begin soon, the last ones small, so that they do not come late.
+Sizes are rounded to whole bytes, and start times computed again. A few uneven pieces do the work of many even ones: the
+first are small, so that ranks begin soon to pass them on; the last are small, so that they arrive soon.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,10 +21,35 @@ from scipy.sparse import csr_array
 from synth.solvers.lp import linprog
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, Row
-from synth_models.fabric.programs.continuous.ways import timing
+from synth_models.fabric.programs.continuous.transfer_routes import timing
 
 _linprog: Any = linprog  # its published types reject sparse matrices
-Line = tuple[float, float]  # seconds, and seconds a byte
+
+
+class Line(NamedTuple):
+    """A time that depends on a piece's size: seconds, and seconds a byte."""
+
+    seconds: float
+    pace: float
+
+
+class RouteLines(NamedTuple):
+    """Times from the start of a transfer: when each link of its route begins and ends to be occupied, and when the
+    piece arrives at each leaf."""
+
+    begin: list[Line]
+    end: list[Line]
+    arrival: list[Line]
+
+
+class After(NamedTuple):
+    """A row of the program: start ``later`` >= start ``sooner`` + ``seconds`` + the sum over ``paces`` (piece, seconds
+    a byte) of size times pace. The start after all transfers' is T."""
+
+    sooner: int
+    later: int
+    seconds: float
+    paces: list[tuple[int, float]]
 
 
 class _Lines:
@@ -35,19 +60,19 @@ class _Lines:
         self.problem = problem
         self.latency = net.latency.tolist()
         self.pace = (1.0 / net.bandwidth).tolist()
-        self.known: dict[int, tuple[list[Line], list[Line], list[Line]]] = {}
+        self.known: dict[int, RouteLines] = {}
 
-    def of(self, number: int) -> tuple[list[Line], list[Line], list[Line]]:
-        """Begin and end of every link's occupation, and the arrivals at the leaves."""
+    def of(self, number: int) -> RouteLines:
+        """Those of a route."""
         if number not in self.known:
-            way, hops = self.problem.ways.all[number], self.problem.ways.hop_by_hop
+            route, hops = self.problem.routes.all[number], self.problem.routes.hop_by_hop
             none = [0] * len(self.pace)
-            still = timing(way, none, self.latency, hops)
-            moving = timing(way, self.pace, none, hops)
-            begin = list(zip(still.offset, moving.offset, strict=True))
-            end = [(a, b + self.pace[e]) for (a, b), e in zip(begin, way.links, strict=True)]
-            arrival = list(zip(still.arrival, moving.arrival, strict=True))
-            self.known[number] = begin, end, arrival  # type: ignore[assignment]
+            still = timing(route, none, self.latency, hops)
+            moving = timing(route, self.pace, none, hops)
+            begin = [Line(a, b) for a, b in zip(still.offset, moving.offset, strict=True)]
+            end = [Line(line.seconds, line.pace + self.pace[e]) for line, e in zip(begin, route.links, strict=True)]
+            arrival = [Line(a, b) for a, b in zip(still.arrival, moving.arrival, strict=True)]
+            self.known[number] = RouteLines(begin, end, arrival)
         return self.known[number]
 
 
@@ -56,37 +81,38 @@ def resized(order: Order) -> list[int] | None:
     problem, rows = order.problem, order.rows
     count, pieces = len(rows), len(problem.size)
     lines = _Lines(problem)
-    table: list[tuple[int, int, float, list[tuple[int, float]]]] = []
+    table: list[After] = []
 
     def after(i: int, j: int, sooner: Line, later: Line) -> None:
         """start j + later >= start i + sooner"""
-        table.append((i, j, sooner[0] - later[0], [(rows[i].piece, sooner[1]), (rows[j].piece, -later[1])]))
+        paces = [(rows[i].piece, sooner.pace), (rows[j].piece, -later.pace)]
+        table.append(After(i, j, sooner.seconds - later.seconds, paces))
 
+    now = Line(0.0, 0.0)
     for i, j, leaf in order.needs:
-        after(i, j, lines.of(rows[i].way)[2][leaf], (0.0, 0.0))
+        after(i, j, lines.of(rows[i].route).arrival[leaf], now)
     for i, j, leaf in order.misses:
-        after(i, j, (0.0, 0.0), lines.of(rows[j].way)[2][leaf])
+        after(i, j, now, lines.of(rows[j].route).arrival[leaf])
     for i, k, j, leaf in order.before:
-        after(i, j, lines.of(rows[i].way)[2][k], lines.of(rows[j].way)[2][leaf])
+        after(i, j, lines.of(rows[i].route).arrival[k], lines.of(rows[j].route).arrival[leaf])
     for resource, turn in order.turns.items():
         for i, j in pairwise(turn):
-            for a, e in enumerate(problem.ways.all[rows[i].way].links):
-                for b, f in enumerate(problem.ways.all[rows[j].way].links):
+            for a, e in enumerate(problem.routes.all[rows[i].route].links):
+                for b, f in enumerate(problem.routes.all[rows[j].route].links):
                     if resource in problem.resources_of[e] and resource in problem.resources_of[f]:
-                        after(i, j, lines.of(rows[i].way)[1][a], lines.of(rows[j].way)[0][b])
+                        after(i, j, lines.of(rows[i].route).end[a], lines.of(rows[j].route).begin[b])
     for i, row in enumerate(rows):
-        for arrival in lines.of(row.way)[2]:
-            table.append((i, count, arrival[0], [(row.piece, arrival[1])]))
+        for arrival in lines.of(row.route).arrival:
+            table.append(After(i, count, arrival.seconds, [(row.piece, arrival.pace)]))
     return _solved(problem, table, count, pieces)
 
 
-def _solved(
-    problem: Problem, table: list[tuple[int, int, float, list[tuple[int, float]]]], count: int, pieces: int
-) -> list[int] | None:
+def _solved(problem: Problem, table: list[After], count: int, pieces: int) -> list[int] | None:
     """Columns: starts, T, sizes. Times in units of about the longest, sizes in parts of the largest block."""
     blocks = problem.instance.blocks.bytes
     whole = float(blocks.max())
-    scale = max(max(abs(row[2]) for row in table), whole * max(abs(c) for row in table for _, c in row[3]), 1e-30)
+    slowest = max(abs(pace) for row in table for _, pace in row.paces)
+    scale = max(max(abs(row.seconds) for row in table), whole * slowest, 1e-30)
     at: list[tuple[int, int, float]] = []
     right = []
     for n, (i, j, seconds, sizes) in enumerate(table):

@@ -43,7 +43,7 @@ Rule = Literal["copied", "fluid"]
 FAR = 2**40  # epochs to what cannot be reached
 MOST_EPOCHS = 2**31
 MOST_UNITS = 10**6  # a chunk is told apart in at most so many shares
-NO_LATENCY = Fraction(1, 10)  # of an epoch: what is no more counts as none
+NO_LATENCY = Fraction(1, 10)  # of an epoch: a latency up to this counts as none
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,10 +46,10 @@ class Arcs:
 def arcs_of(machine: Machine, mode: str) -> Arcs:
     """The arcs of a machine whose switches forward in this way (where they store and forward, every link is a transfer
     of its own and uses its group in full)."""
-    again = _held_again(machine) if mode == "cut_through" else set[int]()
-    if not again:
+    twice = _crossed_twice(machine) if mode == "cut_through" else set[int]()
+    if not twice:
         return _plain(machine, True)
-    return _split(machine, again) or _plain(machine, False)
+    return _split(machine, twice) or _plain(machine, False)
 
 
 def _plain(machine: Machine, exact: bool) -> Arcs:
@@ -67,7 +67,7 @@ def _plain(machine: Machine, exact: bool) -> Arcs:
     return Arcs(machine, machine.nodes, net.src.astype(np.int64), net.dst.astype(np.int64), every, use, exact)
 
 
-def _held_again(machine: Machine) -> set[int]:
+def _crossed_twice(machine: Machine) -> set[int]:
     """Groups of which one transfer can cross two links: from the head of one, over switches, to the tail of another."""
     net, found = machine.network, set[int]()
     out: dict[int, list[int]] = {}
@@ -89,7 +89,7 @@ def _held_again(machine: Machine) -> set[int]:
     return found
 
 
-def _split(machine: Machine, again: set[int]) -> Arcs | None:
+def _split(machine: Machine, twice: set[int]) -> Arcs | None:
     net, links = machine.network, machine.links
     out: dict[int, list[int]] = {}
     for e, u in enumerate(net.src.tolist()):
@@ -109,7 +109,7 @@ def _split(machine: Machine, again: set[int]) -> Arcs | None:
             if g >= 0:
                 uses.append((links + g, len(rows), max(0.0, seconds[e] - before.get(g, 0.0))))
             if machine.is_switch[heads[e]]:
-                if g in again:
+                if g in twice:
                     after = frozenset({**before, g: max(before.get(g, 0.0), seconds[e])}.items())
                 state = (heads[e], after)
             else:

@@ -10,8 +10,8 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.flow.certified import certified
-from synth_models.fabric.programs.flow.fluid import Fluid, fluid_optimum
+from synth_models.fabric.programs.flow.certified_bound import certified
+from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.solution import Schedule

@@ -8,7 +8,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow.routes import Routes
+from synth_models.fabric.programs.flow.flow_routes import Routes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 

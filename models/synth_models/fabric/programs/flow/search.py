@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,10 @@ from synth import kernels
 from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
-from synth_models.fabric.programs.flow.critical import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
-from synth_models.fabric.programs.flow.routes import Routes, link_seconds
-from synth_models.fabric.programs.flow.rules import RULES, Rule, priorities
+from synth_models.fabric.programs.flow.priority_rules import RULES, Rule, priorities
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
@@ -134,22 +135,25 @@ class _Search:
         start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
         return self.draft(bookings, start, words)
 
-    def sizes(self, name: str, plan: Plan, needs_s: float) -> None:
+    def sizes(self, named: _NamedPlan) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
         orders: Sequence[Order] = (*RULES, *BUSIEST)
-        for number, (pieces, size) in enumerate(_sizes(self.instance, plan, self.options.method.get("chunks"))):
-            if self.drafts and self.drafts[0].seconds <= needs_s * CLOSE:
+        for number, (pieces, size) in enumerate(_sizes(self.instance, named.plan, self.options.method.get("chunks"))):
+            if self.drafts and self.drafts[0].seconds <= named.needs_s * CLOSE:
                 return
-            found: list[tuple[_Draft, Order]] = []
+            found: list[_Draft] = []
+            order_of: dict[_Draft, Order] = {}
             for order in orders:
-                if not self.over and not (found and found[-1][0].seconds <= CLOSE * self.least_s):
-                    draft = self.first(pieces, order, f"{name}, pieces of at most {size} bytes")
-                    found += [(draft, order)] if draft is not None else []
-            found.sort(key=lambda entry: entry[0].seconds)
+                if not self.over and not (found and found[-1].seconds <= CLOSE * self.least_s):
+                    draft = self.first(pieces, order, f"{named.name}, pieces of at most {size} bytes")
+                    if draft is not None:
+                        found.append(draft)
+                        order_of[draft] = order
+            found.sort(key=lambda draft: draft.seconds)
             if number + 1 >= ALL_ORDERS:
-                orders = [order for _, order in found[:BEST_ORDERS]]
-            worse = 0 if found and self.keep(found[0][0]) else worse + 1
+                orders = [order_of[draft] for draft in found[:BEST_ORDERS]]
+            worse = 0 if found and self.keep(found[0]) else worse + 1
             if self.over or worse == WORSE:
                 return
 
@@ -164,10 +168,10 @@ def best_schedule(
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
     search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
     first_until, plans = search.until, _plans(instance, routings)
-    for number, (name, plan, needs_s) in enumerate(plans):
+    for number, one in enumerate(plans):
         search.until = time.monotonic() + (first_until - time.monotonic()) * 1.5 / max(1.5, len(plans) - number)
         if not search.over:
-            search.sizes(name, plan, needs_s)
+            search.sizes(one)
     search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
     best = search.drafts[0]
@@ -191,7 +195,7 @@ def _compiled(instance: FabricInstance, routes: Routes) -> None:
 
 
 def _improve(search: _Search) -> None:
-    """Forward and backward improvement of the best drafts, then again and again from the best, shaken."""
+    """Forward and backward improvement of the best drafts, then repeatedly of the best, perturbed at random."""
     for draft in tuple(search.drafts):
         _improve_one(search, draft, draft.start)
     generator = np.random.default_rng(search.options.seed)
@@ -214,16 +218,24 @@ def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
     return found.seconds < draft.seconds and search.keep(found)
 
 
-def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[tuple[str, Plan, float]]:
-    """Every routing, split as its shares say and one route a pair, with the seconds that its fullest link or group
-    needs; those first whose fullest link and longest path together need least."""
+class _NamedPlan(NamedTuple):
+    """A plan, and the seconds that its fullest link or group needs."""
+
+    name: str
+    plan: Plan
+    needs_s: float
+
+
+def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[_NamedPlan]:
+    """Every routing, split as its shares say and one route a pair; those first whose fullest link and longest path
+    together need least."""
     found = []
     for name, routes in routings:
         found.append((name, planned(instance, routes)))
         if len(routes) > len(instance.blocks):
             found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
-    plans = [(name, plan, _fullest(instance, plan)) for name, plan in found]
-    return sorted(plans, key=lambda entry: entry[2] + _furthest(instance, entry[1]))
+    plans = [_NamedPlan(name, plan, _fullest(instance, plan)) for name, plan in found]
+    return sorted(plans, key=lambda one: one.needs_s + _furthest(instance, one.plan))
 
 
 def _furthest(instance: FabricInstance, plan: Plan) -> float:

@@ -4,7 +4,8 @@ A route through a switch uses as much capacity into it as out of it. Where a mac
 opposite pairs) the cuts can be reached; where it has not, the cuts overlook this, and the most that routes can do is a
 linear program: capacities c' <= c that balance at every switch, and a flow of the same value x times the roots' weight
 to every member within c' (with x per root and unit weight; x as great as can be). Its solution is rounded to whole
-units that balance exactly; the rate is then computed anew from what is left, so that rounding costs rate, never truth.
+units that balance exactly. The rate is then computed again from the rounded capacities: rounding lowers the rate, which
+stays exact.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.solvers import writing
 from synth.solvers.lp import linprog
 from synth.solvers.names import all_named
-from synth_models.fabric.programs.forest.fluid import Fluid
+from synth_models.fabric.programs.forest.capacities import Fluid
 
 MOST_VARIABLES = 60_000
 GRAIN = 2520  # units that one unit of capacity is cut into before rounding

@@ -11,9 +11,9 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.balance import balance
-from synth_models.fabric.programs.forest.fluid import Share, fluid_of, set_rate
-from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
-from synth_models.fabric.programs.forest.splitting import split_off, trim
+from synth_models.fabric.programs.forest.capacities import Share, fluid_of, set_rate
+from synth_models.fabric.programs.forest.edge_splitting import split_off, trim
+from synth_models.fabric.programs.forest.tree_packing import Trees, pack_trees, shallower
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Forest:
 
 
 def reversed_machine(machine: Machine) -> Machine:
-    """The machine with every link turned around; links keep their numbers."""
+    """The machine with every link reversed; links keep their numbers."""
     return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
 
 

@@ -1,9 +1,9 @@
 """``forest``: throughput-optimal trees for any machine, cut into pieces and pipelined.
 
-The fluid optimum (see ``fluid``, ``splitting``, ``packing``) is exact: whole trees whose links are used for no longer
-than the cut that bounds every algorithm. The finite schedule repeats a round of all trees by a timetable
-(``periodic``, ``rounds``); the number of rounds is tried in powers of two and the best is kept, beside plain list
-scheduling and trees of least latency, which win where messages are small.
+The fluid optimum (:mod:`.capacities`, :mod:`.edge_splitting`, :mod:`.tree_packing`) is exact: whole trees that use no
+link for longer than the cut that bounds every algorithm. The finite schedule repeats a round of all trees by a
+timetable (:mod:`.rounds`). The number of rounds is tried in powers of two and the best is kept. Plain list scheduling
+and trees of least latency are tried beside it; they win where messages are small.
 
 A reduction is the same on the reversed machine, run backwards; allreduce reduces every piece up a tree and broadcasts
 it down another from the same root.
@@ -15,10 +15,9 @@ others, 2024); the code here is written from the theorems.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -29,10 +28,13 @@ from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
-from synth_models.fabric.programs.forest.justify import justified
-from synth_models.fabric.programs.forest.near import near_tree
-from synth_models.fabric.programs.forest.plan import (
+from synth_models.fabric.programs.forest.justification import justified
+from synth_models.fabric.programs.forest.least_latency_tree import least_latency_tree
+from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
+from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
+from synth_models.fabric.programs.forest.tree_plan import (
     Move,
+    Options,
     Plan,
     Table,
     down,
@@ -43,8 +45,6 @@ from synth_models.fabric.programs.forest.plan import (
     up,
     up_and_down,
 )
-from synth_models.fabric.programs.forest.rounds import Round, round_of, rounds
-from synth_models.fabric.programs.forest.spanning import spanning_trees
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.solution import Schedule
@@ -202,7 +202,11 @@ def _allreduce(
     return plan, fluid_s, text, spent
 
 
-def _trees(forest: Forest, nodes: list[int], moves: Any) -> Iterator[tuple[int, Fraction, list[Move]]]:
+def _trees(
+    forest: Forest,
+    nodes: list[int],
+    moves: Callable[[Sequence[int], dict[tuple[int, int], Options], Sequence[int]], list[Move]],
+) -> Iterator[tuple[int, Fraction, list[Move]]]:
     """Root, share of the root's block, and moves of every tree."""
     reverse = moves is up
     options = {
@@ -249,7 +253,7 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
     chunks = options.method.get("chunks")
     per_block = _per_block(table)
     if chunks is None:
-        near = table_of(_near_plan(instance), machine)
+        near = table_of(_least_latency_plan(instance), machine)
         _listed(best, near, sizes, 1.0, fluid_ns, "by nearest trees in one piece")
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
@@ -265,28 +269,22 @@ def _rounds(
     best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
 ) -> bool:
     """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
-    times, before, idle, stretched = (chunks or 1), None, 0, False
+    first = chunks or 1
+    times, before, idle, stretched = first, None, 0, False
     both = best.instance.collective == "allreduce"
-    ways = [(True, both), (False, both), (True, False)][: 3 if both else 2]
-    began = spent_s = 0.0
+    placements = [Placement(True, both), Placement(False, both)] + [Placement(True, False)] * both
+    spent_s = 0.0
     while options.fits(2 * spent_s) and not options.out_of_time():  # twice as many rounds take twice as long
         began = time.monotonic()
-        far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
-        if times > (chunks or 1) and one.size * times > (MORE_TRANSFERS if far else MOST_TRANSFERS):
+        if times > first and one.size * times > _most_transfers(best, fluid_s):
             break
-        took: list[tuple[Fraction, tuple[bool, bool]]] = []
-        for way in ways:
-            made = rounds(one, sizes, times, *way)
-            if made is not None:
-                transfers, period, _ = made
-                stretched |= period > one.period
-                how = f"of {times} rounds with {len(one.tree)} pieces"
-                took.append((best.offer(transfers, how, True), way))
+        took, longer = _offer_rounds(best, one, sizes, times, placements)
+        stretched |= longer
         if not took or chunks is not None:
             break
         seconds, fastest = min(took)
         if times >= 4:
-            ways = [fastest]
+            placements = [fastest]
         idle = idle + 1 if before is not None and seconds > before * (1 - ENOUGH) else 0
         if idle > 1:
             break
@@ -294,6 +292,28 @@ def _rounds(
         times *= 2
         spent_s = time.monotonic() - began
     return stretched
+
+
+def _most_transfers(best: _Best, fluid_s: Fraction) -> int:
+    """How many transfers a schedule may have: more where the best so far is far from the fluid optimum."""
+    far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
+    return MORE_TRANSFERS if far else MOST_TRANSFERS
+
+
+def _offer_rounds(
+    best: _Best, one: Round, sizes: IntArray, times: int, placements: list[Placement]
+) -> tuple[list[tuple[Fraction, Placement]], bool]:
+    """The seconds of ``times`` rounds with each placement, those that there are, and whether any was stretched."""
+    took: list[tuple[Fraction, Placement]] = []
+    stretched = False
+    for placement in placements:
+        made = rounds(one, sizes, times, placement)
+        if made is not None:
+            transfers, period = made
+            stretched |= period > one.period
+            how = f"of {times} rounds with {len(one.tree)} pieces"
+            took.append((best.offer(transfers, how, True), placement))
+    return took, stretched
 
 
 def _listed(best: _Best, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:
@@ -313,34 +333,34 @@ def _per_block(table: Table) -> float:
     return float(exact) if exact <= max(few, 64) else few
 
 
-def _near_plan(instance: FabricInstance) -> Plan:
+def _least_latency_plan(instance: FabricInstance) -> Plan:
     machine, members = instance.machine, list(instance.members)
     plan, block, roots = Plan(), _block_of(instance), list(_roots(instance))
     reducing = instance.collective in REDUCING
-    turned: Machine = reversed_machine(machine) if reducing else machine
+    there: Machine = reversed_machine(machine) if reducing else machine
     size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
     into: dict[int, float] = {}
     outof: dict[int, float] = {}
     for root in roots:
-        moves = near_tree(turned, members, root, size, into)
+        moves = least_latency_tree(there, members, root, size, into)
         if reducing:
-            moves = _turned(moves)
+            moves = _reversed_moves(moves)
         if instance.collective == "allreduce":
-            moves = up_and_down(moves, near_tree(machine, members, root, size, outof))
+            moves = up_and_down(moves, least_latency_tree(machine, members, root, size, outof))
         plan.add(block(root), Fraction(1), moves)
     return plan
 
 
-def _turned(moves: list[Move]) -> list[Move]:
+def _reversed_moves(moves: list[Move]) -> list[Move]:
     """An out-tree of the reversed machine as an in-tree."""
     count = len(moves)
     after: list[list[int]] = [[] for _ in moves]
-    for i, (_, _, before) in enumerate(moves):
-        for j in before:
+    for i, move in enumerate(moves):
+        for j in move.before:
             after[j].append(i)
     return [
-        (
-            [(amount, tuple(reversed(route))) for amount, route in moves[i][0]],
+        Move(
+            [(amount, tuple(reversed(route))) for amount, route in moves[i].options],
             True,
             tuple(count - 1 - j for j in after[i]),
         )

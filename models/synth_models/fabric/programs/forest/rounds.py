@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.plan import Table, pieces_of, transfers_of
+from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
 from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
@@ -161,14 +162,19 @@ def _levels(first: IntArray, second: IntArray, count: int) -> IntArray:
         level = higher
 
 
-def rounds(
-    one: Round, block_bytes: IntArray, times: int, by_height: bool, staggered: bool
-) -> tuple[Transfers, int, int] | None:
-    """The transfers of ``times`` rounds with the timetable's order as priorities, the cells of a period, and how many
-    transfers of a round found no moment of their own; None where there are fewer bytes than pieces.
+class Placement(NamedTuple):
+    """How transfers are placed in a timetable. ``by_height``: those with most to follow first, otherwise those nearest
+    to their root. ``staggered``: what goes up and then down again passes its root at a moment of its own, not all
+    about the same one."""
 
-    ``by_height``: transfers with most to follow are placed first, otherwise those nearest to their root. ``staggered``:
-    what goes up and then down again passes its root at a moment of its own, not all about the same one.
+    by_height: bool
+    staggered: bool
+
+
+def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) -> tuple[Transfers, int] | None:
+    """The transfers of ``times`` rounds with the timetable's order as priorities, and the cells of a period; None where
+    there are fewer bytes than pieces.
+
     Where transfers hold more than two links the busiest link's time may be too short for a timetable; the period is
     then stretched step by step.
     """
@@ -178,11 +184,11 @@ def rounds(
         return None
     cell_s = one.cell_s / times
     wait = one.longest + np.ceil(one.latency_s / cell_s - 1e-9).astype(np.int64)
-    turns = one.by_height if by_height else one.order
+    turns = one.by_height if placement.by_height else one.order
     t, n, pieces = one.transfers, one.size, len(one.tree)
     for step in range(one.stretch, len(STRETCHES)):
         period = math.ceil(one.period * STRETCHES[step])
-        pivot = t.piece * period // pieces if staggered else np.zeros(n, dtype=np.int64)
+        pivot = t.piece * period // pieces if placement.staggered else np.zeros(n, dtype=np.int64)
         waiting = Order(t.adds, pivot, wait, t.before_start, t.before, one.after_start, one.after)
         start, homeless = timetable(period, turns, waiting, one.uses, one.resources)
         if homeless <= 0:
@@ -209,7 +215,6 @@ def rounds(
             (shift + t.before).reshape(-1),
         ),
         period,
-        homeless,
     )
 
 

@@ -266,7 +266,7 @@ class Search:
         return Outcome(ended, schedule, message=message, build_s=times[0], solve_s=times[1])
 
     def _cuttable(self) -> list[Plan]:
-        """Corners whose chunks are no more than a block's bytes."""
+        """Corners that cut no block into more chunks than it has bytes."""
         least = int(self.instance.blocks.bytes.min())
         fit = [plan for plan in self.corners if plan.copies <= least]
         if not fit:

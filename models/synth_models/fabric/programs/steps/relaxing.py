@@ -157,7 +157,7 @@ class _Relaxation:
         return [(row | {1 + s: -float(self.lanes.capacity[e])}, (0, e, s)) for (e, s), row in load.items()]
 
     def shares(self) -> Iterator[tuple[dict[int, float], tuple[int, int, int]]]:
-        """(5): a flow to a goal is no more than what the lane carries of its block."""
+        """(5): a flow to a goal is at most what the lane carries of its block."""
         for (w, e, s), x in self.flow.items():
             yield {x: 1.0, self.carried[self.ways[w][0], e, s]: -1.0}, (w, e, s)
 

@@ -31,11 +31,10 @@ def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
     into = moves.piece * ranks + routing.target[moves.route]
     row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
     key = moves.piece * ranks + routing.source[moves.route]
-    found = _needs(row, which, key, moves.start, moves.start + moves.lag)
-    return found[0], found[1]
+    return _needs(row, which, key, moves.start, moves.start + moves.lag)
 
 
-def turned(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
+def needed_by(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
     """Who needs each transfer, as rows."""
     count = len(row) - 1
     start, order = rows_of(needed, count)
@@ -47,9 +46,9 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
     if not len(moves.piece):
         return moves
     row, needed = needs(routing, moves)
-    back_row, back = turned(row, needed)
+    back_row, back = needed_by(row, needed)
     table = routing.table(pieces.sizes)
-    ahead, behind = routing.state(table), routing.turned().state(table)
+    ahead, behind = routing.state(table), routing.reversed().state(table)
     kind = pieces.kind[moves.piece]
     room = int(np.diff(routing.row)[moves.route].sum()) * 4 + 1024
     best, now = moves, moves
@@ -59,11 +58,11 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
         now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
         if now.completion < best.completion:
             best = now
-        late = now.backwards(now.completion)
+        late = now.reversed(now.completion)
         begin = _serial(behind, routing.resources, room, np.argsort(late.start, kind="stable"), late.route,
                         kind, back_row, back, late.lag)  # fmt: skip
         end = int((begin + late.lag).max())
-        now = Moves(late.piece, late.route, begin, late.lag, end).backwards(end)
+        now = Moves(late.piece, late.route, begin, late.lag, end).reversed(end)
         if now.completion < best.completion:
             best = now
     start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,
@@ -73,7 +72,10 @@ def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> M
 
 
 @jit
-def _needs(row: Any, which: Any, key: Any, start: Any, arrival: Any) -> Any:
+def _needs(
+    row: IntArray, which: IntArray, key: IntArray, start: IntArray, arrival: IntArray
+) -> tuple[IntArray, IntArray]:
+    """As :func:`needs`: ``which[row[k]:row[k + 1]]`` bring something to the rank and piece of key k."""
     count = len(key)
     found = np.zeros(count + 1, dtype=np.int64)
     for i in range(count):

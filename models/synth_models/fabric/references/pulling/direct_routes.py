@@ -7,33 +7,37 @@ and make links dear that earlier rounds used, so that parallel paths (spines of 
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
+
+
+class WeightedLinks(NamedTuple):
+    """Links from ``src`` to ``dst`` and their ``weight`` (s), shape (links,); ``is_switch``, shape (nodes,). The links
+    that leave node v are ``out[start[v]:start[v + 1]]``."""
+
+    start: IntArray
+    out: IntArray
+    src: IntArray
+    dst: IntArray
+    is_switch: BoolArray
+    weight: FloatArray
 
 
 @jit
 def direct_routes(
-    sources: Any,
-    start: Any,
-    out: Any,
-    src: Any,
-    dst: Any,
-    is_switch: Any,
-    weight: Any,
-    rounds: Any,
-    most: Any,
-    seed: Any,
-) -> Any:
+    graph: WeightedLinks, sources: IntArray, rounds: int, most: int, seed: int
+) -> tuple[IntArray, IntArray]:
     """Routes as rows ``(row_start, links)``, those of a source together.
 
-    ``sources``, shape (ranks,); ``start``, ``out``: the links that leave each node, as rows; ``weight``, shape
-    (links,): seconds; ``most``: targets a source at most, the nearest first, half of them random beyond that.
+    ``sources``, shape (ranks,); ``most``: targets a source at most, the nearest first, half of them random beyond that.
     Complexity: rounds * ranks searches of O(links log nodes).
     """
     np.random.seed(seed)
+    start, out, src, dst, is_switch, weight = graph
     nodes, links = len(start) - 1, len(src)
     row_start = np.zeros(1024, dtype=np.int64)
     flat = np.zeros(4096, dtype=np.int64)

@@ -63,12 +63,12 @@ class Entries(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What a rank pulls next: ``route`` and ``piece``, -1 if nothing can start now; then it is worth a look ``again``
-    at that tick, ``blocked`` routes being occupied."""
+    """What a rank pulls next: ``route`` and ``piece``, -1 if nothing can start now; then it is to ``retry`` at that
+    tick, and ``blocked`` routes are occupied."""
 
     route: int
     piece: int
-    again: int
+    retry: int
     blocked: int
 
 
@@ -137,7 +137,7 @@ def _uses_of_routes(routing: RoutingState, c: int) -> Uses:
     found = Uses(row, np.zeros(row[-1], np.int64), np.zeros(row[-1], np.int64), np.zeros(row[-1], np.int64))
     for r in range(routes):
         find_uses(routing, r, c)
-        entry = 0 if routing.mirrored else routing.row[r + 1] - routing.row[r] - 1
+        entry = 0 if routing.is_reversed else routing.row[r + 1] - routing.row[r] - 1
         for k in range(uses.row[1]):
             at = row[r] + (entry if k == 0 else 0 if k == entry else k)
             found.resource[at], found.offset[at], found.duration[at] = (
@@ -200,7 +200,7 @@ def _next_pull(
     degree = routing.entering_row[v + 1] - first_entering
     best_r, best_p = -1, -1
     best_good, best_rare, best_arrival = False, UNREACHABLE, UNREACHABLE
-    again = UNREACHABLE
+    retry = UNREACHABLE
     looked, blocked = 0, 0
     turn = np.random.randint(degree) if degree else 0
     for j0 in range(degree):
@@ -210,7 +210,7 @@ def _next_pull(
         r = entering[first_entering + j]
         u, entry = source[r], uses_row[r]
         enter = free[resource[entry]] - offset[entry]
-        if enter > now and enter >= again:
+        if enter > now and enter >= retry:
             continue
         some = False
         for w in range(words):
@@ -221,7 +221,7 @@ def _next_pull(
             continue
         s, _ = earliest_behind(reserved, uses, r, now)
         if s > now:
-            again = min(again, s)
+            retry = min(retry, s)
             blocked += 1
             continue
         if looked > looks and best_p >= 0:
@@ -250,7 +250,7 @@ def _next_pull(
                     best_r, best_p, best_good, best_rare, best_arrival = r, q, good, rare, arrival
             if looked > looks and best_p >= 0:
                 break
-    return Pull(best_r, best_p, again, blocked)
+    return Pull(best_r, best_p, retry, blocked)
 
 
 @jit
@@ -322,12 +322,12 @@ def spread(
             pull = _next_pull(routing, uses, reserved, holdings, kind, v, now, slack, looks)
             if pull.piece < 0:
                 content[v] = pull.blocked >= MANY_BLOCKED
-                if pull.again < UNREACHABLE:
-                    again = np.int64(pull.again)
+                if pull.retry < UNREACHABLE:
+                    retry = np.int64(pull.retry)
                     if pause:
-                        again = max(again, now + quick[v] // pause)
-                    wake[v] = again
-                    heapq.heappush(events, (again, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
+                        retry = max(retry, now + quick[v] // pause)
+                    wake[v] = retry
+                    heapq.heappush(events, (retry, np.int64(1), np.random.random(), np.int64(0), np.int64(v)))
                 break
             find_uses(routing, pull.route, kind[pull.piece])
             s, _ = earliest_behind(reserved, routing.uses, found, now)

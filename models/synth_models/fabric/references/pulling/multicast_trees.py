@@ -1,10 +1,10 @@
-"""Trees for switches that copy: one sending of a piece serves every rank that the switches on its way can reach.
+"""Trees for switches that copy: one transfer of a piece serves every rank that its switches can reach.
 
 A *multicast tree* is what leaves a rank over one of its links: an out-tree through switches to ranks. Every piece is
 sent over one tree after the other, from its origin on: at each step the one of least arrival plus ``thrift`` times the
 link seconds for a rank that it serves, where waiting counts by what links are wanted for already. With much thrift a
-piece passes a slow link once and is copied on the other side. Order in time is list scheduling, the longest way to go
-first.
+piece passes a slow link once and is copied on the other side. List scheduling orders them in time, the longest
+remaining path first.
 
 Only where a switch may send what has arrived over several links (``copies``, or ``multicast``), and only for data that
 all want: nothing adds up in a switch, so there is no reversal.
@@ -183,7 +183,9 @@ class Spread(NamedTuple):
 
 
 @jit
-def _grown(trees: MulticastTrees, links: Links, wants: Any, origin: Any, size: Any, thrift: float, most: int) -> Any:
+def _grown(
+    trees: MulticastTrees, links: Links, wants: BoolArray, origin: IntArray, size: FloatArray, thrift: float, most: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
     """Piece, links (as rows) and predecessor (-1: none) of every sending, and the seconds that it and what follows from
     it take; nothing where some rank cannot be reached."""
     nodes = len(wants)

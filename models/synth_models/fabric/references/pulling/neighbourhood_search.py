@@ -1,22 +1,21 @@
-"""Large-neighbourhood search: take a few pieces out, grow them again, keep what is no worse.
+"""Large-neighbourhood search: remove a few pieces, regrow their trees, keep the result unless it is worse.
 
-Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations: among the pieces taken out is
-mostly one that arrives last; they are grown again in random order, some with prices on crowded links, so that they stay
-off them. Accepted is what lowers the completion, or leaves it and does not raise the sum of arrivals by more than a
-little.
+Ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt, Dueck 2000) on reservations. Among the pieces removed is mostly
+one that arrives last. Their trees are grown again in random order, sometimes with prices on crowded links. The result
+is accepted if it lowers the completion, or keeps it and does not raise the sum of arrivals by more than a little.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import find_uses, release_route, reserve_route
-from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, drop, grow
+from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, TreeTransfers, drop, grow
 
 
 class Chosen(NamedTuple):
@@ -28,7 +27,7 @@ class Chosen(NamedTuple):
 
 
 @jit
-def build(tree: TreeState, order: IntArray, finish: IntArray, price: Any, cutoff: int, seconds: float) -> int:
+def build(tree: TreeState, order: IntArray, finish: IntArray, price: FloatArray, cutoff: int, seconds: float) -> int:
     """Grow all pieces in this order; ``finish``, the last arrival of every piece, is written. Returns the completion or
     what :func:`grow` says is wrong; anything once the seconds are over."""
     worst, end = np.int64(0), read_clock() + seconds
@@ -43,13 +42,13 @@ def build(tree: TreeState, order: IntArray, finish: IntArray, price: Any, cutoff
 
 
 @jit
-def _squared(x: Any) -> Any:
+def _squared(x: float) -> float:
     """x * x, to the bit: a power may be rounded in other ways."""
     return x * x
 
 
 @jit
-def _load(tree: TreeState, price: Any) -> None:
+def _load(tree: TreeState, price: FloatArray) -> None:
     """Write every resource's share of the busiest one's time into ``price``."""
     price[:] = 0.0
     routing, transfers, kind = tree.routing, tree.transfers, tree.pieces.kind
@@ -67,7 +66,7 @@ def _load(tree: TreeState, price: Any) -> None:
 
 
 @jit
-def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: IntArray, taken: Any) -> int:
+def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: IntArray, taken: BoolArray) -> int:
     """Write up to ``most`` pieces into ``chosen``, mostly with one that arrives last; how many. ``taken``: scratch, all
     False."""
     count = len(finish)
@@ -99,8 +98,8 @@ def _choose(origin: IntArray, finish: IntArray, worst: int, most: int, chosen: I
 
 @jit
 def _take_out(tree: TreeState, finish: IntArray, old: Chosen, picked: int) -> bool:
-    """Release what the chosen pieces hold, keeping their transfers for the way back, and shuffle them. False if the
-    pool is full."""
+    """Release what the chosen pieces hold, keeping their transfers so that they can be put back, and shuffle them.
+    False if the pool is full."""
     transfers, routing, reserved, kind = tree.transfers, tree.routing, tree.reserved, tree.pieces.kind
     for j in range(picked):
         p = old.piece[j]
@@ -120,7 +119,7 @@ def _take_out(tree: TreeState, finish: IntArray, old: Chosen, picked: int) -> bo
 
 
 @jit
-def _give_up(transfers: Any, old: Chosen, picked: int) -> None:
+def _give_up(transfers: TreeTransfers, old: Chosen, picked: int) -> None:
     """Let go of the transfers that the chosen pieces had before."""
     for j in range(picked):
         i = old.first[j]

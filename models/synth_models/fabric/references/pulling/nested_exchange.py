@@ -85,17 +85,20 @@ def nearness(routing: Routing, state: RoutingState, kind: int) -> IntArray:
     return found
 
 
+class Ladder(NamedTuple):
+    """``rungs``: the partitions (see :func:`ladder`); ``kinds[i]``: what is done on rung i + 1, :data:`EXCHANGE` or
+    :data:`COLLECT`."""
+
+    rungs: list[IntArray]
+    kinds: list[int]
+
+
 def climb(
-    routing: Routing,
-    state: RoutingState,
-    pieces: Pieces,
-    rungs: list[IntArray],
-    kinds: list[int],
-    seed: int,
-    cutoff: int,
+    routing: Routing, state: RoutingState, pieces: Pieces, ladder: Ladder, seed: int, cutoff: int
 ) -> tuple[Moves, BoolArray] | None:
-    """All pieces over the ladder; ``kinds[i]`` says what is done on rung i + 1. The transfers, and which of them add;
-    None if it would not be valid, or not complete before ``cutoff``."""
+    """All pieces over the ladder. The transfers, and which of them add; None if it would not be valid, or not complete
+    before ``cutoff``."""
+    rungs, kinds = ladder
     member = np.flatnonzero(routing.is_member)
     ranks, count, n = len(routing.ranks), len(pieces), len(member)
     groups = np.full((len(rungs), ranks), -1, dtype=np.int64)
@@ -188,7 +191,7 @@ def _quickest(sums: Sums, p: int, v: int, below: IntArray, group: int, offer: Of
 
 
 @jit
-def _send(sums: Sums, p: int, offer: Offer, adds: Any, cutoff: int) -> bool:
+def _send(sums: Sums, p: int, offer: Offer, adds: np.bool_, cutoff: int) -> bool:
     """Make the transfer that was offered. False if there is none, no room, or if it arrives after ``cutoff``."""
     sent, i = sums.sent, sums.sent.done[0]
     if offer.route < 0 or offer.arrival > cutoff or i == len(sent.piece):
@@ -234,8 +237,8 @@ def _joins(sums: Sums, below: IntArray, here: IntArray, other: int, v: int) -> b
 
 @jit
 def _rung(sums: Sums, p: int, below: IntArray, here: IntArray, kind: int, cutoff: int) -> bool:
-    """Piece p over one rung: whoever takes it receives the sum of every other group below that is part of its group.
-    False if that would not be valid or not in time."""
+    """Take piece p over one rung: each rank that takes it receives the sum of every other group below that is part of
+    its group. False if that would not be valid or not in time."""
     ranks = len(here)
     then = sums.ready[p].copy()
     first = np.full(ranks, np.int64(UNREACHABLE))  # the first arrival of this rung

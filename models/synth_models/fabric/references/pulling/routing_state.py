@@ -1,8 +1,8 @@
 """Ranks, direct routes between them, and what a transfer occupies for how long, in ticks.
 
-A routing may be *mirrored*: time runs backwards and every route leads from its end to its start. What spreads pieces on
-the mirrored routing is, read backwards, a reduction on the machine itself, tick by tick: the intervals that a transfer
-occupies are those of the machine, seen from its arrival.
+A routing may be *reversed*: time runs backwards and every route leads from its end to its start. A schedule that
+spreads pieces on the reversed routing is, read backwards, a reduction on the machine itself, tick by tick: a transfer
+occupies the same intervals, counted back from its arrival.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import AnyIntArray, BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.pulling.direct_routes import direct_routes
+from synth_models.fabric.references.pulling.direct_routes import WeightedLinks, direct_routes
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, add_use, earliest, release, reserve
 
 MOST_ROUTES = 1_200_000
@@ -48,7 +48,7 @@ class RoutingState(NamedTuple):
     link_row: IntArray
     group: IntArray
     hop_by_hop: bool
-    mirrored: bool
+    is_reversed: bool
     uses: Uses
     lag: IntArray
 
@@ -56,7 +56,7 @@ class RoutingState(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Routing:
     """Ranks are numbered 0.. in the order of ``ranks`` (node numbers). ``links[row[r]:row[r + 1]]`` is route r as on
-    the machine; ``source`` and ``target``, shape (routes,), its ends, exchanged if ``mirrored``;
+    the machine; ``source`` and ``target``, shape (routes,), its ends, exchanged if ``is_reversed``;
     ``ticks`` per second."""
 
     machine: Machine
@@ -72,7 +72,7 @@ class Routing:
     resources: int
     ticks: int
     hop_by_hop: bool
-    mirrored: bool
+    is_reversed: bool
 
     @classmethod
     def of(cls, instance: FabricInstance, ticks: int, size: int, rounds: int, seed: int) -> Routing:
@@ -85,10 +85,11 @@ class Routing:
         ranks = np.flatnonzero(used & ~machine.is_switch).astype(np.int64)
         most = max(16, MOST_ROUTES // max(len(ranks) * rounds, 1))
         start, out = rows_of(net.src, machine.nodes)
-        row, links = direct_routes(
-            ranks, start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
-            net.latency + size / net.bandwidth, rounds, most, seed,
+        graph = WeightedLinks(
+            start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
+            net.latency + size / net.bandwidth,
         )  # fmt: skip
+        row, links = direct_routes(graph, ranks, rounds, most, seed)
         row, links = sorted_by_end(row, links, net.dst)  # what enters a rank lies together: the greedy reads it often
         place = np.full(machine.nodes, -1, dtype=np.int64)
         place[ranks] = np.arange(len(ranks))
@@ -107,9 +108,9 @@ class Routing:
         """Ticks per distinct bandwidth and size in bytes, shape (bandwidths, sizes)."""
         return clock.duration_table(self.machine, self.ticks, sizes)[0]
 
-    def turned(self) -> Routing:
-        """Time backwards."""
-        return replace(self, source=self.target, target=self.source, mirrored=not self.mirrored)
+    def reversed(self) -> Routing:
+        """The same routes with time running backwards."""
+        return replace(self, source=self.target, target=self.source, is_reversed=not self.is_reversed)
 
     @cached_property
     def leaving(self) -> tuple[IntArray, IntArray]:
@@ -127,19 +128,19 @@ class Routing:
         uses = Uses(*(np.zeros(size, dtype=np.int64) for size in (2, width, width, width)))
         found = RoutingState(
             self.row, self.links, self.source, self.target, *self.leaving, *self.entering, self.latency,
-            np.ascontiguousarray(table), self.link_row, self.group, self.hop_by_hop, self.mirrored, uses,
+            np.ascontiguousarray(table), self.link_row, self.group, self.hop_by_hop, self.is_reversed, uses,
             np.zeros((0, 0), dtype=np.int64),
         )  # fmt: skip
         return found._replace(lag=_lags(found, len(self.source), table.shape[1]))
 
 
-def rows_of(key: Any, count: int) -> tuple[IntArray, IntArray]:
+def rows_of(key: AnyIntArray, count: int) -> tuple[IntArray, IntArray]:
     """Positions by key, as rows."""
     start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=count))]).astype(np.int64)
     return start, np.argsort(key, kind="stable").astype(np.int64)
 
 
-def sorted_by_end(row: IntArray, links: IntArray, dst: Any) -> tuple[IntArray, IntArray]:
+def sorted_by_end(row: IntArray, links: IntArray, dst: AnyIntArray) -> tuple[IntArray, IntArray]:
     """Routes in the order of the nodes where they end."""
     order = np.argsort(dst[links[row[1:] - 1]], kind="stable")
     length = np.diff(row)[order]
@@ -171,7 +172,7 @@ def find_uses(routing: RoutingState, r: int, c: int) -> None:
         g = group[resource[k]]
         if g >= 0:
             count = add_use(uses, first_group, count, g, offset[k], duration[k])
-    if routing.mirrored:
+    if routing.is_reversed:
         for k in range(count):
             offset[k] = lag - offset[k] - duration[k]
     uses.row[1] = count

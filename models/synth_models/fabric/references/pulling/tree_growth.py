@@ -1,7 +1,7 @@
-"""Growing the tree of one piece into what is free: earliest arrival first.
+"""Grow the tree of one piece over idle links, the earliest arrival first.
 
 Every rank that waits for the piece has a label: the best route by which it can get it, from a rank that has it, given
-all reservations. The earliest label is settled, its transfer reserved, and the labels that this concerns found again.
+all reservations. The earliest label is settled, its transfer reserved, and labels that this changes are computed again.
 Ranks that do not want the piece relay it where that is quicker: they are settled without reservation, which is made
 when one that wants it comes by. With a single target this is Dijkstra's search in time-expanded free intervals.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.pulling.routing_state import (
     UNREACHABLE,
@@ -119,7 +119,7 @@ def drop(tree: TreeState, p: int) -> bool:
 
 
 @jit(inlined=True)
-def _priced(routing: RoutingState, r: int, c: int, price: Any) -> int:
+def _priced(routing: RoutingState, r: int, c: int, price: FloatArray) -> int:
     """What the route costs beside time, in ticks."""
     if len(price) == 0:
         return 0
@@ -134,7 +134,9 @@ def _priced(routing: RoutingState, r: int, c: int, price: Any) -> int:
 
 
 @jit
-def _better(routing: RoutingState, reserved: Intervals, labels: Labels, r: int, c: int, price: Any, left: int) -> bool:
+def _better(
+    routing: RoutingState, reserved: Intervals, labels: Labels, r: int, c: int, price: FloatArray, left: int
+) -> bool:
     """Whether route r gives its end a better label, which is then written. ``left``: ticks from there to the goal."""
     u, v = routing.source[r], routing.target[r]
     lag = lag_of(routing, r, c)
@@ -152,10 +154,10 @@ def _better(routing: RoutingState, reserved: Intervals, labels: Labels, r: int, 
 
 
 @jit
-def _look_again(
-    routing: RoutingState, reserved: Intervals, labels: Labels, v: int, c: int, price: Any, left: int
+def _relabel(
+    routing: RoutingState, reserved: Intervals, labels: Labels, v: int, c: int, price: FloatArray, left: int
 ) -> None:
-    """Find the label of v again, whose route is no longer free when it was."""
+    """Find a new label for v, whose route is no longer free at its start."""
     labels.state[v] = UNSEEN
     for j in range(routing.entering_row[v], routing.entering_row[v + 1]):
         r = routing.entering[j]
@@ -185,7 +187,7 @@ def _reserve_branch(tree: TreeState, p: int, v: int) -> bool:
 
 
 @jit
-def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
+def grow(tree: TreeState, p: int, price: FloatArray, cutoff: int) -> int:
     """Reserve a tree for piece p from its origin to its goal, or to all that want it.
 
     ``price``: ticks per tick of use of every resource, or empty. Returns the last arrival; -1 if nothing arrives before
@@ -218,7 +220,7 @@ def grow(tree: TreeState, p: int, price: Any, cutoff: int) -> int:
                 return -1
             r = labels.route[v]
             if earliest_start(routing, reserved, r, c, arrival[routing.source[r]]) > labels.start[v]:
-                _look_again(routing, reserved, labels, v, c, price, toward[v, goal] if guided else 0)
+                _relabel(routing, reserved, labels, v, c, price, toward[v, goal] if guided else 0)
                 heapq.heappush(heap, (key[v], np.random.random(), np.int64(v)))
                 continue
             if v == goal or (goal < 0 and wants[v]):

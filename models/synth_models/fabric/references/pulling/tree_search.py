@@ -1,4 +1,4 @@
-"""One way to cut an instance into pieces, and trees for them: built greedily, improved, read out as transfers."""
+"""Trees for the pieces of one cut: built greedily, improved by local search, read out as transfers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Moves:
     lag: IntArray
     completion: int
 
-    def backwards(self, end: int) -> Moves:
+    def reversed(self, end: int) -> Moves:
         """Read from the end: the start is what was the arrival, ``end`` ticks being the whole time."""
         return Moves(self.piece, self.route, end - self.start - self.lag, self.lag, end)
 

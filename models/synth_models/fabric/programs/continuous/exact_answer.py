@@ -1,4 +1,4 @@
-"""The exact answer for one way to cut: the quickest schedule of these pieces, or the proof that none is quicker."""
+"""The exact answer for given pieces: their quickest schedule, or the proof that none is quicker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answer:
 
 def moves(problem: Problem) -> int:
     """How many transfers the model chooses from, at most."""
-    return len(problem.size) * len(problem.ways.all) * (2 if problem.sums else 1)
+    return len(problem.size) * len(problem.routes.all) * (2 if problem.sums else 1)
 
 
 def quickest(
@@ -39,11 +39,10 @@ def quickest(
     *,
     allowed: Mapping[int, Sequence[tuple[int, bool]]] | None = None,
     hint: Sequence[Row] = (),
-    seconds: float | None = None,
     work: float | None = None,
 ) -> Answer:
-    """The quickest schedule that ends within ``horizon`` ticks. ``least``: ticks that are proven. ``seconds`` and
-    ``work`` (CP-SAT's deterministic time) limit the search beside the run's time limit."""
+    """The quickest schedule that ends within ``horizon`` ticks. ``least``: ticks that are proven. ``work`` (CP-SAT's
+    deterministic time) limits the search beside the run's time limit."""
     unit = problem.unit
     within, known = horizon // unit, -(-least // unit)
     if not problem.size:
@@ -55,7 +54,7 @@ def quickest(
         return Answer(None, (within + 1) * unit, True)
     if hint:
         program.hint(hint)
-    limited = _limited(options, seconds)
+    limited = _own(options)
     alone: dict[str, Any] = dict(cpsat.IN_TURNS) if work is None else {"max_deterministic_time": work}
     result, solver = cpsat.solve(program.model, limited, alone=alone)
     if result.has_point:
@@ -67,9 +66,7 @@ def quickest(
                   result.termination == "infeasible")  # fmt: skip
 
 
-def _limited(options: RunOptions, seconds: float | None) -> RunOptions:
-    """The options with at most so many seconds left, a gap of nothing and progress of its own."""
-    left = options.remaining()
-    if seconds is not None:
-        left = seconds if left is None else min(left, seconds)
-    return replace(options, time_limit_s=left, relative_gap=0.0, progress=Progress()).started_now()
+def _own(options: RunOptions) -> RunOptions:
+    """The options for the time that is left, with a gap of nothing and progress of their own."""
+    limit = options.remaining()
+    return replace(options, time_limit_s=limit, relative_gap=0.0, progress=Progress()).started_now()

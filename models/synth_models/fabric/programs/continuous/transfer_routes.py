@@ -1,8 +1,8 @@
-"""Ways: what one transfer may take from a node that holds a piece to nodes that then hold it.
+"""TransferRoutes: what one transfer may take from a node that holds a piece to nodes that then hold it.
 
-Cut through, a way is a path over switches from rank to rank, or with ``multicast`` an out-tree of them. Stored and
+Cut through, a route is a path over switches from rank to rank, or with ``multicast`` an out-tree of them. Stored and
 forwarded without a buffer it is the same, run hop by hop without waiting (an out-tree where switches copy). Where
-switches buffer and copy they hold pieces like ranks, and every link is a way; where they buffer without copying, the
+switches buffer and copy they hold pieces like ranks, and every link is a route; where they buffer without copying, the
 hops of a path start when they like, one after the other. Sums go over paths without waiting.
 """
 
@@ -20,7 +20,7 @@ MOST_TREES = 400
 
 
 @dataclass(frozen=True)
-class Way:
+class Route:
     """``links`` in an order in which each comes after the one it hangs on, whose place is ``parent`` (-1: none);
     ``leaves``: pairs of a node that receives the piece and the place of the link into it. ``waits``: every hop has a
     start of its own."""
@@ -32,7 +32,7 @@ class Way:
     waits: bool = False
 
     @property
-    def legs(self) -> int:
+    def starts(self) -> int:
         """How many starts it has."""
         return len(self.links) if self.waits else 1
 
@@ -40,33 +40,33 @@ class Way:
 @dataclass(frozen=True)
 class Timing:
     """In ticks or units of them, for pieces of one size: until every link is occupied, for how long, and until the
-    piece has arrived at every leaf. With ``waits`` counted from the start of the leg."""
+    piece has arrived at every leaf. With ``waits`` counted from the start of the hop."""
 
     offset: tuple[int, ...]
     duration: tuple[int, ...]
     arrival: tuple[int, ...]
 
 
-def timing(way: Way, duration: Sequence[int], latency: Sequence[int], hop_by_hop: bool) -> Timing:
+def timing(route: Route, duration: Sequence[int], latency: Sequence[int], hop_by_hop: bool) -> Timing:
     """``duration`` and ``latency`` of every link of the machine."""
     offset, longest = [], []
-    for e, p in zip(way.links, way.parent, strict=True):
-        if p < 0 or way.waits:
+    for e, p in zip(route.links, route.parent, strict=True):
+        if p < 0 or route.waits:
             offset.append(0)
             longest.append(duration[e])
         elif hop_by_hop:
-            offset.append(offset[p] + latency[way.links[p]] + duration[way.links[p]])
+            offset.append(offset[p] + latency[route.links[p]] + duration[route.links[p]])
             longest.append(duration[e])
         else:
-            offset.append(offset[p] + latency[way.links[p]])
+            offset.append(offset[p] + latency[route.links[p]])
             longest.append(max(longest[p], duration[e]))
-    arrival = tuple(offset[k] + latency[way.links[k]] + longest[k] for _, k in way.leaves)
-    return Timing(tuple(offset), tuple(duration[e] for e in way.links), arrival)
+    arrival = tuple(offset[k] + latency[route.links[k]] + longest[k] for _, k in route.leaves)
+    return Timing(tuple(offset), tuple(duration[e] for e in route.links), arrival)
 
 
-class Ways:
-    """All ways of an instance; ``complete`` unless there are more than :data:`MOST_PATHS` or :data:`MOST_TREES` from
-    some rank. Ways that a schedule takes are added by :meth:`number`."""
+class TransferRoutes:
+    """All routes of an instance; ``complete`` unless there are more than :data:`MOST_PATHS` or :data:`MOST_TREES` from
+    some rank. TransferRoutes that a schedule takes are added by :meth:`number`."""
 
     def __init__(self, instance: FabricInstance) -> None:
         machine, switching = instance.machine, instance.switching
@@ -84,7 +84,7 @@ class Ways:
         self.branches = self.branches and not self.waits
         # sums that wait in switches, or that are copied there, are not modelled
         self.complete = not (self.hop_by_hop and reduces and (switching.buffer or switching.copies) and self._switches)
-        self.all: list[Way] = []
+        self.all: list[Route] = []
         self._number: dict[frozenset[int], int] = {}
         for u in range(machine.nodes):
             if self.holds(u):
@@ -106,18 +106,18 @@ class Ways:
         return out
 
     def number(self, links: Sequence[int]) -> int:
-        """The number of the way over these links, which is a new one if it has none. Raises ``ValueError`` for links
-        that make no way."""
+        """The number of the route over these links, which is a new one if it has none. Raises ``ValueError`` for links
+        that make no route."""
         key = frozenset(links)
         if key not in self._number:
             self._add(self._way(list(links)))
         return self._number[key]
 
-    def _add(self, way: Way) -> None:
-        self._number[frozenset(way.links)] = len(self.all)
-        self.all.append(way)
+    def _add(self, route: Route) -> None:
+        self._number[frozenset(route.links)] = len(self.all)
+        self.all.append(route)
 
-    def _way(self, links: list[int]) -> Way:
+    def _way(self, links: list[int]) -> Route:
         source = self.src[links[0]]
         place = {self.dst[e]: k for k, e in enumerate(links)}
         parent = tuple(-1 if self.src[e] == source else place.get(self.src[e], len(links)) for e in links)
@@ -125,8 +125,8 @@ class Ways:
         leaves = tuple((v, k) for v, k in place.items() if v not in inner)
         bad = any(p >= k for k, p in enumerate(parent)) or not all(self.holds(v) for v, _ in leaves)
         if bad or len(place) < len(links) or any(self.holds(v) for v in inner) or source in place:
-            raise ValueError("these links are no way")
-        return Way(source, tuple(links), parent, leaves, self.waits and len(links) > 1)
+            raise ValueError("these links are no route")
+        return Route(source, tuple(links), parent, leaves, self.waits and len(links) > 1)
 
     def _from(self, u: int) -> None:
         if self.by_link:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +15,18 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
-from synth_models.fabric.programs.flow.routes import Routes, decomposed, images, load
+from synth_models.fabric.programs.flow.flow_routes import Routes, decomposed, images, load
 from synth_models.fabric.programs.flow.symmetry import Symmetries, identity, symmetries
 
 SHARE_OF_TIME = 0.4  # of what is left, for every program
 WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
 NEARER_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too
 DETOURS_UP_TO = 8_000  # columns, up to which flows with short detours are found too
-DETOURS = (0.25, 1.5, 3.0)  # times the largest latency of a link: what an arc may be out of the shortest way
+DETOURS = (
+    0.25,
+    1.5,
+    3.0,
+)  # times the largest latency of a link: how much longer than the shortest a path may be
 LONG = 300.0  # times the largest latency: a flow that takes longer has no use for short detours
 
 
@@ -56,11 +61,11 @@ def fluid_optimum(instance: FabricInstance, options: RunOptions) -> Fluid | None
     machine = instance.machine
     goals = int(np.any(demand.bytes > 0, axis=0).sum())
     if goals < len(demand.source):  # fewer commodities by goal: the reversed flow on the reversed machine
-        fluid = _fluid(instance, _reversed(machine), _turned(demand), identity(machine), options)
+        fluid = _fluid(instance, _reversed_machine(machine), _reversed_demand(demand), identity(machine), options)
         if fluid is None:
             return None
-        nearer = tuple((name, _backwards(routes)) for name, routes in fluid.nearer)
-        return replace(fluid, routes=_backwards(fluid.routes), nearer=nearer)
+        nearer = tuple((name, _reversed_routes(routes)) for name, routes in fluid.nearer)
+        return replace(fluid, routes=_reversed_routes(fluid.routes), nearer=nearer)
     fold = len(demand.source) > 1
     return _fluid(instance, machine, demand, symmetries(instance) if fold else identity(machine), options)
 
@@ -73,32 +78,25 @@ def _fluid(
     program = model.build(arcs, kept, group)
 
     def solved(allowed: BoolArray) -> model.Flow | None:
-        some = model.build(arcs, kept, group, allowed)
-        return _solve(arcs, kept, some, options)
+        return _solve(arcs, kept, model.build(arcs, kept, group, allowed), options)
 
     detour, latency = _detours(instance, arcs, kept)
-    columns = len(program.arc)
     fewest = detour <= 0
-    nearer: list[tuple[str, model.Flow]] = []
+    nearest = None
     if fewest[program.commodity, program.arc].sum() <= NEARER_UP_TO:
-        found = solved(fewest)
-        nearer += [("shortest routes", found)] if found is not None else []
+        nearest = solved(fewest)
     start = None
-    if columns > WHOLE_UP_TO:
+    if len(program.arc) > WHOLE_UP_TO:
         few = np.append(fewest[program.commodity, program.arc], True)
-        start = few if nearer else model.fewest_arcs(arcs, kept, program)
+        start = model.fewest_arcs(arcs, kept, program) if nearest is None else few
     fastest = _solve(arcs, kept, program, options, start)
-    if fastest is None and not nearer:
+    flow = fastest or nearest
+    if flow is None:
         return None
-    flow = fastest or nearer[0][1]
+    nearer = [] if nearest is None else [("shortest routes", nearest)]
     unit = float(machine.network.latency.max(initial=0.0))
-    if nearer and columns <= DETOURS_UP_TO and flow.time <= LONG * unit:
-        for factor in DETOURS:
-            if nearer[-1][1].time <= flow.time * (1 + 1e-6):
-                break
-            found = solved(detour <= factor * unit)
-            if found is not None and found.time < nearer[-1][1].time * (1 - 1e-6):
-                nearer.append((f"detours of {factor:g}", found))
+    if nearest is not None and len(program.arc) <= DETOURS_UP_TO and flow.time <= LONG * unit:
+        nearer += _with_detours(nearest, flow, lambda factor: solved(detour <= factor * unit))
 
     def routed(found: model.Flow) -> Routes:
         return images(decomposed(arcs, kept, found), arcs, group, demand.source)
@@ -116,6 +114,20 @@ def _fluid(
     )
 
 
+def _with_detours(
+    nearest: model.Flow, fastest: model.Flow, solved: Callable[[float], model.Flow | None]
+) -> Iterator[tuple[str, model.Flow]]:
+    """Flows that may take longer and longer detours, each faster than those before, until one is as fast as any."""
+    best = nearest.time
+    for factor in DETOURS:
+        if best <= fastest.time * (1 + 1e-6):
+            return
+        found = solved(factor)
+        if found is not None and found.time < best * (1 - 1e-6):
+            best = found.time
+            yield f"detours of {factor:g}", found
+
+
 def _solve(
     arcs: Arcs, demand: model.Demand, program: model.Program, options: RunOptions, start: BoolArray | None = None
 ) -> model.Flow | None:
@@ -127,7 +139,7 @@ def _solve(
 
 
 def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tuple[FloatArray, float]:
-    """Seconds by which a way over an arc to its head is longer than the shortest from the source, shape (commodities,
+    """Seconds by which a route over an arc to its head is longer than the shortest from the source, shape (commodities,
     arcs), a stop at a rank counted with the largest block's time on the link there; and the largest latency, stops left
     out, that a block cannot avoid."""
     net, link = arcs.machine.network, arcs.link
@@ -163,18 +175,18 @@ def _representatives(demand: model.Demand, group: Symmetries) -> model.Demand:
     return model.Demand(demand.source[first], demand.bytes[first], times.astype(np.int64))
 
 
-def _turned(demand: model.Demand) -> model.Demand:
+def _reversed_demand(demand: model.Demand) -> model.Demand:
     goal = np.flatnonzero(np.any(demand.bytes > 0, axis=0))
     wanted = np.zeros((len(goal), demand.bytes.shape[1]))
     wanted[:, demand.source] = demand.bytes[:, goal].T
     return model.Demand(goal, wanted, np.ones(len(goal), dtype=np.int64))
 
 
-def _reversed(machine: Machine) -> Machine:
+def _reversed_machine(machine: Machine) -> Machine:
     return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
 
 
-def _backwards(routes: Routes) -> Routes:
+def _reversed_routes(routes: Routes) -> Routes:
     """The routes of the reversed machine as routes of the machine, sorted by source and goal again."""
     by = np.lexsort((routes.kind, -routes.share, routes.source, routes.goal))
     length = np.diff(routes.start)[by]

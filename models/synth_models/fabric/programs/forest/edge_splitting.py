@@ -17,8 +17,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.graph.hops import hops, hops_from_nearest
-from synth_models.fabric.programs.forest.flows import shortfall
-from synth_models.fabric.programs.forest.fluid import Fluid, Share
+from synth_models.fabric.programs.forest.capacities import Fluid, Share, shortfall
 
 Pair = tuple[int, int, int]  # from, to, amount
 PARTS = 64
@@ -93,7 +92,7 @@ def _less(parts: list[Share], amount: int) -> list[Share]:
 
 def _distances(capacity: IntArray, origins: list[int], without: int) -> IntArray:
     """Hops from every origin, over capacity in its direction and not through the node ``without``; more than there are
-    nodes where there is no way. Shape (origins, nodes)."""
+    nodes where there is no path. Shape (origins, nodes)."""
     nodes = len(capacity) - 1
     joined = capacity[:nodes, :nodes] > 0
     joined[without] = joined[:, without] = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,15 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out
-Move = tuple[Options, bool, tuple[int, ...]]  # routes, whether it adds, the moves of its tree before it
+
+
+class Move(NamedTuple):
+    """Capacity from one member to another that a tree uses: its routes, whether what comes is added to what is there,
+    and the moves of the tree that it waits for."""
+
+    options: Options
+    adds: bool
+    before: tuple[int, ...]
 
 
 @dataclass
@@ -43,8 +52,8 @@ class Plan:
         most = 0
         for moves in self.moves:
             level: list[int] = []
-            for _, _, before in moves:
-                level.append(1 + max((level[i] for i in before), default=0))
+            for move in moves:
+                level.append(1 + max((level[i] for i in move.before), default=0))
             most = max(most, max(level, default=0))
         return most
 
@@ -59,7 +68,7 @@ def down(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: 
     for u, entered in queue:
         for v in children.get(u, []):
             queue.append((v, len(moves)))
-            moves.append((options[nodes[u], nodes[v]], False, (entered,) if entered >= 0 else ()))
+            moves.append(Move(options[nodes[u], nodes[v]], False, (entered,) if entered >= 0 else ()))
     return moves
 
 
@@ -77,16 +86,18 @@ def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Se
         p = int(parent[v])
         if p >= 0:
             below.setdefault(p, []).append(len(moves))
-            moves.append((options[nodes[p], nodes[v]], True, tuple(below.get(v, ()))))
+            moves.append(Move(options[nodes[p], nodes[v]], True, tuple(below.get(v, ()))))
     return moves
 
 
 def up_and_down(inward: list[Move], outward: list[Move]) -> list[Move]:
     """An in-tree and then an out-tree from its root; the root's first moves wait for all that enter it."""
-    needed = {i for _, _, before in inward for i in before}
+    needed = {i for move in inward for i in move.before}
     last = tuple(i for i in range(len(inward)) if i not in needed)
     shift = len(inward)
-    return inward + [(o, adds, tuple(i + shift for i in b) if b else last) for o, adds, b in outward]
+    return inward + [
+        move._replace(before=tuple(i + shift for i in move.before) if move.before else last) for move in outward
+    ]
 
 
 @dataclass
@@ -109,6 +120,15 @@ class Table:
     drain: IntArray  # bytes' times: ns for 2**20 bytes
 
 
+class _Capacity(NamedTuple):
+    """Capacity between two members in a :class:`Table`: its number, its least latency (ns), and how long its slowest
+    link takes for 2**20 bytes (ns)."""
+
+    number: int
+    latency: float
+    slowness: float
+
+
 def table_of(plan: Plan, machine: Machine) -> Table:
     """Flat arrays of a plan."""
     latency = (machine.network.latency * 1e9).tolist()
@@ -121,7 +141,7 @@ def table_of(plan: Plan, machine: Machine) -> Table:
     tails: list[float] = []
     drains: list[float] = []
     pairs: list[int] = []
-    seen: dict[int, tuple[int, float, float]] = {}
+    seen: dict[int, _Capacity] = {}
     for moves in plan.moves:
         for options, adding, waits in moves:
             adds.append(adding)
@@ -133,19 +153,19 @@ def table_of(plan: Plan, machine: Machine) -> Table:
                     link.extend(route)
                     route_start.append(len(link))
                 option_start.append(len(amount))
-                seen[id(options)] = (
+                seen[id(options)] = _Capacity(
                     len(seen),
                     min(sum(latency[e] for e in route) for _, route in options),
                     max(max(slowness[e] for e in route) for _, route in options),
                 )
-            pairs.append(seen[id(options)][0])
+            pairs.append(seen[id(options)].number)
         tree_start.append(len(adds))
         tail, drain = [0.0] * len(moves), [0.0] * len(moves)
         for i in range(len(moves) - 1, -1, -1):
-            own = seen[id(moves[i][0])]
-            tail[i] += own[1]
-            drain[i] += own[2]
-            for j in moves[i][2]:
+            own = seen[id(moves[i].options)]
+            tail[i] += own.latency
+            drain[i] += own.slowness
+            for j in moves[i].before:
                 tail[j], drain[j] = max(tail[j], tail[i]), max(drain[j], drain[i])
         tails.extend(tail)
         drains.extend(drain)
@@ -269,9 +289,9 @@ def seconds_of(plan: Plan, machine: Machine, block_bytes: IntArray) -> Fraction:
     options_of: dict[int, Options] = {}
     for block, weight, moves in zip(plan.blocks, plan.weights, plan.moves, strict=True):
         share = int(block_bytes[block]) * weight / total[block]
-        for options, _, _ in moves:
-            used[id(options)] = used.get(id(options), Fraction(0)) + share
-            options_of[id(options)] = options
+        for move in moves:
+            used[id(move.options)] = used.get(id(move.options), Fraction(0)) + share
+            options_of[id(move.options)] = move.options
     load: dict[int, Fraction] = {}
     for key, amount in used.items():
         whole = sum(part for part, _ in options_of[key])

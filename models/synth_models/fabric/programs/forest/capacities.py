@@ -14,10 +14,12 @@ from fractions import Fraction
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.graph.max_flow import augment, of_matrix, reached
+from synth.deadline import OutOfTime, left
+from synth.graph.max_flow import Residual, augment, of_matrix, reached
+from synth.kernel_clock import now
+from synth.kernels import jit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.flows import shortfall
 
 FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
 Share = tuple[int, tuple[int, ...]]  # an amount of capacity and the links that it runs over
@@ -66,6 +68,21 @@ def fluid_of(machine: Machine, members: IntArray, roots: dict[int, int]) -> Flui
     extra = [g for g, kind in kinds.items() if kind]
     number = {g: machine.nodes + i for i, g in enumerate(extra)}
     nodes = machine.nodes + len(extra)
+    shares = _shares(machine, whole, number, kinds)
+    capacity = np.zeros((nodes + 1, nodes + 1), dtype=np.int64)
+    for (u, v), parts in shares.items():
+        capacity[u, v] = sum(amount for amount, _ in parts)
+    weight = np.array([roots.get(int(v), 0) for v in range(nodes)], dtype=np.int64)
+    ignored = sum(not kind for kind in kinds.values())
+    return Fluid(capacity, unit, members, weight, shares, rounded, ignored)
+
+
+def _shares(
+    machine: Machine, whole: list[int], number: dict[int, int], kinds: dict[int, str]
+) -> dict[tuple[int, int], list[Share]]:
+    """What the capacity between nodes is made of: links with ``whole`` units each, those of a group through the node
+    that stands for it, ``number``."""
+    net = machine.network
     shares: dict[tuple[int, int], list[Share]] = defaultdict(list)
     for e in range(net.links):
         u, v, group = int(net.src[e]), int(net.dst[e]), int(machine.group[e])
@@ -81,12 +98,7 @@ def fluid_of(machine: Machine, members: IntArray, roots: dict[int, int]) -> Flui
             shares[int(net.src[links[0]]), node].append((cap, ()))
         else:
             shares[node, int(net.dst[links[0]])].append((cap, ()))
-    capacity = np.zeros((nodes + 1, nodes + 1), dtype=np.int64)
-    for (u, v), parts in shares.items():
-        capacity[u, v] = sum(amount for amount, _ in parts)
-    weight = np.array([roots.get(int(v), 0) for v in range(nodes)], dtype=np.int64)
-    ignored = sum(not kind for kind in kinds.values())
-    return Fluid(capacity, unit, members, weight, dict(shares), rounded, ignored)
+    return dict(shares)
 
 
 def _groups(machine: Machine) -> dict[int, str]:
@@ -158,3 +170,32 @@ def _rescale(fluid: Fluid, factor: Fraction | int) -> None:
 def join_source(fluid: Fluid) -> None:
     """Join the source to every root with what it sends."""
     fluid.capacity[fluid.nodes, : fluid.nodes] = fluid.weight * fluid.trees
+
+
+def shortfall(capacity: IntArray, source: int, sinks: IntArray, need: int, enough: int) -> tuple[int, int]:
+    """How much the worst sink misses of ``need`` units from the source, and its number in ``sinks`` (-1: none
+    misses anything); stops at the first that misses ``enough``. Raises :class:`OutOfTime` at the time limit."""
+    worst, who = _shortfall(capacity, source, sinks, need, enough, left())
+    if worst < 0:
+        raise OutOfTime
+    return worst, who
+
+
+@jit
+def _shortfall(
+    capacity: IntArray, source: int, sinks: IntArray, need: int, enough: int, seconds: float
+) -> tuple[int, int]:
+    """As :func:`shortfall`; (-1, -1) when the seconds are over."""
+    network = of_matrix(capacity)
+    worst, who = 0, -1
+    end = now() + seconds
+    for i in range(len(sinks)):
+        if now() > end:
+            return -1, -1
+        left = Residual(network.start, network.arc, network.head, network.room.copy())
+        missing = need - augment(left, source, sinks[i], need)
+        if missing > worst:
+            worst, who = missing, i
+            if worst >= enough:
+                break
+    return worst, who

@@ -21,20 +21,20 @@ from synth_models.fabric.solution import Schedule
 
 def justified(instance: FabricInstance, transfers: Transfers, schedule: Schedule) -> Transfers:
     """The transfers with the priorities of the pushed schedule, to be timed in order."""
-    backwards = _backwards(transfers, -_ends(instance, transfers, schedule))
-    turned_instance = reversed_instance(instance)
-    late = timed(turned_instance, backwards, schedule.ticks_per_s, in_order=True)
-    return replace(transfers, priority=-_ends(turned_instance, backwards, late))
+    there = _reversed_transfers(transfers, -_ends(instance, transfers, schedule))
+    reversed_one = reversed_instance(instance)
+    late = timed(reversed_one, there, schedule.ticks_per_s, in_order=True)
+    return replace(transfers, priority=-_ends(reversed_one, there, late))
 
 
 def reversed_instance(instance: FabricInstance) -> FabricInstance:
-    """The instance on the machine with all links turned around; for timing only."""
-    turned_around = instance.model_copy()
-    turned_around.__dict__["machine"] = reversed_machine(instance.machine)
-    return turned_around
+    """The instance on the machine with all links reversed; for timing only."""
+    found = instance.model_copy()
+    found.__dict__["machine"] = reversed_machine(instance.machine)
+    return found
 
 
-def _backwards(transfers: Transfers, priority: IntArray) -> Transfers:
+def _reversed_transfers(transfers: Transfers, priority: IntArray) -> Transfers:
     """Every route from its end to its beginning, and every transfer after those that waited for it."""
     lengths = np.diff(transfers.route_start)
     within = np.arange(len(transfers.link), dtype=np.int64) - np.repeat(transfers.route_start[:-1], lengths)

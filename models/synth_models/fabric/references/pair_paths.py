@@ -18,7 +18,7 @@ from synth_models.fabric.solution import Schedule
 MOST_TRIED = 100_000  # transfers of a schedule with more than one chunk a block
 MOST_CHUNKS = 1024
 MOST_BLOCKS = 1_100_000
-Path = Callable[[int, int], tuple[list[int], list[int]]]  # from origin and goal: ranks on the way, priority per move
+Path = Callable[[int, int], tuple[list[int], list[int]]]  # from origin and goal: ranks of the path, priority per move
 
 
 def best_paths(instance: FabricInstance, options: RunOptions, name: str, path: Path) -> Outcome:

@@ -18,7 +18,7 @@
 A transfer that adds carries its sender's contribution and all that has come to it before; what comes too late is at
 least one unit later. ``all_v``: v is complete by what is added. In (7) nothing is lost: a rank that will be given the
 whole sum has sent its own contribution before, so what is added afterwards serves nobody. One transfer that adds and
-one copy a way are enough: a second one would double.
+one copy a route are enough: a second one would double.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def _piece(program: Program, piece: int) -> None:
 
 def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) -> None:
     """What comes to a node and leaves it; ``adding`` are the piece's transfers that add."""
-    coming = [(n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.way.leaves) if w == v]
+    coming = [
+        (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.route.leaves) if w == v
+    ]
     copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
     others = [i for i in program.problem.instance.members if i != v]
     numbers = [m for m, _, _ in coming]
-    for n, later in [(n, move) for n, move in enumerate(adding) if move.way.source == v]:
+    for n, later in [(n, move) for n, move in enumerate(adding) if move.route.source == v]:
         for m, sooner, leaf in coming:
             before = program.before[piece, m, n] = _arrived_before(program, sooner, leaf, later)
             _takes_along(program, others, bits, (m, n), before)
@@ -72,14 +74,14 @@ def _contributions(program: Program, members: list[int], bits: Bits, number: int
     """(1): what a transfer may carry."""
     model = program.model
     for i in members:
-        own = move.way.source == i
+        own = move.route.source == i
         bits[number, i] = move.there if own else model.new_bool_var("")
         if not own:
             program.carries[move.piece, number, i] = bits[number, i]
             model.add_implication(bits[number, i], move.there)
-        if any(v == i for v, _ in move.way.leaves):  # its owner has it
+        if any(v == i for v, _ in move.route.leaves):  # its owner has it
             model.add(bits[number, i] == 0)
-    if move.way.source not in members:
+    if move.route.source not in members:
         model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
 
 

@@ -1,4 +1,4 @@
-"""The best schedule in hand, the bound that would settle it, and what the solver has proven on the way."""
+"""The incumbent, the certified bound that would settle it, and what the solver has proven so far."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {  # beside
 
 
 @dataclass
-class InHand:
-    """``proven``: the certified bound. ``told``: where the best schedule comes from. ``cuttings``: by pieces a block,
-    what the solver says: no schedule of so many even pieces a block takes less seconds; ``exactly``: and one
-    takes no more."""
+class CertifiedIncumbent:
+    """The best schedule so far, ``best``, its seconds, ``time``, and what made it, ``told``.
+
+    ``proven``: the certified bound. By number of even pieces a block, in seconds: ``cuttings``, the solver's bound on
+    schedules of such pieces, and ``exactly``, the value of a schedule of such pieces that the solver calls optimal.
+    """
 
     instance: FabricInstance
     options: RunOptions
@@ -77,20 +79,20 @@ class InHand:
         return self.settled or self.options.out_of_time()
 
 
-def start(hand: InHand, share: Callable[[], RunOptions]) -> None:
-    """The schedules of the other methods; ``share()`` gives each its part of the time."""
+def offer_other_methods(incumbent: CertifiedIncumbent, share: Callable[[], RunOptions]) -> None:
+    """Offer the schedules of the other methods; ``share()`` gives each its part of the time."""
     for name, method in OTHERS.items():
-        if hand.settled or (hand.best is not None and hand.options.out_of_time()):
+        if incumbent.settled or (incumbent.best is not None and incumbent.options.out_of_time()):
             return
-        if not knows(name, hand.instance.collective, hand.instance.switching.mode):
+        if not knows(name, incumbent.instance.collective, incumbent.instance.switching.mode):
             continue
         part = share()
         found: Schedule | None = None
         try:
             with part.in_time():
-                found = method(hand.instance, part).solution
+                found = method(incumbent.instance, part).solution
         except (UnsupportedError, SizeLimitError):
             continue
         if found is None and part.held.solution is not None:
             found = part.held.solution()
-        hand.offer(found, f"the schedule of {name}")
+        incumbent.offer(found, f"the schedule of {name}")

@@ -1,7 +1,7 @@
 """What the references share: every piece goes along an out-tree of its own, and the collectives that this makes.
 
 An algorithm says along which tree of ranks the data of a rank spreads (:class:`Trees`). Allgather and broadcast are
-such trees; reduce-scatter and reduce are trees of the machine turned around, played backwards
+such trees; reduce-scatter and reduce are trees on the reversed machine, played backwards in time
 (:mod:`synth_models.fabric.scheduling.reversal`); allreduce is both, one after the other, for shares of the buffer that
 each have a rank as root. The parts of a message are not bundled: a message of k blocks is k transfers one after the
 other on the same link, which takes equally long, since a link is occupied for bytes over bandwidth only.
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,16 +51,16 @@ class Trees:
     roots: Callable[[int], Sequence[int]]
 
 
-Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on it turned around
+Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on the reversed machine
 
 
 def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
-    """Allgather or broadcast (or what a turned instance asks for), every block in ``count`` chunks a variant."""
+    """Allgather or broadcast (or what a reversed instance asks for), every block in ``count`` chunks a variant."""
     return timed(instance, _spreading(instance, trees, count))
 
 
 def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
-    """Reduce-scatter or reduce; ``trees`` are of the machine turned around."""
+    """Reduce-scatter or reduce; ``trees`` are of the reversed machine."""
     there = turned(instance)
     transfers = _spreading(there, trees, count)
     return timed(instance, mirrored(there, transfers, timed(there, transfers)))
@@ -66,7 +68,7 @@ def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
 
 def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: int) -> Schedule:
     """Allreduce: shares of the buffer, dealt out to variants and their roots, ``count`` chunks each, are summed up by
-    ``up`` (trees of the machine turned around) and spread by ``down``; of first all sums, then all else, and of both
+    ``up`` (trees of the reversed machine) and spread by ``down``; of first all sums, then all else, and of both
     as they come, what is quicker."""
     there = turned(instance)
     slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
@@ -116,50 +118,72 @@ def _rows(pieces: IntArray, width: int, count: int | None = None) -> IntArray:
     return table.reshape(height, width)
 
 
+class Candidate(NamedTuple):
+    """A schedule, the seconds that it takes, and what it is made of."""
+
+    seconds: Fraction
+    schedule: Schedule
+    words: str
+
+
+def quicker(best: Candidate | None, found: Candidate) -> Candidate:
+    """Of two the one that takes less; the first where both take as long."""
+    return found if best is None or found.seconds < best.seconds else best
+
+
 def best_of(
     instance: FabricInstance,
     options: RunOptions,
     kinds: Iterable[Kind],
     pipelined: bool = True,
 ) -> Outcome:
-    """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks; the message
-    names it. Kinds that need a way where there is none are left out; raises :class:`UnsupportedError` where all do."""
-    best: tuple[Fraction, str, Schedule] | None = None
+    """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks.
+
+    The message names it. Kinds that need a route where there is none are left out. Raises :class:`UnsupportedError`
+    where all do.
+    """
+    best: Candidate | None = None
     lacking: UnsupportedError | None = None
     for name, make_trees in kinds:
         if best is not None and options.out_of_time():
             break
         down, up = make_trees()
-        amount = _pieces(instance, down)
-        if best is not None and amount * len(instance.members) > 6 * MOST_TRIED:
+        deliveries = _pieces(instance, down) * len(instance.members)
+        if best is not None and deliveries > 6 * MOST_TRIED:
             continue
-
-        def make(
-            count: int, down: Trees = down, up: Trees = up, amount: int = amount, first: bool = best is None
-        ) -> Schedule | None:
-            if (count > 1 or not first) and count * amount * len(instance.members) > MOST_TRIED:
-                return None
-            if instance.collective in SPREADING:
-                return spread(instance, down, count)
-            if instance.collective in SUMMING:
-                return summed(instance, up, count)
-            return summed_and_spread(instance, up, down, count)
-
-        most = min(MOST_CHUNKS, -(-_largest(instance) // max(amount // max(len(instance.blocks), 1), 1)))
+        make = partial(_in_chunks, instance, down, up, MOST_TRIED // deliveries, best is None)
         try:
-            found = chunks.best_number(instance, options, make, max(most, 1) if pipelined else 1)
+            found = chunks.best_number(instance, options, make, _most_chunks(instance, down) if pipelined else 1)
         except UnsupportedError as error:
             lacking = lacking or error
             continue
-        if found is None:
-            continue
-        took = chunks.seconds(instance, found[1])
-        if best is None or took < best[0]:
-            best = took, f"{name}, {chunks.in_words(found[0])}", found[1]
+        if found is not None:
+            count, schedule = found
+            words = f"{name}, {chunks.in_words(count)}"
+            best = quicker(best, Candidate(chunks.seconds(instance, schedule), schedule, words))
     if best is None and lacking is not None:
         raise UnsupportedError(f"the algorithm sends where no way leads: {lacking}")
     assert best is not None
-    return Outcome("finished", solution=best[2], message=best[1] + chunks.hurried(options))
+    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+
+
+def _in_chunks(
+    instance: FabricInstance, down: Trees, up: Trees, most: int, always: bool, count: int
+) -> Schedule | None:
+    """The collective along the trees in ``count`` chunks; None for more than ``most``, but ``always`` in one."""
+    if count > most and not (always and count == 1):
+        return None
+    if instance.collective in SPREADING:
+        return spread(instance, down, count)
+    if instance.collective in SUMMING:
+        return summed(instance, up, count)
+    return summed_and_spread(instance, up, down, count)
+
+
+def _most_chunks(instance: FabricInstance, trees: Trees) -> int:
+    """How many chunks of a tree's share are tried at most: none smaller than a byte."""
+    pieces_a_block = max(_pieces(instance, trees) // max(len(instance.blocks), 1), 1)
+    return max(min(MOST_CHUNKS, -(-_largest(instance) // pieces_a_block)), 1)
 
 
 def too_large(instance: FabricInstance) -> str | None:

@@ -1,4 +1,4 @@
-"""Where to begin: the best packing of trees over time, as if pieces were infinitely small.
+"""Pack timed trees: the order of transfers to begin with, as if pieces were infinitely small.
 
 On machines whose ranks are all equally far apart (:class:`synth_models.fabric.bounds.moments.Arcs`) time falls into
 bins that latency maps onto each other: T = K a + x, bins of length x and a - x in turn. A *timed tree* of a block
@@ -8,19 +8,20 @@ takes an arc in a bin, and leaves a rank in the bin in which it came there or la
                  bytes on a link in a bin <= bandwidth * length of the bin,
 
 by column generation: the dual prices links in bins, and the cheapest tree of every block under them, exactly by dynamic
-programming over sets of ranks (Dreyfus and Wagner 1971, on the graph of ranks and bins), is added while it is cheap
-enough. Every tree becomes a piece, or several, which follow each other round by round through the bins.
+programming over sets of ranks (Dreyfus and Wagner 1971, on the graph of ranks and bins), is added while it costs less
+than its block is worth. Every tree becomes one piece or several, which follow each other through the bins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
@@ -29,10 +30,10 @@ from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.moments import Arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.continuous.inhand import InHand
+from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent
 from synth_models.fabric.programs.continuous.order import Order, Pair
 from synth_models.fabric.programs.continuous.problem import Problem, Row
-from synth_models.fabric.programs.continuous.ways import Ways
+from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
 from synth_models.fabric.scheduling.reversal import turned
 
 _linprog: Any = linprog  # its published types reject sparse matrices
@@ -54,7 +55,9 @@ class _Packing:
     amount: list[float]
 
 
-def orders(instance: FabricInstance, ways: Ways, hand: InHand) -> Iterator[tuple[Order, list[int]]]:
+def orders(
+    instance: FabricInstance, routes: TransferRoutes, incumbent: CertifiedIncumbent
+) -> Iterator[tuple[Order, list[int]]]:
     """The packing's trees in more and more pieces each, with the urgency of every transfer; nothing where it does not
     apply."""
     blocks = instance.blocks
@@ -68,62 +71,85 @@ def orders(instance: FabricInstance, ways: Ways, hand: InHand) -> Iterator[tuple
     alone = len(instance.members) == len(ranks) and pays_its_way(links)
     if arcs is None or not alone or len(ranks) > MOST_RANKS:
         return
-    hops = int(hand.proven.seconds * links.ticks / arcs.delay)
+    hops = int(incumbent.proven.seconds * links.ticks / arcs.delay)
     packing = None
     for count in (max(hops, 1), hops + 1, hops + 2):
-        packing = packing or _packed(there, links, arcs, count, hand.options.part(SHARE, most_s=UNLIMITED_S))
+        packing = packing or _packed(there, links, arcs, count, incumbent.options.part(SHARE, most_s=UNLIMITED_S))
     if packing is None:
         return
     for rounds in ROUNDS:
-        order = _order(instance, ways, arcs, packing, rounds, inward)
+        order = _order(instance, routes, arcs, packing, rounds, inward)
         if order is not None:
             yield order
 
 
 def _packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, options: RunOptions) -> _Packing | None:
     """The packing if T is within ``hops`` and ``hops + 1`` latencies, and found in time."""
-    ranks = np.flatnonzero(~links.is_switch)
-    place = np.full(links.nodes, -1)
-    place[ranks] = np.arange(len(ranks))
-    src, dst = place[arcs.src], place[arcs.dst]
-    bins = 2 * hops - 1
-    size = instance.blocks.bytes / float(instance.blocks.bytes.max())
+    largest = float(instance.blocks.bytes.max())
+    size = instance.blocks.bytes / largest
     used = np.unique(np.concatenate([arcs.first, arcs.last]))
     row_of = np.full(links.links, -1)
     row_of[used] = np.arange(len(used))
+    every = np.arange(len(arcs.src))
     pays = np.zeros((len(arcs.src), len(used)), dtype=bool)
-    pays[np.arange(len(src)), row_of[arcs.first]] = True
-    pays[np.arange(len(src)), row_of[arcs.last]] = True
-    rate = links.rate[used] * float(links.unit) * arcs.delay / links.ticks / float(instance.blocks.bytes.max())
-    found = _Packing([], [])
-    middle: Any = None
+    pays[every, row_of[arcs.first]] = True
+    pays[every, row_of[arcs.last]] = True
+    rate = links.rate[used] * float(links.unit) * arcs.delay / links.ticks / largest
+    bins = 2 * hops - 1
+    pricing = _Pricing.of(instance, links, arcs, bins)
+    found, lacks = _Packing([], []), np.inf
+    middle: FloatArray | None = None
     for _ in range(MOST_ITERATIONS):
         if options.out_of_time():
             break
         solved = _master(found.trees, size, pays, rate, bins)
         if solved is None:
             return None
-        found.amount, price, worth, lacks = solved
+        found.amount, lacks = solved.amount, solved.lacks
         # prices jump from vertex to vertex: their running mean leads to good trees sooner (Wentges 1997)
-        middle = price if middle is None else (middle + price) / 2
-        fresh = []
-        for prices in (middle, price):
-            cost, real = ((pays @ p.reshape(len(used), bins)).clip(0) for p in (prices, price))
-            for b in range(len(size)):
-                origin, goal = int(instance.blocks.origin[b]), int(instance.blocks.goal[b])
-                wanted = np.ones(len(ranks), dtype=bool) if goal == EVERYONE else np.arange(len(ranks)) == place[goal]
-                wanted[place[origin]] = False
-                tree = _cheapest(src, dst, cost, int(place[origin]), wanted, bins)
-                if tree is not None and sum(real[a, i] for a, i in tree) < worth[b] - CLOSE:
-                    fresh.append((b, tree))
-            if fresh:
-                break
-        if not fresh:
+        middle = solved.price if middle is None else (middle + solved.price) / 2
+        mean, real = ((pays @ price.reshape(len(used), bins)).clip(0) for price in (middle, solved.price))
+        new = pricing.cheap(mean, real, solved.worth) or pricing.cheap(real, real, solved.worth)
+        if not new:
             break
         known = set(found.trees)
-        found.trees += [pair for pair in dict.fromkeys(_at_all_times(fresh, bins)) if pair not in known]
+        found.trees += [pair for pair in dict.fromkeys(_at_all_times(new, bins)) if pair not in known]
     found.trees = found.trees[: len(found.amount)]
     return None if not found.trees or lacks > CLOSE else found
+
+
+class _Pricing(NamedTuple):
+    """Finds cheap timed trees of every block. ``src``, ``dst``: of arcs, as places among the ranks. By block: its
+    ``origin`` among the ranks, and which ranks want it, shape (ranks,)."""
+
+    src: IntArray
+    dst: IntArray
+    bins: int
+    origin: list[int]
+    wanted: list[BoolArray]
+
+    @classmethod
+    def of(cls, instance: FabricInstance, links: Links, arcs: Arcs, bins: int) -> _Pricing:
+        """Of an instance's blocks."""
+        ranks = np.flatnonzero(~links.is_switch)
+        place = np.full(links.nodes, -1)
+        place[ranks] = np.arange(len(ranks))
+        origins, wanted = place[instance.blocks.origin], []
+        for origin, goal in zip(origins.tolist(), instance.blocks.goal.tolist(), strict=True):
+            wants = np.ones(len(ranks), dtype=bool) if goal == EVERYONE else np.arange(len(ranks)) == place[goal]
+            wants[origin] = False
+            wanted.append(wants)
+        return cls(place[arcs.src], place[arcs.dst], bins, origins.tolist(), wanted)
+
+    def cheap(self, cost: FloatArray, real: FloatArray, worth: FloatArray) -> list[tuple[int, Tree]]:
+        """The cheapest tree of every block at ``cost`` (of a byte on an arc in a bin, shape (arcs, bins)), those that
+        the master program gains by: at the prices ``real`` they cost less than a byte of the block is worth."""
+        found = []
+        for b, (origin, wanted) in enumerate(zip(self.origin, self.wanted, strict=True)):
+            tree = _cheapest(self.src, self.dst, cost, origin, wanted, self.bins)
+            if tree is not None and sum(real[a, i] for a, i in tree) < worth[b] - CLOSE:
+                found.append((b, tree))
+        return found
 
 
 def _at_all_times(trees: list[tuple[int, Tree]], bins: int) -> Iterator[tuple[int, Tree]]:
@@ -134,9 +160,20 @@ def _at_all_times(trees: list[tuple[int, Tree]], bins: int) -> Iterator[tuple[in
             yield block, tuple((a, i + later) for a, i in tree)
 
 
-def _master(trees: list[tuple[int, Tree]], size: Any, pays: Any, rate: Any, bins: int) -> Any:
-    """Bytes of every tree, prices of links in bins, what a byte of every block is worth, and what no tree carries.
-    Columns: x, what every block lacks, trees."""
+class _Solved(NamedTuple):
+    """A solution of the master program: the bytes of every tree, ``amount``; the ``price`` of links in bins, shape
+    (links * bins,); what a byte of every block is ``worth``, shape (blocks,); and the bytes that no tree carries."""
+
+    amount: list[float]
+    price: FloatArray
+    worth: FloatArray
+    lacks: float
+
+
+def _master(
+    trees: list[tuple[int, Tree]], size: FloatArray, pays: BoolArray, rate: FloatArray, bins: int
+) -> _Solved | None:
+    """Solve the master program. Columns: x, what every block lacks, trees."""
     blocks, wide = len(size), len(rate)
     odd = np.arange(bins) % 2 == 1
     rows, columns, values = [np.arange(wide * bins)], [np.zeros(wide * bins, dtype=int)], [
@@ -164,10 +201,10 @@ def _master(trees: list[tuple[int, Tree]], size: Any, pays: Any, rate: Any, bins
     if found.x is None:
         return None
     lacks = float(found.x[1 : 1 + blocks].sum())
-    return found.x[1 + blocks :].tolist(), -found.ineqlin.marginals, found.eqlin.marginals, lacks
+    return _Solved(found.x[1 + blocks :].tolist(), -found.ineqlin.marginals, found.eqlin.marginals, lacks)
 
 
-def _cheapest(src: Any, dst: Any, cost: Any, origin: int, wanted: Any, bins: int) -> Tree | None:
+def _cheapest(src: IntArray, dst: IntArray, cost: FloatArray, origin: int, wanted: BoolArray, bins: int) -> Tree | None:
     """The cheapest timed tree, None if there is none."""
     goals = np.flatnonzero(wanted)
     bit = np.zeros(len(wanted), dtype=np.int64)
@@ -203,7 +240,9 @@ def _cheapest(src: Any, dst: Any, cost: Any, origin: int, wanted: Any, bins: int
 
 
 @jit
-def _dreyfus_wagner(src: Any, dst: Any, cost: Any, bit: Any, goals: int, bins: int) -> Any:
+def _dreyfus_wagner(
+    src: IntArray, dst: IntArray, cost: FloatArray, bit: IntArray, goals: int, bins: int
+) -> tuple[FloatArray, IntArray]:
     """Least cost to serve every set of goals from every rank, and how, by the bin from which it holds the block.
     How: (0, .) wait, (1, arc) send, (2, subset) serve the subset and the rest apart."""
     ranks, sets = len(bit), 1 << goals
@@ -234,44 +273,60 @@ def _dreyfus_wagner(src: Any, dst: Any, cost: Any, bit: Any, goals: int, bins: i
 
 
 def _order(
-    instance: FabricInstance, ways: Ways, arcs: Arcs, packing: _Packing, rounds: int, inward: bool
+    instance: FabricInstance, routes: TransferRoutes, arcs: Arcs, packing: _Packing, rounds: int, inward: bool
 ) -> tuple[Order, list[int]] | None:
     """Every tree in so many pieces, in order of bins, rounds and trees, and the place of every transfer in it; sums in
     reverse. None if the blocks have fewer bytes."""
     total = instance.blocks.bytes
     chosen = [(b, tree, y * float(total.max())) for (b, tree), y in zip(packing.trees, packing.amount, strict=True)]
     chosen = [(b, tree, y) for b, tree, y in chosen if y >= rounds]
-    block, size = [], []
-    for b, _, y in chosen:
+    cut = _cut([(b, y) for b, _, y in chosen], total.tolist(), rounds)
+    if cut is None:
+        return None
+    block, size = cut
+    rows: list[Row] = []
+    keys: list[tuple[int, int, int]] = []
+    needs: list[Pair] = []
+    for number, (_, tree, _) in enumerate(chosen):
+        links = [_links(arcs, a, inward) for a, _ in tree]
+        for r in range(rounds):
+            into: dict[int, int] = {}
+            for (a, i), route in zip(tree, links, strict=True):
+                u, v = int(arcs.src[a]), int(arcs.dst[a])
+                if u in into:
+                    needs.append((len(rows), into[u], 0) if inward else (into[u], len(rows), 0))
+                into[v] = len(rows)
+                rows.append(Row(number * rounds + r, routes.number(route), (0,), inward))
+                keys.append((i, r, number))
+    sequence = sorted(range(len(rows)), key=keys.__getitem__, reverse=inward)
+    problem = Problem.of(instance, routes, block, size)
+    turns: dict[int, list[int]] = {}
+    for n in sequence:
+        for e in routes.all[rows[n].route].links:
+            for resource in problem.resources_of[e]:
+                turns.setdefault(resource, []).append(n)
+    urgency = np.argsort(sequence).tolist()
+    return Order(problem, tuple(rows), tuple(needs), (), (), {r: tuple(turn) for r, turn in turns.items()}), urgency
+
+
+def _cut(trees: list[tuple[int, float]], total: list[int], rounds: int) -> tuple[list[int], list[int]] | None:
+    """Block and bytes of ``rounds`` pieces of every tree (block, bytes), the blocks' bytes being ``total``; None if
+    some block has no tree."""
+    block: list[int] = []
+    size: list[int] = []
+    for b, y in trees:
         block += [b] * rounds
         size += [int(y) * (k + 1) // rounds - int(y) * k // rounds for k in range(rounds)]
-    for b, n in enumerate(total.tolist()):
+    for b, n in enumerate(total):
         own = [k for k, of in enumerate(block) if of == b]
         if not own:
             return None
         largest = max(own, key=lambda k: size[k])
         size[largest] += n - sum(size[k] for k in own)
-    rows: list[Row] = []
-    keys: list[tuple[int, int, int]] = []
-    needs: list[Pair] = []
-    for number, (_, tree, _) in enumerate(chosen):
-        for r in range(rounds):
-            into: dict[int, int] = {}
-            for a, i in tree:
-                route = [arcs.first[a]] if arcs.first[a] == arcs.last[a] else [arcs.first[a], arcs.last[a]]
-                way = ways.number([int(e) for e in (route[::-1] if inward else route)])
-                u, v = int(arcs.src[a]), int(arcs.dst[a])
-                if u in into:
-                    needs.append((len(rows), into[u], 0) if inward else (into[u], len(rows), 0))
-                into[v] = len(rows)
-                rows.append(Row(number * rounds + r, way, (0,), inward))
-                keys.append((i, r, number))
-    sequence = sorted(range(len(rows)), key=keys.__getitem__, reverse=inward)
-    problem = Problem.of(instance, ways, block, size)
-    turns: dict[int, list[int]] = {}
-    for n in sequence:
-        for e in ways.all[rows[n].way].links:
-            for resource in problem.resources_of[e]:
-                turns.setdefault(resource, []).append(n)
-    urgency = np.argsort(sequence).tolist()
-    return Order(problem, tuple(rows), tuple(needs), (), (), {r: tuple(turn) for r, turn in turns.items()}), urgency
+    return block, size
+
+
+def _links(arcs: Arcs, a: int, inward: bool) -> list[int]:
+    """The links of an arc; of a sum in reverse."""
+    route = list(dict.fromkeys([int(arcs.first[a]), int(arcs.last[a])]))
+    return route[::-1] if inward else route

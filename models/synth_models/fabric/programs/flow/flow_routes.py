@@ -78,13 +78,13 @@ def images(routes: Routes, arcs: Arcs, group: Symmetries, sources: IntArray) -> 
         paths = np.arange(a, b)
         parts.append((np.repeat(element, len(paths)), np.tile(paths, len(element))))
     by, path = (np.concatenate(column) for column in zip(*parts, strict=True))
-    ways = np.bincount(group.node[:, reps].reshape(-1), minlength=arcs.machine.nodes)
+    several = np.bincount(group.node[:, reps].reshape(-1), minlength=arcs.machine.nodes)
     source = group.node[by, routes.source[path]]
     length = lengths[path]
     start = np.concatenate([[0], np.cumsum(length)])
     at = np.repeat(routes.start[path] - start[:-1], length) + np.arange(start[-1])
     link = group.link[np.repeat(by, length), routes.link[at]]
-    share = routes.share[path] / ways[source]
+    share = routes.share[path] / several[source]
     return _sorted(Routes(source, group.node[by, routes.goal[path]], share, routes.kind[path], start, link), arcs)
 
 
@@ -146,17 +146,17 @@ def _without_circles(arcs: Arcs, start: IntArray, path: IntArray) -> tuple[IntAr
     begins = [0]
     node = arcs.machine.network.dst[arcs.link]
     for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
-        way: list[int] = []
+        simple: list[int] = []
         at: dict[int, int] = {}
         for arc in path[a:b].tolist():
             v = int(node[arc])
             if v in at:
-                del way[at[v] :]
+                del simple[at[v] :]
                 at = {u: place for u, place in at.items() if place <= at[v]}
             else:
-                way.append(arc)
-                at[v] = len(way)
-        kept += way
+                simple.append(arc)
+                at[v] = len(simple)
+        kept += simple
         begins.append(len(kept))
     return np.array(begins, dtype=np.int64), np.array(kept, dtype=np.int64)
 
@@ -173,8 +173,8 @@ def _paths(
     out_arc: IntArray,
     sliver: float,
 ) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
-    """Goal, bytes and arcs of every path of one commodity: again and again the fewest arcs to each goal in what is
-    left of the flow. O(paths * arcs)."""
+    """Goal, bytes and arcs of every path of one commodity: repeatedly the path of fewest arcs to each goal in the
+    rest of the flow. O(paths * arcs)."""
     left = flow.copy()
     goals = [np.int64(0) for _ in range(0)]
     amounts = [np.float64(0) for _ in range(0)]

@@ -19,7 +19,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import augment, of_matrix, reached
-from synth_models.fabric.programs.forest.packing import Trees, pack_trees, shallower
+from synth_models.fabric.programs.forest.tree_packing import Trees, pack_trees, shallower
 
 
 def spanning_trees(capacity: IntArray) -> tuple[Trees, Fraction, int]:
@@ -35,7 +35,7 @@ def spanning_trees(capacity: IntArray) -> tuple[Trees, Fraction, int]:
         scaled = capacity * ratio.denominator
         shrink = math.gcd(ratio.numerator, *np.unique(scaled).tolist())
         scaled, k = scaled // shrink, ratio.numerator // shrink
-        game = _Game(scaled, k)
+        game = _PebbleGame(scaled, k)
         game.fill()
         if game.laid == k * (n - 1):
             break
@@ -58,7 +58,7 @@ def _middle(capacity: IntArray) -> int:
     return int(np.lexsort((far.sum(axis=1), far.max(axis=1)))[0])
 
 
-class _Game:
+class _PebbleGame:
     """``entering[u, v]``: units of the edge between u and v that lie on pebbles of v."""
 
     def __init__(self, capacity: IntArray, k: int) -> None:

@@ -61,13 +61,13 @@ def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int)
     first_piece = np.flatnonzero(pieces.turn == 0)
     transfer_of_piece = np.cumsum(pieces.hops) - pieces.hops
     part_start = np.concatenate([[0], np.cumsum(pieces.hops[first_piece])]).astype(np.int64)
-    turned = np.arange(len(pieces.piece))
+    order = np.arange(len(pieces.piece))
     offset = bookings.offset
     if rule.backwards:
-        turned = transfer_of_piece[pieces.piece] + pieces.hops[pieces.piece] - 1 - pieces.hop
+        order = transfer_of_piece[pieces.piece] + pieces.hops[pieces.piece] - 1 - pieces.hop
         offset = np.repeat(bookings.took, length) - bookings.offset - bookings.duration
-    begins = np.concatenate([[0], np.cumsum(length[turned])]).astype(np.int64)
-    at = np.repeat(moves.route_start[:-1][turned] - begins[:-1], length[turned]) + np.arange(begins[-1])
+    begins = np.concatenate([[0], np.cumsum(length[order])]).astype(np.int64)
+    at = np.repeat(moves.route_start[:-1][order] - begins[:-1], length[order]) + np.arange(begins[-1])
     hops = Hops(
         part_start,
         np.append(first_piece, len(pieces.part)).astype(np.int64),
@@ -78,11 +78,11 @@ def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int)
         hops,
         uses_of(begins, moves.link[at], machine.group, offset[at], bookings.duration[at], False),
         machine.links + len(machine.group_names),
-        bookings.took[turned],
+        bookings.took[order],
         rule.power,
         rule.far,
         np.random.default_rng(seed).random(int(part_start[-1])) * 1e-3,
-    )[turned]  # turning a piece's hops twice leaves them as they were
+    )[order]  # reversing a piece's hops twice leaves them as they were
     return -start - bookings.took if rule.backwards else start
 
 

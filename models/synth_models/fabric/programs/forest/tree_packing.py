@@ -9,10 +9,11 @@ tree if afterwards every set X still takes in as many as there are trees outside
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.deadline import OutOfTime, left
 from synth.graph.max_flow import augment, of_matrix
 from synth.kernel_clock import now
@@ -83,40 +84,94 @@ def pack_trees(capacity: IntArray, demand: IntArray) -> Trees:
     return Trees(parent, copies)
 
 
+class Growing(NamedTuple):
+    """Trees that still grow, as a stack: the ``copies`` of each, its ``size`` in members, shape (room,); which
+    members are ``inside``, their ``parent`` (-1: none), and the members in the ``order`` in which they were reached,
+    shape (room, n); edges that are ``dead``, since no copy may take them, shape (room, n, n)."""
+
+    copies: IntArray
+    size: IntArray
+    inside: BoolArray
+    parent: IntArray
+    order: IntArray
+    dead: BoolArray
+
+
+class Edge(NamedTuple):
+    """An edge from ``tail`` to ``head`` and how many copies may take it; 0: there is none."""
+
+    tail: int
+    head: int
+    copies: int
+
+
 @jit
-def _slack(
-    capacity: IntArray,
-    waiting: IntArray,
-    count: IntArray,
-    inside: IntArray,
-    stacked: int,
-    mine: int,
-    u: int,
-    v: int,
-    most: int,
-) -> int:
-    """How many copies of tree ``mine`` may take the edge from u to v: by the least cut that takes in v but not u."""
-    n = len(waiting)
-    others = stacked - 1
-    nodes = n + 1 + others
-    net = np.zeros((nodes, nodes), dtype=np.int64)
+def _growing(room: int, n: int) -> Growing:
+    """No tree yet, and room for so many."""
+    return Growing(
+        np.zeros(room, dtype=np.int64),
+        np.zeros(room, dtype=np.int64),
+        np.zeros((room, n), dtype=np.bool_),
+        np.full((room, n), -1, dtype=np.int64),
+        np.zeros((room, n), dtype=np.int64),
+        np.zeros((room, n, n), dtype=np.bool_),
+    )
+
+
+@jit
+def _with_more_room(trees: Growing) -> Growing:
+    """The same trees with twice the room; what stands in the new half is of no meaning."""
+    return Growing(
+        np.concatenate((trees.copies, trees.copies)),
+        np.concatenate((trees.size, trees.size)),
+        np.concatenate((trees.inside, trees.inside)),
+        np.concatenate((trees.parent, trees.parent)),
+        np.concatenate((trees.order, trees.order)),
+        np.concatenate((trees.dead, trees.dead)),
+    )
+
+
+@jit
+def _slack(capacity: IntArray, waiting: IntArray, count: IntArray, inside: BoolArray, u: int, v: int, most: int) -> int:
+    """How many copies of the last tree may take the edge from u to v: by the least cut that takes in v but not u."""
+    n, others = len(waiting), len(count) - 1
+    net = np.zeros((n + 1 + others, n + 1 + others), dtype=np.int64)
     net[:n, :n] = capacity
     everything = 0
     for r in range(n):
         net[n, r] = waiting[r]
         everything += waiting[r]
-    node = n + 1
-    for j in range(stacked):
-        if j == mine:
-            continue
-        net[n, node] = count[j]
+    for j in range(others):
+        net[n, n + 1 + j] = count[j]
         everything += count[j]
         for r in range(n):
             if inside[j, r]:
-                net[node, r] = count[j]
-        node += 1
+                net[n + 1 + j, r] = count[j]
     net[n, u] += everything + most
     return augment(of_matrix(net), n, v, everything + most) - everything
+
+
+@jit
+def _next_edge(capacity: IntArray, waiting: IntArray, trees: Growing, stacked: int) -> Edge:
+    """The edge by which the tree on top grows: from the earliest reached that can, the widest."""
+    top = stacked - 1
+    copies, inside, dead = trees.copies, trees.inside, trees.dead
+    for u in trees.order[top, : trees.size[top]]:
+        while True:
+            v = -1
+            for w in range(len(waiting)):
+                if inside[top, w] or dead[top, u, w] or capacity[u, w] == 0:
+                    continue
+                if v < 0 or capacity[u, w] > capacity[u, v]:
+                    v = w
+            if v < 0:
+                break
+            amount = min(copies[top], capacity[u, v])
+            amount = min(amount, _slack(capacity, waiting, copies[:stacked], inside[:stacked], u, v, amount))
+            if amount > 0:
+                return Edge(u, v, amount)
+            dead[top, u, v] = True
+    return Edge(-1, -1, 0)
 
 
 @jit
@@ -124,105 +179,48 @@ def _packed(capacity: IntArray, demand: IntArray, seconds: float) -> tuple[IntAr
     """Parents, copies, and whether it came to an end within the seconds."""
     end = now() + seconds
     n = len(demand)
+    none = np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64)
     capacity = capacity.copy()
     waiting = demand.copy()
-    room = 64
-    done_parent = np.empty((room, n), dtype=np.int64)
-    done_copies = np.empty(room, dtype=np.int64)
+    done_parent, done_copies = np.empty((64, n), dtype=np.int64), np.empty(64, dtype=np.int64)
     done = 0
-    stack_room = 16
-    count = np.zeros(stack_room, dtype=np.int64)
-    size = np.zeros(stack_room, dtype=np.int64)
-    inside = np.zeros((stack_room, n), dtype=np.int64)
-    parent = np.full((stack_room, n), -1, dtype=np.int64)
-    order = np.zeros((stack_room, n), dtype=np.int64)
-    dead = np.zeros((stack_room, n, n), dtype=np.bool_)
+    trees = _growing(16, n)
     for root in range(n):
         if demand[root] == 0:
             continue
         waiting[root] = 0
         stacked = 1
-        count[0], size[0] = demand[root], 1
-        inside[0] = 0
-        inside[0, root] = 1
-        parent[0] = -1
-        order[0, 0] = root
-        dead[0] = False
+        trees.copies[0], trees.size[0] = demand[root], 1
+        trees.inside[0], trees.parent[0], trees.dead[0] = False, -1, False
+        trees.inside[0, root], trees.order[0, 0] = True, root
         while stacked:
             if now() > end:
-                return np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64), False
+                return *none, False
             i = stacked - 1
-            if size[i] == n:
-                if done == room:
-                    room *= 2
-                    new_parent = np.empty((room, n), dtype=np.int64)
-                    new_parent[:done] = done_parent
-                    done_parent = new_parent
-                    new_copies = np.empty(room, dtype=np.int64)
-                    new_copies[:done] = done_copies
-                    done_copies = new_copies
-                done_parent[done] = parent[i]
-                done_copies[done] = count[i]
+            if trees.size[i] == n:
+                if done == len(done_copies):
+                    done_parent = np.concatenate((done_parent, done_parent))
+                    done_copies = np.concatenate((done_copies, done_copies))
+                done_parent[done], done_copies[done] = trees.parent[i], trees.copies[i]
                 done += 1
                 stacked -= 1
                 continue
-            grown = False
-            for k in range(size[i]):  # breadth first: the earliest reached come first
-                u = order[i, k]
-                while True:  # the widest edge first
-                    v = -1
-                    for w in range(n):
-                        if inside[i, w] or dead[i, u, w] or capacity[u, w] == 0:
-                            continue
-                        if v < 0 or capacity[u, w] > capacity[u, v]:
-                            v = w
-                    if v < 0:
-                        break
-                    amount = min(count[i], capacity[u, v])
-                    amount = min(amount, _slack(capacity, waiting, count, inside, stacked, i, u, v, amount))
-                    if amount > 0:
-                        grown = True
-                        break
-                    dead[i, u, v] = True
-                if grown:
-                    break
-            if not grown:
-                return np.empty((0, n), dtype=np.int64), np.empty(0, dtype=np.int64), True
-            capacity[u, v] -= amount
-            if amount < count[i]:  # the others stay as they were and are grown later
-                if stacked == stack_room:
-                    more = 2 * stack_room
-                    new_count = np.zeros(more, dtype=np.int64)
-                    new_count[:stacked] = count
-                    count = new_count
-                    new_size = np.zeros(more, dtype=np.int64)
-                    new_size[:stacked] = size
-                    size = new_size
-                    new_inside = np.zeros((more, n), dtype=np.int64)
-                    new_inside[:stacked] = inside
-                    inside = new_inside
-                    new_row = np.full((more, n), -1, dtype=np.int64)
-                    new_row[:stacked] = parent
-                    parent = new_row
-                    new_order = np.zeros((more, n), dtype=np.int64)
-                    new_order[:stacked] = order
-                    order = new_order
-                    new_dead = np.zeros((more, n, n), dtype=np.bool_)
-                    new_dead[:stacked] = dead
-                    dead = new_dead
-                    stack_room = more
-                count[i + 1], size[i + 1] = amount, size[i]
-                inside[i + 1] = inside[i]
-                parent[i + 1] = parent[i]
-                order[i + 1] = order[i]
-                dead[i + 1] = dead[i]
-                count[i] -= amount
+            edge = _next_edge(capacity, waiting, trees, stacked)
+            if edge.copies == 0:
+                return *none, True
+            capacity[edge.tail, edge.head] -= edge.copies
+            if edge.copies < trees.copies[i]:  # the others stay as they were and are grown later
+                if stacked == len(trees.copies):
+                    trees = _with_more_room(trees)
+                trees.copies[i] -= edge.copies
+                trees.copies[i + 1], trees.size[i + 1] = edge.copies, trees.size[i]
+                trees.inside[i + 1], trees.parent[i + 1] = trees.inside[i], trees.parent[i]
+                trees.order[i + 1], trees.dead[i + 1] = trees.order[i], trees.dead[i]
                 i += 1
                 stacked += 1
-            parent[i, v] = u
-            inside[i, v] = 1
-            order[i, size[i]] = v
-            size[i] += 1
+            trees.parent[i, edge.head], trees.inside[i, edge.head] = edge.tail, True
+            trees.order[i, trees.size[i]] = edge.head
+            trees.size[i] += 1
     return done_parent[:done].copy(), done_copies[:done].copy(), True
 
 
