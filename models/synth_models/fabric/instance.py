@@ -96,7 +96,7 @@ class FabricInstance(Instance):
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
-        """The members by box, in the order of the group: those of a named machine's file; elsewhere every rank alone."""
+        """The members by box, in the order of the group: those of a named machine; elsewhere every rank alone."""
         if not isinstance(self.network, MachineSpec):
             return [(rank,) for rank in self.members]
         gpus = machine_file(self.network.name).gpus
