@@ -23,7 +23,7 @@ from synth_models.fabric.problem.blocks import (
     rounded_size,
 )
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
+from synth_models.fabric.problem.network_spec import FabricSpec, MachineSpec, built, machine_file, own_faults
 
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
@@ -95,6 +95,17 @@ class FabricInstance(Instance):
         return _members(built(self.network), self.ranks, self.failed.nodes)
 
     @cached_property
+    def boxes(self) -> list[tuple[int, ...]]:
+        """The members by box, in the order of the group: those of a named machine; elsewhere every rank alone."""
+        if not isinstance(self.network, MachineSpec):
+            return [(rank,) for rank in self.members]
+        gpus = machine_file(self.network.name).gpus
+        found: dict[int, list[int]] = {}
+        for rank in self.members:
+            found.setdefault(rank // gpus, []).append(rank)
+        return [tuple(box) for box in found.values()]
+
+    @cached_property
     def machine(self) -> Machine:
         """What can be used: without failed links and nodes, and without ranks that forward nothing. Node numbers are
         those of the file; links are renumbered in the file's order."""
@@ -114,9 +125,12 @@ class FabricInstance(Instance):
 
 
 def suited(instance: FabricInstance, method: str) -> bool:
-    """Whether a default method knows this collective and way of switching, and ``bfb`` the machine (no switches)."""
+    """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
+    ``hierarchical`` too (several boxes of several ranks)."""
     from synth_models.fabric.problem.reach import knows
 
+    if method == "hierarchical" and (len(instance.boxes) < 2 or max(map(len, instance.boxes)) < 2):
+        return False
     if method == "bfb" and instance.machine.is_switch.any():
         return False
     return knows(method, instance.collective, instance.switching.mode)

@@ -133,7 +133,7 @@ def test_two_trees(boxes: int) -> None:
     """Both span, have at most two children a box, and inner boxes of one are leaves of the other, but one at most."""
     inner = []
     for t in (0, 1):
-        parent = double_tree._parents(boxes, t)
+        parent = double_tree.parents(boxes, t)
         assert sorted(parent).count(-1) == 1
         for box in range(boxes):
             up, steps = box, 0

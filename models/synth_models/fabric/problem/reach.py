@@ -18,6 +18,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
     "double_tree": ("allreduce", "broadcast", "reduce"),
+    "hierarchical": _TREES,
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "bruck": ("allgather", "alltoall"),

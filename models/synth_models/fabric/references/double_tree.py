@@ -24,7 +24,6 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
-from synth_models.fabric.scheduling.boxes import boxes
 
 KNOWN = ("allreduce", "broadcast", "reduce")
 MOST_CHANNELS = 8
@@ -37,7 +36,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return refused
     if not len(instance.blocks):
         return empty(instance)
-    together = boxes(instance)
+    together = instance.boxes
     alone = [(rank,) for rank in instance.members]
     widest = min(max(len(box) for box in together), MOST_CHANNELS)
     channels = sorted({1, min(2, widest), min(4, widest), widest})
@@ -71,12 +70,12 @@ def _rotated(box: Sequence[int], by: int) -> tuple[int, ...]:
 def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int, list[Edge]]:
     """Root and edges of tree t over boxes, each a chain of ranks that is entered at its first."""
     if root is None:
-        parent = _parents(len(chains), t)
+        parent = parents(len(chains), t)
     else:
         at = next(b for b, chain in enumerate(chains) if root in chain)
         by = chains[at].index(root)
         chains = [_rotated(chains[at], by), *chains[:at], *chains[at + 1 :]]
-        parent = [-1] + [p + 1 for p in _parents(len(chains) - 1, t)]  # a root of the others (-1) hangs below box 0
+        parent = [-1] + [p + 1 for p in parents(len(chains) - 1, t)]  # a root of the others (-1) hangs below box 0
     children = defaultdict(list)
     for b, p in enumerate(parent):
         children[p].append(b)
@@ -98,7 +97,7 @@ def _step(edge: Edge) -> int:
     return step
 
 
-def _parents(n: int, t: int) -> list[int]:
+def parents(n: int, t: int) -> list[int]:
     """Parent of each of n boxes (-1: the root) in tree t.
 
     Tree 0 is in-order on the labels 1..n: a label's height is the number of its trailing zeros, so odd labels are

@@ -27,7 +27,6 @@ from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import too_large
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.boxes import boxes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
 from synth_models.fabric.solution import Schedule
@@ -220,7 +219,7 @@ def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
     if np.any(asked.goal >= 0) or len(instance.members) < 2:
         return None
     graph = _Graph(instance, max(1, int(asked.bytes.max())))
-    together = boxes(instance)
+    together = instance.boxes
     count = min(MOST_RINGS, max(len(box) for box in together))
     walks = [_walk(graph, [r for box in together for r in (*box[k % len(box) :], *box[: k % len(box)])])
              for k in range(count)]  # fmt: skip

@@ -24,7 +24,6 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import MaximumFlow
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
-from synth_models.fabric.scheduling.boxes import boxes
 
 MOST_PAIRS = 400  # of ranks between which least cuts are looked for
 MOST_OUTER = 24  # cuts, the strongest alone, that are tried with others around them
@@ -209,7 +208,7 @@ def _candidates(grid: Grid, members: IntArray) -> Iterable[BoolArray]:
     nodes = np.arange(grid.instance.machine.nodes)
     for v in members.tolist():
         yield nodes == v
-    for box in boxes(grid.instance):
+    for box in grid.instance.boxes:
         yield np.isin(nodes, box)
     pairs = [(int(u), int(v)) for u in members for v in members if u != v]
     for u, v in pairs[:: max(1, len(pairs) // MOST_PAIRS)]:

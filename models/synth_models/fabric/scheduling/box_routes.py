@@ -1,0 +1,131 @@
+"""Direct routes for many pairs of ranks at once; where the boxes are alike, those of one box serve all.
+
+A machine of equal boxes looks the same from each of them: box after box moves to the next, the last to the first, what
+they share stays. A route from box b to box c is then that from box 0 to box c - b, moved b boxes on, so that 128 boxes
+need the searches of one. Failures and process groups that are not the same in every box break this; every pair of
+ranks then has a search of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from synth.arrays import BoolArray, IntArray
+from synth.errors import UnsupportedError
+from synth.graph.symmetry import arc_images
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.routes import Routes
+
+NONE = -1
+_IN_A_BOX = re.compile(r"(\d+)/(.+)")
+
+
+def next_box(machine: Machine) -> tuple[IntArray, IntArray] | None:
+    """The nodes and links that every node and link goes to when all boxes move on by one; None where the machine does
+    not stay as it is. Nodes belong to a box by their names (``3/gpu0``)."""
+    place: dict[tuple[int, str], int] = {}
+    for node, name in enumerate(machine.names):
+        found = _IN_A_BOX.fullmatch(name)
+        if found:
+            place[int(found[1]), found[2]] = node
+    boxes = 1 + max((box for box, _ in place), default=0)
+    if boxes < 2:
+        return None
+    node_image = np.arange(machine.nodes, dtype=np.int64)
+    for (box, name), node in place.items():
+        after = place.get(((box + 1) % boxes, name))
+        if after is None:
+            return None
+        node_image[node] = after
+    net = machine.network
+    link_image = arc_images(node_image, net.src, net.dst, (net.bandwidth, net.latency, machine.group >= 0))
+    return None if link_image is None else (node_image, link_image)
+
+
+class PairRoutes:
+    """The quickest direct routes of pairs of members, as arrays; each pair always takes the same route.
+
+    ``boxes``: the members by box. Raises :class:`UnsupportedError` where a pair that is asked for has no direct route.
+    """
+
+    def __init__(self, instance: FabricInstance, boxes: Sequence[Sequence[int]], size: int) -> None:
+        self._routes = Routes.of(instance, size)
+        self._nodes = instance.machine.nodes
+        self._turns = _turns(instance.machine, boxes)
+        self._box = np.zeros(self._nodes, dtype=np.int64)  # of every member, by its place in ``boxes``
+        self._first = np.arange(self._nodes, dtype=np.int64)  # the node that stands for each where all boxes are turned
+        for number, members in enumerate(boxes):
+            for rank, like in zip(members, boxes[0], strict=False):
+                self._box[rank] = number
+                self._first[rank] = like
+        self._boxes = [np.asarray(box, dtype=np.int64) for box in boxes]
+        self._reached: dict[int, BoolArray] = {}
+        self._known: dict[int, tuple[int, ...]] = {}
+
+    def reached_from(self, source: int) -> BoolArray:
+        """Which nodes a direct route leads to from a member, shape (nodes,)."""
+        if self._turns is None:
+            return np.isfinite(self._routes.direct_seconds(source))
+        turn = int(self._box[source])
+        first = int(self._first[source])
+        if first not in self._reached:
+            self._reached[first] = np.isfinite(self._routes.direct_seconds(first))
+        members = np.stack(self._boxes)
+        found = np.zeros(self._nodes, dtype=bool)
+        found[np.roll(members, -turn, axis=0)] = self._reached[first][members]
+        return found
+
+    def of(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
+        """``route_start`` (pairs + 1,) and ``link``: the route of each pair, one after the other."""
+        turn = np.zeros(len(source), dtype=np.int64)
+        if self._turns is not None:
+            turn = self._box[source]
+            ahead = (self._box[target] - turn) % len(self._boxes)
+            place = np.zeros(self._nodes, dtype=np.int64)
+            for members in self._boxes:
+                place[members] = np.arange(len(members))
+            target = np.stack(self._boxes)[ahead, place[target]]
+            source = self._first[source]
+        pairs, row = np.unique(source * self._nodes + target, return_inverse=True)
+        found = [self._route(int(pair)) for pair in pairs]
+        longest = max((len(route) for route in found), default=0)
+        table = np.full((len(found), longest), NONE, dtype=np.int64)
+        for k, route in enumerate(found):
+            table[k, : len(route)] = route
+        links = table[row.reshape(-1)]
+        used = links >= 0
+        start = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
+        if self._turns is not None:
+            links = self._turns[turn[:, None], links]
+        return start, links[used]
+
+    def _route(self, pair: int) -> tuple[int, ...]:
+        if pair not in self._known:
+            source, target = divmod(pair, self._nodes)
+            route = self._routes.direct(source, target)
+            if route is None:
+                raise UnsupportedError(f"no direct route joins ranks {source} and {target}")
+            self._routes.take(route)
+            self._known[pair] = route
+        return self._known[pair]
+
+
+def _turns(machine: Machine, boxes: Sequence[Sequence[int]]) -> IntArray | None:
+    """Where every link goes when the boxes move on by 0, 1, 2, …, shape (boxes, links); None where that is no symmetry
+    of the machine and the group."""
+    images = next_box(machine)
+    if images is None:
+        return None
+    node, link = images
+    for box, after in zip(boxes, (*boxes[1:], boxes[0]), strict=True):
+        if len(box) != len(after) or node[list(box)].tolist() != list(after):
+            return None
+    found = np.empty((len(boxes), machine.links), dtype=np.int64)
+    found[0] = np.arange(machine.links)
+    for k in range(1, len(boxes)):
+        found[k] = link[found[k - 1]]
+    return found

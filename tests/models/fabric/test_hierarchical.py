@@ -1,0 +1,153 @@
+"""Method ``hierarchical``: a time worked out by hand, replays of everything it makes, the trees between boxes, the
+routes that one box lends to all, and whole clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import synth
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance, suited
+from synth_models.fabric.references import hierarchical
+from synth_models.fabric.scheduling import box_routes
+from synth_models.fabric.scheduling.routes import Routes
+
+BETWEEN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+
+
+def cluster(name: str, count: int, collective: str, size: int, **own: Any) -> FabricInstance:
+    network = {"kind": "machine", "name": name, "boxes": count}
+    keys = {"name": "t", "source": "test", "network": network, "collective": collective, "bytes": size}
+    return FabricInstance.model_validate(keys | own)
+
+
+def replayed(instance: FabricInstance, limit: float | None = 20.0) -> float:
+    """The replayed time of what the method makes, in seconds."""
+    found = hierarchical.solve(instance, RunOptions(time_limit_s=limit).started_now())
+    verdict = check_schedule(instance, found.solution)
+    assert verdict.faults == []
+    assert verdict.value is not None
+    return verdict.value
+
+
+def test_two_boxes_one_byte_a_rank() -> None:
+    """dgx-h100, a byte a rank: four hops of 0.65 us between boxes at 50 GB/s, then seven sends of 0.7 us one behind the
+    other at 450 GB/s; the own box is served meanwhile."""
+    value = replayed(cluster("dgx-h100", 2, "allgather", 16))
+    assert value == pytest.approx(4 * 0.65e-6 + 1 / 50e9 + 0.7e-6 + 7 / 450e9, rel=1e-9)
+
+
+@pytest.mark.parametrize("collective", BETWEEN)
+@pytest.mark.parametrize(
+    ("name", "count", "own"),
+    [
+        ("dgx-h100", 2, {}),
+        ("dgx-a100", 3, {}),
+        ("dgx-h100", 4, {"switching": {"mode": "store_and_forward"}}),
+        ("dgx-h100", 5, {"ranks": [9, 8, 10, 1, 0, 32, 33, 34, 35, 36, 24]}),  # boxes of 3, 2, 5 and 1
+        ("dgx-h100", 2, {"failed": {"links": [[0, 17], [17, 0]]}}),
+        ("dgx2", 2, {"ranks": [*range(4), *range(16, 22)]}),  # boxes of 4 and 6
+    ],
+)
+def test_every_schedule_is_replayed(collective: str, name: str, count: int, own: dict[str, Any]) -> None:
+    """All collectives, on equal and unequal boxes, powers of two or not, after a failure, at two sizes; never below the
+    bound."""
+    for size in (64 * 11 * 15, 2**20 * 165):
+        instance = cluster(name, count, collective, size, **own)
+        value = replayed(instance, 5.0)
+        assert value >= float(strongest(instance, RunOptions(time_limit_s=5.0).started_now()).seconds)
+
+
+def test_any_root() -> None:
+    """Broadcast and reduce from a rank that is neither the first of its box nor in the first box."""
+    for collective in ("broadcast", "reduce"):
+        replayed(cluster("dgx-h100", 3, collective, 2**20, root=21))
+
+
+@pytest.mark.parametrize("count", [*range(2, 14), 16, 32])
+def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
+    for edges in hierarchical._trees(count):
+        came = {0: -1}
+        for source, target, wait in edges:
+            assert came[source] < wait
+            assert target not in came
+            came[target] = wait
+        assert sorted(came) == list(range(count))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5])
+def test_binomial_trees_never_ask_a_box_for_two_sends_at_once(bits: int) -> None:
+    """Johnsson and Ho: a piece a round leaves the root by the trees in turn; in every round each box sends at most one
+    piece and receives at most one."""
+    trees = hierarchical._trees(1 << bits)
+    sends, receives = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for piece in range(4 * bits):
+        for source, target, wait in trees[piece % bits]:
+            sends[source, piece + wait] += 1
+            receives[target, piece + wait] += 1
+    assert set(sends.values()) == set(receives.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "own"),
+    [("dgx-h100", 3, {}), ("dgx-a100", 4, {}), ("dgx2", 2, {}), ("dgx-h100", 3, {"failed": {"links": [[0, 25]]}})],
+)
+def test_routes_that_boxes_lend_each_other_are_the_quickest(name: str, count: int, own: dict[str, Any]) -> None:
+    """A path of links from rank to rank over switches alone, as quick as the pair's own search says."""
+    instance = cluster(name, count, "allgather", 2**20 * 3, **own)
+    net, size = instance.machine.network, 2**18
+    lent, own_search = box_routes.PairRoutes(instance, instance.boxes, size), Routes.of(instance, size)
+    pairs = [(u, v) for u, v in product(instance.members, repeat=2) if u != v and own_search.direct(u, v)]
+    start, link = lent.of(*(np.array(ends, dtype=np.int64) for ends in zip(*pairs, strict=True)))
+    for k, (source, target) in enumerate(pairs):
+        route = link[start[k] : start[k + 1]]
+        assert net.src[route[0]] == source
+        assert net.dst[route[-1]] == target
+        assert net.dst[route[:-1]].tolist() == net.src[route[1:]].tolist()
+        assert instance.machine.is_switch[net.dst[route[:-1]]].all()
+        took = net.latency[route].sum() + size / net.bandwidth[route].min()
+        assert took == pytest.approx(own_search.direct_seconds(source)[target], rel=1e-9)
+
+
+def test_boxes_are_alike_until_a_link_fails() -> None:
+    whole, broken = (cluster("dgx-h100", 4, "allgather", 2**20, failed={"links": failed}) for failed in ([], [[0, 32]]))
+    assert box_routes.next_box(whole.machine) is not None
+    assert box_routes.next_box(broken.machine) is None
+
+
+def test_one_box_is_not_for_this_method() -> None:
+    one, several = cluster("dgx-h100", 1, "allgather", 64), cluster("dgx-h100", 2, "allgather", 64)
+    assert not suited(one, "hierarchical")
+    assert suited(several, "hierarchical")
+    assert hierarchical.solve(one, RunOptions().started_now()).termination == "unsupported"
+
+
+@pytest.mark.parametrize("collective", BETWEEN)
+def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
+    """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
+    instance = cluster("dgx-h100", 16, collective, 2**30)
+    plan = hierarchical._Plan(chain=collective in ("broadcast", "reduce"), slack=2)
+    schedule = hierarchical._made(instance, instance.boxes, plan, 640 if plan.chain else 6)
+    verdict = check_schedule(instance, schedule)
+    assert verdict.faults == []
+    assert verdict.value is not None
+    bound = {"allgather": 120 / 128, "reduce_scatter": 120 / 128, "allreduce": 240 / 128}.get(collective, 1.0)
+    assert bound * 2**30 / 400e9 <= verdict.value <= 1.02 * bound * 2**30 / 400e9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collective", BETWEEN)
+def test_a_thousand_gpus_within_a_twentieth_of_the_bound(collective: str) -> None:
+    """1,024 GPUs, 1 GiB."""
+    record = synth.solve(cluster("dgx-h100", 128, collective, 2**30), "hierarchical", time_limit=120)
+    assert record.verified.ok
+    bound = {"allgather": 1016 / 1024, "reduce_scatter": 1016 / 1024, "allreduce": 2032 / 1024}.get(collective, 1.0)
+    assert record.value is not None
+    assert record.value <= 1.05 * bound * 2**30 / 400e9
