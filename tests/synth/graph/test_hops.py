@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_graphs import Graph, graphs
 
 from synth.graph.hops import breadth_first, hops, hops_from_nearest, large_hops, small_hops
-from synth.graph.rows import rows_by
+from synth.graph.rows import lists_by, rows_by
 from synth.network import Network
 
 
@@ -66,6 +66,6 @@ def test_a_pair_that_is_cut_off(graph: Graph) -> None:
 @given(key=st.lists(st.integers(0, 5)))
 def test_rows(key: list[int]) -> None:
     start, order = rows_by(np.array(key, dtype=np.int64), 6)
-    assert [order[start[v] : start[v + 1]].tolist() for v in range(6)] == [
-        [i for i, k in enumerate(key) if k == v] for v in range(6)
-    ]
+    expected = [[i for i, k in enumerate(key) if k == v] for v in range(6)]
+    assert [order[start[v] : start[v + 1]].tolist() for v in range(6)] == expected
+    assert lists_by(np.array(key, dtype=np.int64), 6) == expected

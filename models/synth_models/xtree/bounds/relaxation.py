@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
@@ -142,20 +143,20 @@ def _certificate(expansion: TimeExpansion, prices: Sequence[Prices], scale: int)
     Arrays: ``capacity`` (arcs, T), ``conservation`` (nodes, nodes, T), ``causality`` (nodes, arcs, T), step t at index
     t - 1. A folded row's multiplier is shared equally by the rows it stands for.
     """
-    nodes, arcs, horizon = expansion.network.nodes, len(expansion.tail), expansion.horizon
+    chunks, nodes, arcs, horizon = len(expansion.roots), expansion.network.nodes, len(expansion.tail), expansion.horizon
     on_capacity, on_conservation, on_causality = prices
     capacity = np.zeros((arcs, horizon))
     for (a, t), price in on_capacity.items():
         group = expansion.equivalent_arcs[a]
         capacity[group, t - 1] = max(price, 0.0) / len(group)
-    at_nodes = np.zeros((expansion.node_label.size, horizon))
+    at_nodes = np.zeros((chunks, nodes, horizon))
     for (k, v, t), price in on_conservation.items():
-        at_nodes[k * nodes + v, t - 1] = price
-    on_arcs = np.zeros((expansion.arc_label.size, horizon))
+        at_nodes[k, v, t - 1] = price
+    on_arcs = np.zeros((chunks, arcs, horizon))
     for (k, a, t), price in on_causality.items():
-        on_arcs[k * arcs + a, t - 1] = max(price, 0.0)
-    conservation = _shared(at_nodes, expansion.node_label)
-    causality = _shared(on_arcs, expansion.arc_label)
+        on_arcs[k, a, t - 1] = max(price, 0.0)
+    conservation = expansion.node_orbits.spread(at_nodes)
+    causality = expansion.arc_orbits.spread(on_arcs)
     return {
         "binding": "relaxation",
         "horizon": horizon,
@@ -165,13 +166,8 @@ def _certificate(expansion: TimeExpansion, prices: Sequence[Prices], scale: int)
     }
 
 
-def _shared(folded: Any, label: Any) -> Any:
-    """Each orbit's multiplier (row of ``folded``) divided among the pairs of ``label`` that it stands for."""
-    copies = np.bincount(label.ravel(), minlength=label.size)
-    return (folded / np.maximum(copies, 1)[:, None])[label]
-
-
-def _whole(values: Any, scale: int) -> Any:
+def _whole(values: FloatArray, scale: int) -> FloatArray | IntArray:
+    """The values in whole multiples of one over ``scale``."""
     if not np.all(np.abs(values) <= MULTIPLIER / scale):
         return values  # floats: the check refuses them, as it would refuse whole numbers of that size
     return np.rint(values * scale).astype(np.int64)

@@ -19,6 +19,7 @@ from synth.solvers import cpsat as cpsat_solver
 from synth.solvers.horizon import Decision
 from synth.solvers.names import name_variables
 from synth.solvers.rows import Row
+from synth.time_expanded.windows import TimedIndex
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.programs.fewest_timesteps import decision, expansion_of, fewest_timesteps, relaxation_first
 from synth_models.xtree.programs.ilp import model as equations
@@ -54,7 +55,7 @@ def decide(instance: XTreeInstance, options: RunOptions, horizon: int) -> Decisi
 
 def build(
     expansion: TimeExpansion, order: bool = False, images: Sequence[Permutation] = ()
-) -> tuple[Any, dict[equations.Index, Any]]:
+) -> tuple[Any, dict[TimedIndex, Any]]:
     """The model with its ``send`` literals; with (4) if ``order``, (5) for ``images``."""
     from ortools.sat.python import cp_model
 

@@ -13,6 +13,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, Proven, fewest
 from synth.solvers.status import SolverResult
+from synth.time_expanded.windows import TimedIndex
 from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.instance import XTreeInstance
@@ -93,7 +94,7 @@ def decision(
     instance: XTreeInstance,
     result: SolverResult,
     expansion: TimeExpansion,
-    sent: Sequence[tuple[int, int, int]],
+    sent: Sequence[TimedIndex],
     folded: bool,
     seconds: tuple[float, float],
 ) -> Decision:

@@ -15,22 +15,20 @@ LP, which then does not grow with C.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from synth.arrays import Int32Array, IntArray
-from synth.graph.symmetry import Permutation, orbits
+from synth.arrays import AnyIntArray, IntArray
+from synth.graph.rows import lists_by, rows_by
+from synth.graph.symmetry import Permutation, arc_images, orbits
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
 from synth.schedule import Schedule
-
-Sends = tuple[int, int, int, int]
-"""How often a chunk and arc count (with their images), the chunk, the arc, and the first timestep of its variables."""
+from synth.time_expanded.orbits import FoldedTerm, generated_orbits, item_images, unfolded
+from synth.time_expanded.windows import TimedIndex, Windows, at_nodes, on_arcs
 
 
 def all_generators(network: Network) -> list[Permutation]:
@@ -50,8 +48,9 @@ def free_generators(network: Network) -> list[Permutation]:
 class TimeExpansion:
     """Index sets of the time-expanded program; see the module docstring.
 
-    ``send`` holds the indices (k, a, t) and ``held`` the (k, v, t) of variables, one of all that symmetries map onto
-    each other. ``weight`` is how many chunks one variable stands for in a link's capacity.
+    ``roots``: the node of every chunk, shape (chunks,). ``weight`` is how many chunks one variable stands for in a
+    link's capacity. ``fold``: automorphisms by which the program is folded. Raises ``ValueError`` for a ``horizon``
+    below the network's diameter.
     """
 
     network: Network
@@ -59,51 +58,35 @@ class TimeExpansion:
     horizon: int
     weight: int = 1
     fold: Sequence[Permutation] = ()
-    send: list[tuple[int, int, int]] = field(default_factory=list)
-    held: list[tuple[int, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.horizon < self.network.diameter:
             raise ValueError("the horizon is shorter than the network's diameter: there is no schedule")
         tail, head, capacity, _ = self.network.arcs
         self.tail, self.head, self.capacity = tail.tolist(), head.tolist(), capacity.tolist()
-        self.into: list[list[int]] = [[] for _ in range(self.network.nodes)]
-        for a, v in enumerate(self.head):
-            self.into[v].append(a)
-        distance = self.network.distances
-        chunks, arcs, nodes = len(self.roots), len(self.tail), self.network.nodes
-        self.arc_label, self.node_label = self._labels(chunks, arcs, nodes)
-        self.first_send: dict[tuple[int, int], int] = {}  # by chunk and arc: the first timestep
-        self.first_held: dict[tuple[int, int], int] = {}  # by chunk and node
-        for k, root in enumerate(self.roots.tolist()):
-            from_root = distance[root].tolist()
-            for a in np.flatnonzero(self.arc_label[k] == np.arange(arcs) + k * arcs).tolist():
-                first = from_root[self.tail[a]] + 1
-                if self.head[a] != root and first <= self.horizon:
-                    self.first_send[k, a] = first
-                    self.send += [(k, a, t) for t in range(first, self.horizon + 1)]
-            for v in np.flatnonzero(self.node_label[k] == np.arange(nodes) + k * nodes).tolist():
-                if v != root:
-                    self.first_held[k, v] = from_root[v]
-                    self.held += [(k, v, t) for t in range(from_root[v], self.horizon)]
+        self.into = lists_by(head, self.network.nodes)
+        chunks, arcs = len(self.roots), len(tail)
+        self.arc_images = [_found(arc_images(g, tail, head)) for g in self.fold]
+        self.arc_orbits, self.node_orbits = unfolded(chunks, arcs), unfolded(chunks, self.network.nodes)
+        if self.fold:
+            chunk_images = [_found(item_images(self.roots, g)) for g in self.fold]
+            self.arc_orbits = generated_orbits(chunk_images, self.arc_images)
+            self.node_orbits = generated_orbits(chunk_images, self.fold)
+        from_root = self.network.distances[self.roots]
+        in_time = on_arcs(from_root + 1, np.full(from_root.shape, self.horizon), tail, head, lag=0)
+        self.sending = in_time.only(self.arc_orbits.kept & (head != self.roots[:, None]))
+        elsewhere = np.arange(self.network.nodes) != self.roots[:, None]
+        self.arriving = at_nodes(from_root, self.horizon).only(self.node_orbits.kept & elsewhere)
 
-    def _labels(self, chunks: int, arcs: int, nodes: int) -> tuple[Int32Array, Int32Array]:
-        """For every (chunk, arc) and (chunk, node) the smallest equivalent pair, numbered row-major."""
-        if not self.fold:
-            return (
-                np.arange(chunks * arcs, dtype=np.int32).reshape(chunks, arcs),
-                np.arange(chunks * nodes, dtype=np.int32).reshape(chunks, nodes),
-            )
-        per_root = Counter(self.roots.tolist())
-        rank = np.concatenate([np.arange(per_root[r]) for r in sorted(per_root)])
-        chunk_of = {(int(r), int(c)): k for k, (r, c) in enumerate(zip(self.roots, rank, strict=True))}
-        arc_of = {(u, v): a for a, (u, v) in enumerate(zip(self.tail, self.head, strict=True))}
-        chunk_maps, arc_maps, node_maps = [], [], []
-        for g in self.fold:
-            chunk_maps.append(np.array([chunk_of[int(g[r]), int(c)] for r, c in zip(self.roots, rank, strict=True)]))
-            arc_maps.append(np.array([arc_of[int(g[u]), int(g[v])] for u, v in zip(self.tail, self.head, strict=True)]))
-            node_maps.append(np.asarray(g))
-        return _orbits(chunk_maps, arc_maps, chunks, arcs), _orbits(chunk_maps, node_maps, chunks, nodes)
+    @cached_property
+    def send(self) -> list[TimedIndex]:
+        """The indices (k, a, t) of variables, one of all that symmetries map onto each other."""
+        return self.sending.indices()
+
+    @cached_property
+    def held(self) -> list[TimedIndex]:
+        """The indices (k, v, t) of variables, one of all that symmetries map onto each other."""
+        return Windows(self.arriving.first, np.minimum(self.arriving.last, self.horizon - 1)).indices()
 
     @property
     def timesteps(self) -> range:
@@ -113,54 +96,49 @@ class TimeExpansion:
     @cached_property
     def equivalent_arcs(self) -> dict[int, list[int]]:
         """The arcs that symmetries map onto each other, by the first of them."""
-        # arcs are images of each other iff the same pair is the smallest label in their columns
-        smallest = self.arc_label.min(axis=0).tolist() if self.fold else range(len(self.tail))
         alike: dict[int, list[int]] = {}
-        for a, label in enumerate(smallest):
-            alike.setdefault(label, []).append(a)
-        return {group[0]: group for group in alike.values()}
+        least = orbits(len(self.tail), self.arc_images).tolist() if self.fold else range(len(self.tail))
+        for a, first in enumerate(least):
+            alike.setdefault(first, []).append(a)
+        return alike
 
-    def crossing(self, a: int) -> list[Sends]:
-        """All chunks that may cross arc ``a``."""
-        return self._counted(self.arc_label[:, a].tolist(), self.weight)
+    def crossing(self, a: int) -> list[FoldedTerm]:
+        """All chunks that may cross arc ``a``: how often each counts, and the chunk and arc of its variables."""
+        return self.arc_orbits.of_place(a)
 
-    def entering(self, k: int, v: int) -> list[Sends]:
-        """All arcs over which chunk ``k`` may come to node ``v``."""
-        return self._counted([int(self.arc_label[k, a]) for a in self.into[v]], 1)
-
-    def _counted(self, labels: list[int], weight: int) -> list[Sends]:
-        arcs = len(self.tail)
-        return [
-            (count * weight, *pair, self.first_send[pair])
-            for label, count in Counter(labels).items()
-            if (pair := divmod(label, arcs)) in self.first_send
-        ]
+    def entering(self, k: int, v: int) -> list[FoldedTerm]:
+        """All arcs over which chunk ``k`` may come to node ``v``, as :meth:`crossing` gives them."""
+        return self.arc_orbits.of_item(k, self.into[v])
 
     def stands_for(self, k: int, v: int) -> tuple[int, int]:
         """The chunk and node whose ``held`` variables are those of ``k`` at ``v``."""
-        chunk, node = divmod(int(self.node_label[k, v]), self.network.nodes)
-        return chunk, node
+        return self.node_orbits.stands_for(k, v)
 
-    def schedule(self, chosen: Iterable[tuple[int, int, int]]) -> Schedule:
+    def schedule(self, chosen: Iterable[TimedIndex]) -> Schedule:
         """The schedule of the chosen ``send`` variables, unfolded, arcs turned into links."""
-        times: dict[int, list[int]] = {}
-        for k, a, t in set(chosen):
-            times.setdefault(k * len(self.tail) + a, []).append(t)
-        _, _, _, arc_of_link = self.network.arcs
-        links_of = [np.flatnonzero(arc_of_link == a) for a in range(len(self.tail))]
-        used: Counter[tuple[int, int]] = Counter()
-        transfers = []
-        for (k, a), label in np.ndenumerate(self.arc_label):
-            for t in times.get(int(label), ()):
-                transfers.append((t, int(links_of[a][used[a, t]]), k))
-                used[a, t] += 1
-        transfers.sort()
-        table = np.array(transfers, dtype=np.int64).reshape(-1, 3)
-        return Schedule.of(table[:, 0], table[:, 1], table[:, 2])
+        points = np.array(sorted(set(chosen)), dtype=np.int64).reshape(-1, 3)
+        chunk, arc, which = self.arc_orbits.images(points[:, 0], points[:, 1])
+        timestep = points[which, 2]
+        link = links_taken(self.network, arc, timestep)
+        order = np.lexsort((chunk, link, timestep))
+        return Schedule.of(timestep[order], link[order], chunk[order])
 
 
-def _orbits(first: list[Any], second: list[Any], rows: int, cols: int) -> Int32Array:
-    """Smallest pair of each orbit of (row, column) pairs under the joint maps, numbered row-major."""
-    pair = np.arange(rows * cols).reshape(rows, cols)
-    images = [pair[np.ix_(f, s)].ravel() for f, s in zip(first, second, strict=True)]
-    return orbits(rows * cols, images).reshape(rows, cols).astype(np.int32)
+def links_taken(network: Network, arc: AnyIntArray, timestep: AnyIntArray) -> IntArray:
+    """Return a link for every use of an arc in a timestep, shape (uses,) each: the first use takes the arc's first
+    link, and so on. No arc may be used more often in a timestep than it has links."""
+    start, links = rows_by(network.arcs[3], len(network.arcs[0]))
+    order = np.lexsort((timestep, arc))
+    use = np.stack([arc, timestep])[:, order]
+    new = np.flatnonzero(np.any(use[:, 1:] != use[:, :-1], axis=0)) + 1
+    first = np.concatenate([[0], new]).astype(np.int64)
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = links[start[arc[order]] + rank]
+    return found
+
+
+def _found(image: Permutation | None) -> Permutation:
+    """An automorphism's image of arcs or chunks, which is there."""
+    assert image is not None
+    return image

@@ -31,21 +31,26 @@ n in (4) is the number of switches that send to each other in one epoch, as many
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.graph.rows import lists_by
 from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, ones, variables
-from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth.time_expanded.rows import arrived, loads, merged, summed
+from synth.time_expanded.windows import TimedIndex, Windows, at_nodes, on_arcs
+from synth_models.fabric.programs.epochs.folding import Folding
+from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.sends import Sends, in_order
 
-Key = tuple[int, int, int]
+Loads = Mapping[tuple[int, int], list[Term]]
+"""What links carry of all chunks, by link and epoch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,42 +64,40 @@ class CopiedProgram:
     horizon: int
     folding: Folding
     model: Any
-    sent: dict[Key, Any]
-    held: dict[Key, Any]
+    sent: dict[TimedIndex, Any]
+    held: dict[TimedIndex, Any]
     times: IntArray
+
+    @cached_property
+    def lag(self) -> list[int]:
+        """Epochs that every link takes."""
+        found: list[int] = self.grid.lag.tolist()
+        return found
 
     def x(self, chunk: int, link: int, epoch: int) -> Any:
         """The variable of a send, None where no plan can use it."""
-        links = self.grid.instance.machine.links
-        return self.sent.get((*divmod(int(self.folding.item_link[chunk, link]), links), epoch))
+        return self.sent.get((*self.folding.item_link.stands_for(chunk, link), epoch))
 
     def h(self, chunk: int, node: int, epoch: int) -> Any:
         """The variable of a possession, None where it is impossible."""
-        nodes = self.grid.instance.machine.nodes
-        return self.held.get((*divmod(int(self.folding.item_node[chunk, node]), nodes), epoch))
-
-    def first(self, rows: IntArray) -> Iterator[tuple[int, int]]:
-        """The pairs that stand for all their images."""
-        own = np.arange(rows.size).reshape(rows.shape)
-        yield from zip(*(part.tolist() for part in np.nonzero(rows == own)), strict=True)
+        return self.held.get((*self.folding.item_node.stands_for(chunk, node), epoch))
 
     def sends(self) -> Sends:
         """The solver's point as sends, in order."""
-        grid, links = self.grid, self.grid.instance.machine.links
-        rep = self.folding.item_link
-        on: dict[int, list[int]] = defaultdict(list)
-        for (c, e, k), variable in self.sent.items():
-            if variable.value is not None and variable.value > 0.5:
-                on[c * links + e] += [k] * round(variable.value)
-        rows = [(c, e, k) for c in range(len(grid.origin)) for e in range(links) for k in on.get(int(rep[c, e]), ())]
-        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-        return in_order(grid, Sends(table[:, 0], table[:, 1], table[:, 2]))
+        used = [
+            index
+            for index, variable in self.sent.items()
+            if variable.value is not None and variable.value > 0.5
+            for _ in range(round(variable.value))
+        ]
+        points = np.array(used, dtype=np.int64).reshape(-1, 3)
+        chunk, link, which = self.folding.item_link.images(points[:, 0], points[:, 1])
+        return in_order(self.grid, Sends(chunk, link, points[which, 2]))
 
 
 def size(grid: Grid, horizon: int) -> int:
     """Send variables of the program before it is folded."""
-    first, last = _spans(grid, horizon)
-    return int(np.maximum(last - first + 1, 0).sum())
+    return sending(grid, horizon).count
 
 
 def build(
@@ -105,7 +108,8 @@ def build(
 
     with building():
         model = pyo.ConcreteModel()
-        sent, held = _indices(grid, horizon, folding)
+        sent = sending(grid, horizon).only(folding.item_link.kept).indices()
+        held = holding(grid, horizon).only(folding.item_node.kept).indices()
         times = _times(grid)
         most = times.tolist()
         whole = dict(domain=pyo.NonNegativeIntegers)
@@ -119,8 +123,9 @@ def build(
         circle = _circle(grid)
         if len(circle):
             add_rows(model, "nothing_from_nowhere", nothing_from_nowhere(program, circle), "c e k")
-        add_rows(model, "link_capacity", link_capacity(program), "e k")
-        add_rows(model, "groups_take_turns", groups_take_turns(program), "g k")
+        load = loads(folding.item_link, program.sent)
+        add_rows(model, "link_capacity", link_capacity(program, load), "e k")
+        add_rows(model, "groups_take_turns", groups_take_turns(program, load), "g k")
         add_rows(model, "all_arrive", all_arrive(program), "c v")
         if cut:
             add_rows(model, "leaves_in_time", leaves_in_time(program, cut), "c")
@@ -130,11 +135,11 @@ def build(
     return program
 
 
-def sends_what_it_holds(program: CopiedProgram) -> dict[Key, Row]:
+def sends_what_it_holds(program: CopiedProgram) -> dict[TimedIndex, Row]:
     """(1): a node that keeps data sends what it holds at the epoch's beginning (paper: F <= B plus what has
     arrived)."""
     grid, src = program.grid, program.grid.src.tolist()
-    rows: dict[Key, Row] = {}
+    rows: dict[TimedIndex, Row] = {}
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]] and src[e] != grid.origin[c]:
             h = program.h(c, src[e], k)
@@ -143,11 +148,11 @@ def sends_what_it_holds(program: CopiedProgram) -> dict[Key, Row]:
     return rows
 
 
-def possession_grows(program: CopiedProgram) -> dict[Key, Row]:
+def possession_grows(program: CopiedProgram) -> dict[TimedIndex, Row]:
     """(2): what a node holds is what it held, and what has arrived since (paper: the buffers' equation); so it gets
     every chunk once."""
-    into = _into(program.grid)
-    rows: dict[Key, Row] = {}
+    into = lists_by(program.grid.dst, program.grid.instance.machine.nodes)
+    rows: dict[TimedIndex, Row] = {}
     for (c, v, k), h in program.held.items():
         terms: list[Term] = [(1.0, h)]
         before = program.h(c, v, k - 1)
@@ -158,13 +163,13 @@ def possession_grows(program: CopiedProgram) -> dict[Key, Row]:
     return rows
 
 
-def switches_pass_on(program: CopiedProgram) -> dict[Key, Row]:
+def switches_pass_on(program: CopiedProgram) -> dict[TimedIndex, Row]:
     """(3): a switch without buffer sends what comes in that epoch; with copies on every link, else on one. By link, or
     without copies by switch."""
-    grid, into = program.grid, _into(program.grid)
-    src = grid.src.tolist()
-    rows: dict[Key, Row] = {}
-    shared: dict[Key, list[Term]] = defaultdict(list)
+    grid, nodes = program.grid, program.grid.instance.machine.nodes
+    into, out_of, src = lists_by(grid.dst, nodes), lists_by(grid.src, nodes), grid.src.tolist()
+    rows: dict[TimedIndex, Row] = {}
+    shared: dict[TimedIndex, list[Term]] = defaultdict(list)
     for (c, e, k), x in program.sent.items():
         if grid.holds[src[e]]:
             continue
@@ -173,13 +178,13 @@ def switches_pass_on(program: CopiedProgram) -> dict[Key, Row]:
         else:
             shared[c, src[e], k] = []
     for c, v, k in shared:
-        out = [program.x(c, e, k) for e in np.flatnonzero(grid.src == v).tolist()]
+        out = [program.x(c, e, k) for e in out_of[v]]
         terms = ones(x for x in out if x is not None)
         rows[c, v, k] = [*terms, *_arrivals(program, c, k, into[v])], "<=", 0.0
     return rows
 
 
-def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> dict[Key, Row]:
+def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> dict[TimedIndex, Row]:
     """(4): of switches that copy and pass on to each other in the same epoch, a chunk comes to each after the one that
     sent it (ours; Miller, Tucker and Zemlin's rows): else two of them may each have it from the other."""
     grid, horizon, chunks = program.grid, program.horizon, range(len(program.grid.origin))
@@ -187,7 +192,7 @@ def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> dict[Key,
     nodes = sorted({src[e] for e in circle})
     program.model.turn = variables("c v k", product(chunks, nodes, range(horizon)), bounds=(0, len(nodes) - 1))
     turn, most = program.model.turn, float(len(nodes))
-    rows: dict[Key, Row] = {}
+    rows: dict[TimedIndex, Row] = {}
     for c, e, k in product(chunks, circle, range(horizon)):
         x = program.x(c, e, k)
         if x is not None:
@@ -195,40 +200,40 @@ def nothing_from_nowhere(program: CopiedProgram, circle: list[int]) -> dict[Key,
     return rows
 
 
-def link_capacity(program: CopiedProgram) -> dict[tuple[int, int], Row]:
+def link_capacity(program: CopiedProgram, load: Loads) -> dict[tuple[int, int], Row]:
     """(5): over any window a link begins at most its quota (paper: the capacity constraint over kappa epochs)."""
-    grid, by_time = program.grid, by_link(program.folding, program.sent)
+    grid = program.grid
     rows: dict[tuple[int, int], Row] = {}
-    for e in np.flatnonzero(program.folding.one_link == np.arange(len(grid.src))).tolist():
+    for e in program.folding.kept_links:
         for start in range(program.horizon):
-            terms = [x for k in range(start, start + int(grid.window[e])) for x in by_time.get((e, k), ())]
-            if len(terms) * program.times[e] > grid.quota[e]:
-                rows[e, start] = added(ones(terms)), "<=", float(grid.quota[e])
+            terms = [term for k in range(start, start + int(grid.window[e])) for term in load.get((e, k), ())]
+            if sum(images for images, _ in terms) * program.times[e] > grid.quota[e]:
+                rows[e, start] = terms, "<=", float(grid.quota[e])
     return rows
 
 
-def groups_take_turns(program: CopiedProgram) -> dict[tuple[int, int], Row]:
+def groups_take_turns(program: CopiedProgram, load: Loads) -> dict[tuple[int, int], Row]:
     """(6): over the longest window of a group's links, they are busy for no more than it."""
-    grid, by_time = program.grid, by_link(program.folding, program.sent)
-    group = grid.instance.machine.group
+    grid, group = program.grid, program.grid.instance.machine.group
     rows: dict[tuple[int, int], Row] = {}
     for g, span in enumerate(grid.group_window.tolist()):
+        links = [(e, 1.0 / float(grid.capacity[e])) for e in np.flatnonzero(group == g).tolist()]
         for start in range(program.horizon):
-            terms = [
-                (1.0 / float(grid.capacity[e]), x)
-                for e in np.flatnonzero(group == g).tolist()
+            terms = merged(
+                (part * images, x)
+                for e, part in links
                 for k in range(start, start + span)
-                for x in by_time.get((e, k), ())
-            ]
+                for images, x in load.get((e, k), ())
+            )
             if terms:
-                rows[g, start] = added(terms), "<=", float(span)
+                rows[g, start] = terms, "<=", float(span)
     return rows
 
 
 def all_arrive(program: CopiedProgram) -> dict[tuple[int, int], Row]:
     """(7): in the end everything is where it is wanted."""
     rows: dict[tuple[int, int], Row] = {}
-    for c, v in program.first(program.folding.item_node):
+    for c, v in program.folding.item_node.kept_pairs():
         if program.grid.wanted[c, v] and v != program.grid.origin[c]:
             h = program.h(c, v, program.horizon)
             rows[c, v] = [(1.0, h)] if h is not None else [], "==", 1.0
@@ -249,16 +254,16 @@ def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> dict[int, Ro
             continue
         left = (grid.lag[out, None] + grid.distance[grid.dst[out]][:, outside]).min(axis=0)
         last = program.horizon - int(left.max())
-        terms = [program.x(c, e, k) for e in out.tolist() for k in range(last + 1)]
-        rows[c] = added(ones(x for x in terms if x is not None)), ">=", 1.0
+        leaving = program.folding.item_link.of_item(c, out.tolist())
+        rows[c] = [x for term in leaving for k in range(last + 1) for x in summed([term], program.sent, k)], ">=", 1.0
     return rows
 
 
-def chunks_in_order(program: CopiedProgram) -> dict[Key, Row]:
+def chunks_in_order(program: CopiedProgram) -> dict[TimedIndex, Row]:
     """(9), symmetry breaking: chunks of a block are interchangeable, so the next leaves its origin no sooner than the
     one before."""
     grid = program.grid
-    rows: dict[Key, Row] = {}
+    rows: dict[TimedIndex, Row] = {}
     for c in range(len(grid.origin) - 1):
         if (c + 1) % grid.chunks == 0:
             continue
@@ -287,44 +292,19 @@ def _circle(grid: Grid) -> list[int]:
     return np.flatnonzero(found & grid.copies).tolist()
 
 
-def _spans(grid: Grid, horizon: int) -> tuple[IntArray, IntArray]:
-    """First and last epoch in which a send can be of use, shape (chunks, links)."""
-    near = np.stack([grid.distance[:, row].min(axis=1) for row in grid.wanted])  # to who wants the chunk
-    first = grid.distance[grid.origin][:, grid.src]
-    last = horizon - grid.lag[None, :] - near[:, grid.dst]
-    last = np.where(grid.dst[None, :] == grid.origin[:, None], -FAR, last)
-    return first, last
+def sending(grid: Grid, horizon: int) -> Windows:
+    """The epochs in which a chunk can be of use on every link; none on those into its origin."""
+    to_goal = np.stack([grid.distance[:, row].min(axis=1) for row in grid.wanted])  # to who wants the chunk
+    in_time = on_arcs(grid.distance[grid.origin], horizon - to_goal, grid.src, grid.dst, grid.lag)
+    return in_time.only(grid.dst != grid.origin[:, None])
 
 
-def _indices(
-    grid: Grid, horizon: int, folding: Folding
-) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-    first, last = _spans(grid, horizon)
-    links, nodes = grid.instance.machine.links, grid.instance.machine.nodes
-    sent = [
-        (c, e, k)
-        for c in range(len(grid.origin))
-        for e in range(links)
-        if folding.item_link[c, e] == c * links + e
-        for k in range(int(first[c, e]), int(last[c, e]) + 1)
-    ]
-    near = grid.distance[grid.origin]
-    held = [
-        (c, v, k)
-        for c in range(len(grid.origin))
-        for v in range(nodes)
-        if grid.holds[v] and v != grid.origin[c] and folding.item_node[c, v] == c * nodes + v
-        for k in range(int(near[c, v]), horizon + 1)
-    ]
-    return sent, held
-
-
-def _into(grid: Grid) -> list[list[int]]:
-    return [np.flatnonzero(grid.dst == v).tolist() for v in range(grid.instance.machine.nodes)]
+def holding(grid: Grid, horizon: int) -> Windows:
+    """The epochs at whose beginning a node that keeps data can hold a chunk; none at its origin, which always does."""
+    nodes = np.arange(grid.instance.machine.nodes)
+    return at_nodes(grid.distance[grid.origin], horizon).only(grid.holds & (nodes != grid.origin[:, None]))
 
 
 def _arrivals(program: CopiedProgram, chunk: int, epoch: int, links: list[int]) -> list[Term]:
-    """Minus what arrives at a node in this epoch over these links; images that arrive together are one term."""
-    lag = program.grid.lag
-    found = (program.x(chunk, e, epoch - int(lag[e])) for e in links)
-    return added([(-1.0, x) for x in found if x is not None])
+    """Minus what arrives at a node in this epoch over these links."""
+    return arrived(program.folding.item_link.of_item(chunk, links), program.sent, epoch, program.lag, -1.0)

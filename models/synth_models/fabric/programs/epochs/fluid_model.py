@@ -21,16 +21,23 @@ Minimised is the sum of all F.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
+from synth.graph.rows import lists_by
 from synth.solvers.mathprog import building
-from synth.solvers.rows import Row, Term, add_rows, linear, ones, variables
-from synth_models.fabric.programs.epochs.folding import Folding, added, by_link
+from synth.solvers.rows import Row, Term, add_rows, linear, variables
+from synth.time_expanded.rows import arrived, loads, merged, summed
+from synth.time_expanded.windows import TimedIndex, Windows, at_nodes, on_arcs
+from synth_models.fabric.programs.epochs.folding import Folding
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
+
+Loads = Mapping[tuple[int, int], list[Term]]
+"""What links carry of all origins, by link and epoch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,37 +53,26 @@ class FluidProgram:
     origins: IntArray
     wanted: FloatArray
     model: Any
-    sent: dict[tuple[int, int, int], Any]
-    held: dict[tuple[int, int, int], Any]
-
-    def x(self, origin: int, link: int, epoch: int) -> Any:
-        """The variable of a flow, None where no plan can use it."""
-        links = self.grid.instance.machine.links
-        return self.sent.get((*divmod(int(self.folding.item_link[origin, link]), links), epoch))
+    sent: dict[TimedIndex, Any]
+    held: dict[TimedIndex, Any]
 
     def flows(self) -> tuple[IntArray, FloatArray]:
         """The solver's point: rows (number of the origin, link, epoch) and chunks, images written out."""
-        links = self.grid.instance.machine.links
-        on: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for (s, e, k), variable in self.sent.items():
-            if variable.value is not None and variable.value > 1e-9:
-                on[s * links + e].append((k, variable.value))
-        rows = [
-            (s, e, k, value)
-            for s in range(len(self.origins))
-            for e in range(links)
-            for k, value in on.get(int(self.folding.item_link[s, e]), ())
+        used = [
+            (*index, variable.value)
+            for index, variable in self.sent.items()
+            if variable.value is not None and variable.value > 1e-9
         ]
-        index = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3)
-        return index, np.array([row[3] for row in rows], dtype=float)
+        points = np.array([index for *index, _ in used], dtype=np.int64).reshape(-1, 3)
+        origin, link, which = self.folding.item_link.images(points[:, 0], points[:, 1])
+        index = np.stack([origin, link, points[which, 2]], axis=1)
+        return index, np.array([value for *_, value in used], dtype=float)[which]
 
 
 def size(grid: Grid, horizon: int, folding: Folding) -> int:
     """Flow variables of the folded program."""
     origins, wanted = _wanted(grid)
-    first, last = _spans(grid, horizon, origins, wanted)
-    own = folding.item_link == np.arange(folding.item_link.size).reshape(folding.item_link.shape)
-    return int((np.maximum(last - first + 1, 0) * own).sum())
+    return sending(grid, horizon, origins, wanted).only(folding.item_link.kept).count
 
 
 def build(grid: Grid, horizon: int, folding: Folding) -> FluidProgram:
@@ -86,63 +82,58 @@ def build(grid: Grid, horizon: int, folding: Folding) -> FluidProgram:
     origins, wanted = _wanted(grid)
     with building():
         model = pyo.ConcreteModel()
-        sent, held = _indices(grid, horizon, folding, origins, wanted)
+        sent = sending(grid, horizon, origins, wanted).only(folding.item_link.kept).indices()
+        held = holding(grid, horizon, origins).only(folding.item_node.kept).indices()
         model.sent = variables("s e k", sent, domain=pyo.NonNegativeReals)
         model.held = variables("s v k", held, domain=pyo.NonNegativeReals)
         variable = dict(model.sent.items()), dict(model.held.items())
         program = FluidProgram(grid, horizon, folding, origins, wanted, model, *variable)
         add_rows(model, "flow_conservation", flow_conservation(program), "s v k")
-        add_rows(model, "link_capacity", link_capacity(program), "e k")
-        add_rows(model, "groups_take_turns", groups_take_turns(program), "g k")
+        load = loads(folding.item_link, program.sent)
+        add_rows(model, "link_capacity", link_capacity(program, load), "e k")
+        add_rows(model, "groups_take_turns", groups_take_turns(program, load), "g k")
         terms = [(1.0, x) for x in program.sent.values()]
         model.in_motion = pyo.Objective(expr=linear(terms) if terms else 0.0)
     return program
 
 
-def flow_conservation(program: FluidProgram) -> dict[tuple[int, int, int], Row]:
+def flow_conservation(program: FluidProgram) -> dict[TimedIndex, Row]:
     """(1): what a node held, and what arrives, it sends on or still holds: in the end what it wants; a switch
     nothing."""
-    grid, horizon = program.grid, program.horizon
-    nodes = grid.instance.machine.nodes
+    grid, horizon, sent, lag = program.grid, program.horizon, program.sent, program.grid.lag.tolist()
+    into, out = (lists_by(ends, grid.instance.machine.nodes) for ends in (grid.dst, grid.src))
     near = grid.distance[program.origins]
-    rows: dict[tuple[int, int, int], Row] = {}
-    for s, origin in enumerate(program.origins.tolist()):
-        for v in range(nodes):
-            if v == origin or program.folding.item_node[s, v] != s * nodes + v or near[s, v] >= FAR:
-                continue
-            into, out = np.flatnonzero(grid.dst == v).tolist(), np.flatnonzero(grid.src == v).tolist()
-            for k in range(int(near[s, v]), horizon + 1):
-                found = [(1.0, program.x(s, e, k - int(grid.lag[e]))) for e in into]
-                found += [(-1.0, program.x(s, e, k)) for e in out]
-                right = 0.0
-                if grid.holds[v]:
-                    found += [(1.0, program.held.get((s, v, k - 1))), (-1.0, program.held.get((s, v, k)))]
-                    right = float(program.wanted[s, v]) if k == horizon else 0.0
-                terms = added([(factor, x) for factor, x in found if x is not None])
-                if terms or right:
-                    rows[s, v, k] = terms, "==", right
+    rows: dict[TimedIndex, Row] = {}
+    for s, v in program.folding.item_node.kept_pairs():
+        if v == program.origins[s] or near[s, v] >= FAR:
+            continue
+        entering, leaving = (program.folding.item_link.of_item(s, links[v]) for links in (into, out))
+        for k in range(int(near[s, v]), horizon + 1):
+            terms = arrived(entering, sent, k, lag, 1.0) + summed(leaving, sent, k, -1.0)
+            right = 0.0
+            if grid.holds[v]:
+                held = [(1.0, program.held.get((s, v, k - 1))), (-1.0, program.held.get((s, v, k)))]
+                terms += [(factor, x) for factor, x in held if x is not None]
+                right = float(program.wanted[s, v]) if k == horizon else 0.0
+            if terms or right:
+                rows[s, v, k] = terms, "==", right
     return rows
 
 
-def link_capacity(program: FluidProgram) -> dict[tuple[int, int], Row]:
+def link_capacity(program: FluidProgram, load: Loads) -> dict[tuple[int, int], Row]:
     """(2): in every epoch a link carries at most its capacity, of all origins together."""
-    grid, by_time = program.grid, by_link(program.folding, program.sent)
-    return {
-        (e, k): (added(ones(sent, 1.0)), "<=", float(grid.capacity[e]))
-        for (e, k), sent in by_time.items()
-        if program.folding.one_link[e] == e
-    }
+    kept = set(program.folding.kept_links)
+    return {(e, k): (terms, "<=", float(program.grid.capacity[e])) for (e, k), terms in load.items() if e in kept}
 
 
-def groups_take_turns(program: FluidProgram) -> dict[tuple[int, int], Row]:
+def groups_take_turns(program: FluidProgram, load: Loads) -> dict[tuple[int, int], Row]:
     """(3): in every epoch the links of a group are busy for no more than it."""
-    grid, by_time = program.grid, by_link(program.folding, program.sent)
-    group = grid.instance.machine.group.tolist()
-    terms: dict[tuple[int, int], list[Term]] = defaultdict(list)
-    for (e, k), sent in by_time.items():
+    grid, group = program.grid, program.grid.instance.machine.group.tolist()
+    rows: dict[tuple[int, int], list[Term]] = defaultdict(list)
+    for (e, k), terms in load.items():
         if group[e] >= 0:
-            terms[group[e], k] += ones(sent, 1.0 / float(grid.capacity[e]))
-    return {key: (added(row), "<=", 1.0) for key, row in terms.items()}
+            rows[group[e], k] += [(images / float(grid.capacity[e]), x) for images, x in terms]
+    return {key: (merged(terms), "<=", 1.0) for key, terms in rows.items()}
 
 
 def _wanted(grid: Grid) -> tuple[IntArray, FloatArray]:
@@ -153,32 +144,14 @@ def _wanted(grid: Grid) -> tuple[IntArray, FloatArray]:
     return origins.astype(np.int64), wanted
 
 
-def _spans(grid: Grid, horizon: int, origins: IntArray, wanted: FloatArray) -> tuple[IntArray, IntArray]:
-    """First and last epoch in which a flow can be of use, shape (origins, links)."""
-    near = np.stack([grid.distance[:, row > 0].min(axis=1) for row in wanted])
-    first = grid.distance[origins][:, grid.src]
-    last = horizon - grid.lag[None, :] - near[:, grid.dst]
-    return first, np.where(grid.dst[None, :] == origins[:, None], -FAR, last)
+def sending(grid: Grid, horizon: int, origins: IntArray, wanted: FloatArray) -> Windows:
+    """The epochs in which a flow can be of use on every link; none on those into its origin."""
+    to_goal = np.stack([grid.distance[:, row > 0].min(axis=1) for row in wanted])
+    in_time = on_arcs(grid.distance[origins], horizon - to_goal, grid.src, grid.dst, grid.lag)
+    return in_time.only(grid.dst != origins[:, None])
 
 
-def _indices(
-    grid: Grid, horizon: int, folding: Folding, origins: IntArray, wanted: FloatArray
-) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-    first, last = _spans(grid, horizon, origins, wanted)
-    links, nodes = grid.instance.machine.links, grid.instance.machine.nodes
-    sent = [
-        (s, e, k)
-        for s in range(len(origins))
-        for e in range(links)
-        if folding.item_link[s, e] == s * links + e
-        for k in range(int(first[s, e]), int(last[s, e]) + 1)
-    ]
-    near = grid.distance[origins]
-    held = [
-        (s, v, k)
-        for s, origin in enumerate(origins.tolist())
-        for v in range(nodes)
-        if grid.holds[v] and v != origin and folding.item_node[s, v] == s * nodes + v
-        for k in range(int(near[s, v]), horizon)
-    ]
-    return sent, held
+def holding(grid: Grid, horizon: int, origins: IntArray) -> Windows:
+    """The epochs after whose sends a node that keeps data can hold something, the last excepted; none at its origin."""
+    nodes = np.arange(grid.instance.machine.nodes)
+    return at_nodes(grid.distance[origins], horizon - 1).only(grid.holds & (nodes != origins[:, None]))

@@ -24,8 +24,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
+from synth.time_expanded.rows import by_place_and_time, over
+from synth.time_expanded.windows import TimedIndex, Windows, on_arcs
 from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.trees import Send
 
@@ -39,7 +43,7 @@ class Flows:
     steps: int
     total: int
     program: Program = field(default_factory=Program)
-    send: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    send: dict[TimedIndex, int] = field(default_factory=dict)
     rounds: list[int] = field(default_factory=list)
 
     def sends(self, value: Sequence[int]) -> list[Send]:
@@ -73,31 +77,34 @@ def build(lanes: Lanes, chunks: Mapping[int, Mapping[int, Sequence[int]]], steps
 
 def variables(flows: Flows) -> None:
     """No variable where nothing for the goal can be by then, from where it cannot be reached in time, and out of it."""
-    lanes, steps = flows.lanes, flows.steps
-    tails, heads = lanes.tail.tolist(), lanes.head.tolist()
-    longest = flows.total - steps + 1
-    flows.rounds = [flows.program.variable(longest, 1) for _ in range(steps)]
-    for d, supply in flows.chunks.items():
+    longest = flows.total - flows.steps + 1
+    flows.rounds = [flows.program.variable(longest, 1) for _ in range(flows.steps)]
+    capacity, windows = flows.lanes.capacity.tolist(), sending(flows)
+    for i, (d, supply) in enumerate(flows.chunks.items()):
         total = sum(map(len, supply.values()))
-        origins = [u for u, numbers in supply.items() if numbers]
-        for e in range(lanes.count):
-            first = min(int(lanes.hops[u, tails[e]]) for u in origins)
-            left = int(lanes.hops[heads[e], d])
-            if tails[e] == d:
-                continue
-            most = min(total, int(lanes.capacity[e]) * longest)
-            flows.send.update({(d, e, s): flows.program.variable(most) for s in range(first, steps - left)})
+        for e, times in windows.of_item(i):
+            most = min(total, capacity[e] * longest)
+            flows.send.update({(d, e, s): flows.program.variable(most) for s in times})
     flows.program.names = [("rounds", "s", dict(enumerate(flows.rounds))), ("send", "d e s", flows.send)]
+
+
+def sending(flows: Flows) -> Windows:
+    """The steps in which chunks for every goal, in the order of ``flows.chunks``, can be of use on every lane."""
+    lanes, goals = flows.lanes, np.array(list(flows.chunks), dtype=np.int64)
+    origins = [[u for u, numbers in supply.items() if numbers] for supply in flows.chunks.values()]
+    ready = np.array([lanes.hops[some].min(axis=0) for some in origins])
+    in_time = on_arcs(ready, flows.steps - lanes.hops[:, goals].T, lanes.tail, lanes.head)
+    return in_time.only(lanes.tail != goals[:, None])
 
 
 def all_arrive(flows: Flows) -> Iterator[tuple[int, Row]]:
     """(1): everything for a goal enters it."""
     for d, supply in flows.chunks.items():
-        got = [x for e in flows.lanes.into[d] for s in range(flows.steps) if (x := _of(flows, d, e, s)) is not None]
+        got = over(flows.send, d, flows.lanes.into[d], range(flows.steps))
         yield d, (ones(got), "==", sum(map(len, supply.values())))
 
 
-def sent_when_there(flows: Flows) -> Iterator[tuple[tuple[int, int, int], Row]]:
+def sent_when_there(flows: Flows) -> Iterator[tuple[TimedIndex, Row]]:
     """(2): until the end of a step no more has left a rank than it had at first and got in earlier steps."""
     lanes = flows.lanes
     for d, supply in flows.chunks.items():
@@ -105,26 +112,19 @@ def sent_when_there(flows: Flows) -> Iterator[tuple[tuple[int, int, int], Row]]:
             if u == d or not lanes.out_of[u]:
                 continue
             for s in range(flows.steps):
-                if all(_of(flows, d, e, s) is None for e in lanes.out_of[u]):
+                if not over(flows.send, d, lanes.out_of[u], range(s, s + 1)):
                     continue
-                out = [x for e in lanes.out_of[u] for t in range(s + 1) if (x := _of(flows, d, e, t)) is not None]
-                got = [x for e in lanes.into[u] for t in range(s) if (x := _of(flows, d, e, t)) is not None]
+                out = over(flows.send, d, lanes.out_of[u], range(s + 1))
+                got = over(flows.send, d, lanes.into[u], range(s))
                 yield (d, u, s), ([*ones(out), *ones(got, -1)], "<=", len(supply.get(u, ())))
 
 
 def lane_capacity(flows: Flows) -> Iterator[tuple[tuple[int, int], Row]]:
     """(3): in a step of r rounds a lane of capacity c carries at most c r chunks."""
-    carried: dict[tuple[int, int], list[int]] = {}
-    for (_, e, s), x in flows.send.items():
-        carried.setdefault((e, s), []).append(x)
-    for (e, s), row in carried.items():
+    for (e, s), row in by_place_and_time(flows.send).items():
         yield (e, s), ([*ones(row), (-int(flows.lanes.capacity[e]), flows.rounds[s])], "<=", 0)
 
 
 def all_rounds(flows: Flows) -> Iterator[tuple[None, Row]]:
     """(4): the steps' rounds make up R."""
     yield None, (ones(flows.rounds), "==", flows.total)
-
-
-def _of(flows: Flows, goal: int, lane: int, step: int) -> int | None:
-    return flows.send.get((goal, lane, step))

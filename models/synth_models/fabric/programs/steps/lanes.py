@@ -16,6 +16,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.graph.hops import hops
+from synth.graph.rows import lists_by
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
@@ -43,12 +44,12 @@ class Lanes:
     @cached_property
     def into(self) -> list[list[int]]:
         """Lanes by the rank that they enter."""
-        return [np.flatnonzero(self.head == v).tolist() for v in range(self.nodes)]
+        return lists_by(self.head, self.nodes)
 
     @cached_property
     def out_of(self) -> list[list[int]]:
         """Lanes by the rank that they leave."""
-        return [np.flatnonzero(self.tail == v).tolist() for v in range(self.nodes)]
+        return lists_by(self.tail, self.nodes)
 
     @cached_property
     def hops(self) -> IntArray:

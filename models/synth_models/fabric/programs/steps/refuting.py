@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from synth.graph.max_flow import MaximumFlow
+from synth.solvers.rows import Term
+from synth.time_expanded.rows import sparse_rows
 from synth_models.fabric.check.counting import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -148,8 +150,6 @@ class Refuter:
 
     def _prices(self, question: Question) -> Iterator[Certificate]:
         """The dual of the concurrent flow within the windows, in whole prices."""
-        from scipy.sparse import coo_array
-
         from synth.solvers.lp import linprog
 
         lanes, blocks = self.lanes, self.instance.blocks
@@ -158,24 +158,21 @@ class Refuter:
         nodes, count = lanes.nodes, lanes.count
         # variables: price of every lane, then distance from every origin to every node; at room prices sum to 1
         where = {u: count + k * nodes for k, u in enumerate(origins)}
-        rows, columns, values = [], [], []
-        number = 0
-        for u in origins:
-            for e in range(count):
-                for column, value in ((where[u] + int(lanes.head[e]), 1), (where[u] + int(lanes.tail[e]), -1), (e, -1)):
-                    rows.append(number)
-                    columns.append(column)
-                    values.append(value)
-                number += 1
+        ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+        rows: list[list[Term]] = [
+            [(1, where[u] + head), (-1, where[u] + tail), (-1, e)]
+            for u in origins
+            for e, (tail, head) in enumerate(ends)
+        ]
         size = count + len(origins) * nodes
         gain = np.zeros(size)
         for u, v in zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True):
             gain[where[u] + v] -= 1
         bounds: Any = [(0, None)] * count + [(0, 0) if v == u else (None, None) for u in origins for v in range(nodes)]
         paid = np.concatenate([np.maximum(room, 1e-3), np.zeros(size - count)])
-        matrix: Any = coo_array((values, (rows, columns)), shape=(number, size)).tocsr()
         right: Any = [1.0]
-        found: Any = linprog(gain, matrix, np.zeros(number), paid[None, :], right, bounds=bounds, method="highs")
+        matrix = sparse_rows(rows, size)
+        found: Any = linprog(gain, matrix, np.zeros(len(rows)), paid[None, :], right, bounds=bounds, method="highs")
         if found.status == 0:
             price = found.x[:count]
             for parts in (1, 2, 3, 4, 6, 12, FINEST):

@@ -29,6 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from synth.solvers.rows import Term, ones
+from synth.time_expanded.rows import by_place_and_time, over, sparse_rows
+from synth.time_expanded.windows import TimedIndex, Windows, on_arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes
@@ -103,20 +106,23 @@ class _Relaxation:
 
     def __init__(self, lanes: Lanes, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
         self.lanes, self.ways, self.steps, self.rounds, self.shared = lanes, ways, steps, rounds, shared
-        self.tail, self.head = lanes.tail.tolist(), lanes.head.tolist()
-        self.flow: dict[tuple[int, int, int], int] = {}
+        self.flow: dict[TimedIndex, int] = {}
         self.count = 1 + steps
-        for w, (_, u, v) in enumerate(ways):
-            for e in range(lanes.count):
-                first, left = int(lanes.hops[u, self.tail[e]]), int(lanes.hops[self.head[e], v])
-                if first < FAR and left < FAR and self.head[e] != u and self.tail[e] != v:
-                    for s in range(first, steps - left):
-                        self.flow[w, e, s] = self.column()
-        self.carried: dict[tuple[int, int, int], int] = {}
+        for w, e, times in self.sending().pairs():
+            self.flow.update({(w, e, s): self.column() for s in times})
+        self.carried: dict[TimedIndex, int] = {}
         if shared:
             for w, e, s in self.flow:
                 if (ways[w][0], e, s) not in self.carried:
                     self.carried[ways[w][0], e, s] = self.column()
+
+    def sending(self) -> Windows:
+        """The steps in which a flow can be of use on every lane, those out of its goal and into its origin excepted."""
+        lanes, (_, origin, goal) = self.lanes, np.array(self.ways, dtype=np.int64).reshape(-1, 3).T
+        ready, left = lanes.hops[origin], lanes.hops[:, goal].T
+        there = (ready[:, lanes.tail] < FAR) & (left[:, lanes.head] < FAR)
+        within = (lanes.head != origin[:, None]) & (lanes.tail != goal[:, None])
+        return on_arcs(ready, self.steps - left, lanes.tail, lanes.head).only(there & within)
 
     def column(self) -> int:
         self.count += 1
@@ -137,8 +143,9 @@ class _Relaxation:
         right = np.zeros(len(equal))
         right[-1] = self.rounds
         found: Any = linprog(
-            goal, self.matrix(upper), np.zeros(len(upper)), self.matrix(equal), right, bounds=bounds, method="highs"
-        )
+            goal, sparse_rows(upper, self.count), np.zeros(len(upper)), sparse_rows(equal, self.count), right,
+            bounds=bounds, method="highs",
+        )  # fmt: skip
         if found.status != 0:
             return None
         dual = -found.ineqlin.marginals
@@ -149,47 +156,34 @@ class _Relaxation:
             prices[w, e, s] = max(0.0, dual[first + k])
         return Relaxed(-float(found.fun), prices)
 
-    def capacity_rows(self) -> list[tuple[dict[int, float], tuple[int, int, int]]]:
+    def capacity_rows(self) -> list[tuple[list[Term], TimedIndex]]:
         """(3): what lanes carry in a step is at most capacity times rounds."""
-        load: dict[tuple[int, int], dict[int, float]] = {}
-        for (_, e, s), x in (self.carried if self.shared else self.flow).items():
-            load.setdefault((e, s), {})[x] = 1.0
-        return [(row | {1 + s: -float(self.lanes.capacity[e])}, (0, e, s)) for (e, s), row in load.items()]
+        load = by_place_and_time(self.carried if self.shared else self.flow)
+        capacity = self.lanes.capacity.tolist()
+        return [([*ones(row), (-capacity[e], 1 + s)], (0, e, s)) for (e, s), row in load.items()]
 
-    def shares(self) -> Iterator[tuple[dict[int, float], tuple[int, int, int]]]:
+    def shares(self) -> Iterator[tuple[list[Term], TimedIndex]]:
         """(5): a flow to a goal is at most what the lane carries of its block."""
         for (w, e, s), x in self.flow.items():
-            yield {x: 1.0, self.carried[self.ways[w][0], e, s]: -1.0}, (w, e, s)
+            yield [(1, x), (-1, self.carried[self.ways[w][0], e, s])], (w, e, s)
 
-    def limits(self) -> Iterator[dict[int, float]]:
+    def limits(self) -> Iterator[list[Term]]:
         """(2): no more leaves a rank than came there in earlier steps."""
         for w, (_, origin, goal) in enumerate(self.ways):
             for u in range(self.lanes.nodes):
                 if u == goal:
                     continue
                 for s in range(self.steps):
-                    row = {x: 1.0 for e in self.lanes.out_of[u] for t in range(s + 1) if (x := self._of(w, e, t))}
-                    if row:
-                        row |= {x: -1.0 for e in self.lanes.into[u] for t in range(s) if (x := self._of(w, e, t))}
-                        yield row | ({0: -1.0} if u == origin else {})
+                    out = over(self.flow, w, self.lanes.out_of[u], range(s + 1))
+                    if out:
+                        got = over(self.flow, w, self.lanes.into[u], range(s))
+                        yield [*ones(out), *ones(got, -1), *ones([0] if u == origin else [], -1)]
 
-    def arrivals(self) -> Iterator[dict[int, float]]:
+    def arrivals(self) -> Iterator[list[Term]]:
         """(1): all chunks come to every goal."""
         for w, (_, _, goal) in enumerate(self.ways):
-            row = {x: 1.0 for e in self.lanes.into[goal] for s in range(self.steps) if (x := self._of(w, e, s))}
-            yield row | {0: -1.0}
+            yield [*ones(over(self.flow, w, self.lanes.into[goal], range(self.steps))), (-1, 0)]
 
-    def all_rounds(self) -> dict[int, float]:
+    def all_rounds(self) -> list[Term]:
         """(4): the steps' rounds make up R."""
-        return {1 + s: 1.0 for s in range(self.steps)}
-
-    def _of(self, way: int, lane: int, step: int) -> int | None:
-        return self.flow.get((way, lane, step))
-
-    def matrix(self, rows: Sequence[Mapping[int, float]]) -> Any:
-        from scipy.sparse import csr_array
-
-        start = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-        columns = np.fromiter((x for row in rows for x in row), dtype=np.int64, count=int(start[-1]))
-        values = np.fromiter((a for row in rows for a in row.values()), dtype=float, count=int(start[-1]))
-        return csr_array((values, columns, start), shape=(len(rows), self.count))
+        return ones(range(1, 1 + self.steps))

@@ -28,9 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
-from synth_models.fabric.programs.steps.lanes import FAR, Lanes
+from synth.time_expanded.rows import by_place_and_time, over
+from synth.time_expanded.windows import TimedIndex, Windows, on_arcs
+from synth_models.fabric.programs.steps.lanes import Lanes
 
 Send = tuple[int, int, int]
 """Step, chunk, lane."""
@@ -46,7 +50,7 @@ class Trees:
     steps: int
     total: int
     program: Program = field(default_factory=Program)
-    send: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    send: dict[TimedIndex, int] = field(default_factory=dict)
     root: dict[tuple[int, int], int] = field(default_factory=dict)
     rounds: list[int] = field(default_factory=list)
 
@@ -75,21 +79,26 @@ def build(
 
 def variables(trees: Trees) -> None:
     """No variable where a chunk cannot be in time, where it would go home, and at last for who does not want it."""
-    lanes, members = trees.lanes, set(trees.members)
     trees.rounds = [trees.program.variable(trees.total - trees.steps + 1, 1) for _ in range(trees.steps)]
-    tails, heads = lanes.tail.tolist(), lanes.head.tolist()
+    windows = sending(trees)
     for i, origin in enumerate(trees.origin):
         if origin is None:
             trees.root.update({(i, v): trees.program.variable() for v in trees.members})
-        for e in range(lanes.count):
-            first = 0 if origin is None else int(lanes.hops[origin, tails[e]])
-            if heads[e] == origin or first >= FAR:
-                continue
-            last = trees.steps if heads[e] in members else trees.steps - 1
-            trees.send.update({(i, e, s): trees.program.variable() for s in range(first, last)})
+        for e, times in windows.of_item(i):
+            trees.send.update({(i, e, s): trees.program.variable() for s in times})
     trees.program.names = [
         ("rounds", "s", dict(enumerate(trees.rounds))), ("root", "i v", trees.root), ("send", "i e s", trees.send)
     ]  # fmt: skip
+
+
+def sending(trees: Trees) -> Windows:
+    """The steps in which a chunk can be of use on every lane: a rank that is no member needs one more to send it on."""
+    lanes, here = trees.lanes, np.zeros(trees.lanes.nodes, dtype=np.int64)
+    due = np.full(lanes.nodes, trees.steps - 1)
+    due[list(trees.members)] = trees.steps
+    ready = np.array([here if origin is None else lanes.hops[origin] for origin in trees.origin])
+    in_time = on_arcs(ready, np.tile(due, (len(ready), 1)), lanes.tail, lanes.head)
+    return in_time.only(lanes.head != np.array([-1 if v is None else v for v in trees.origin])[:, None])
 
 
 def received_once(trees: Trees) -> Iterator[tuple[tuple[int, int | str], Row]]:
@@ -103,20 +112,20 @@ def received_once(trees: Trees) -> Iterator[tuple[tuple[int, int | str], Row]]:
                 if v != origin and v in members and origin is not None:
                     yield (i, v), ([], "==", 1)
                 continue
-            got = [x for e in lanes.into[v] for s in range(trees.steps) if (x := trees.send.get((i, e, s))) is not None]
+            got = over(trees.send, i, lanes.into[v], range(trees.steps))
             if (i, v) in trees.root:
                 got.append(trees.root[i, v])
             yield (i, v), (ones(got), "==" if v in members else "<=", 1)
 
 
-def sent_when_there(trees: Trees) -> Iterator[tuple[tuple[int, int, int], Row]]:
+def sent_when_there(trees: Trees) -> Iterator[tuple[TimedIndex, Row]]:
     """(2), SCCL's C3: a chunk crosses a lane only in a later step than that in which it came to the lane's start."""
     lanes, tails = trees.lanes, trees.lanes.tail.tolist()
     for (i, e, s), x in trees.send.items():
         u = tails[e]
         if u == trees.origin[i]:
             continue
-        before = [y for f in lanes.into[u] for t in range(s) if (y := trees.send.get((i, f, t))) is not None]
+        before = over(trees.send, i, lanes.into[u], range(s))
         if (i, u) in trees.root:
             before.append(trees.root[i, u])
         yield (i, e, s), ([(1, x), *ones(before, -1)], "<=", 0)
@@ -124,10 +133,7 @@ def sent_when_there(trees: Trees) -> Iterator[tuple[tuple[int, int, int], Row]]:
 
 def lane_capacity(trees: Trees) -> Iterator[tuple[tuple[int, int], Row]]:
     """(3), SCCL's C5: in a step of r rounds a lane of capacity c carries at most c r chunks."""
-    carried: dict[tuple[int, int], list[int]] = {}
-    for (_, e, s), x in trees.send.items():
-        carried.setdefault((e, s), []).append(x)
-    for (e, s), row in carried.items():
+    for (e, s), row in by_place_and_time(trees.send).items():
         yield (e, s), ([*ones(row), (-int(trees.lanes.capacity[e]), trees.rounds[s])], "<=", 0)
 
 

@@ -34,10 +34,11 @@ import numpy as np
 from synth.graph.symmetry import Permutation
 from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, add_rows, ones, variables
+from synth.time_expanded.rows import summed
+from synth.time_expanded.windows import TimedIndex
 from synth_models.xtree.programs.time_expansion import TimeExpansion
 
-Index = tuple[int, int, int]
-Variables = Mapping[Index, Any]
+Variables = Mapping[TimedIndex, Any]
 
 
 def build(expansion: TimeExpansion, order: bool = False, images: Sequence[Permutation] = ()) -> pyo.ConcreteModel:
@@ -64,20 +65,20 @@ def link_capacity(expansion: TimeExpansion, send: Variables) -> dict[tuple[int, 
     for a in expansion.equivalent_arcs:
         capacity, chunks = expansion.capacity[a], expansion.crossing(a)
         for t in expansion.timesteps:
-            load = [(count, send[k, b, t]) for count, k, b, first in chunks if first <= t]
+            load = summed(chunks, send, t, expansion.weight)
             if sum(count for count, _ in load) > capacity:
                 rows[a, t] = load, "<=", capacity
     return rows
 
 
-def conservation(expansion: TimeExpansion, send: Variables, held: Variables) -> dict[Index, Row]:
+def conservation(expansion: TimeExpansion, send: Variables, held: Variables) -> dict[TimedIndex, Row]:
     """(2): what a node holds after a timestep is what it held before and what arrives; at the end it holds all."""
-    rows: dict[Index, Row] = {}
-    for (k, v), start in expansion.first_held.items():
+    rows: dict[TimedIndex, Row] = {}
+    for k, v, times in expansion.arriving.pairs():
         arcs = expansion.entering(k, v)
-        for t in range(start, expansion.horizon + 1):
-            terms = [(count, send[j, a, t]) for count, j, a, first in arcs if first <= t]
-            if t > start:
+        for t in times:
+            terms = summed(arcs, send, t)
+            if t > times[0]:
                 terms.append((1, held[k, v, t - 1]))
             if t < expansion.horizon:
                 terms.append((-1, held[k, v, t]))
@@ -85,14 +86,14 @@ def conservation(expansion: TimeExpansion, send: Variables, held: Variables) -> 
     return rows
 
 
-def causality(expansion: TimeExpansion, send: Variables, held: Variables) -> dict[Index, Row]:
+def causality(expansion: TimeExpansion, send: Variables, held: Variables) -> dict[TimedIndex, Row]:
     """(3): a chunk leaves a node only in a later timestep than it arrived."""
-    rows: dict[Index, Row] = {}
+    rows: dict[TimedIndex, Row] = {}
     roots = expansion.roots.tolist()
-    for (k, a), first in expansion.first_send.items():
+    for k, a, times in expansion.sending.pairs():
         if (u := expansion.tail[a]) != roots[k]:
             j, w = expansion.stands_for(k, u)
-            for t in range(first, expansion.horizon + 1):
+            for t in times:
                 rows[k, a, t] = [(1, send[k, a, t]), (-1, held[j, w, t - 1])], "<=", 0
     return rows
 

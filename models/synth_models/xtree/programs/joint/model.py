@@ -48,10 +48,15 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth.graph.rows import lists_by
 from synth.network import Network
 from synth.schedule import Schedule
 from synth.solvers.program import Program
 from synth.solvers.rows import Row, ones
+from synth_models.xtree.programs.time_expansion import links_taken
+
+Indexed = tuple[Any, Row]
+"""A row and its index."""
 
 
 @dataclass
@@ -59,7 +64,7 @@ class JointModel:
     """A 0/1 program as rows over variable numbers, which the method hands to Pyomo or CP-SAT.
 
     ``up``, ``down`` and ``mate`` have shape (chunks, arcs, T), the others (chunks, nodes, T) or (chunks, nodes);
-    entries are variable numbers, step t at index t - 1.
+    entries are variable numbers, step t at index t - 1. They are lists, which single numbers come out of faster.
     """
 
     network: Network
@@ -71,6 +76,7 @@ class JointModel:
         tail, head, capacity, _ = self.network.arcs
         self.tail, self.head, self.capacity = tail.tolist(), head.tolist(), capacity.tolist()
         nodes, arcs = self.network.nodes, len(self.tail)
+        self.out_of, self.into = lists_by(tail, nodes), lists_by(head, nodes)
         self.up = self._new("up", "k a t", self.chunks, arcs, self.horizon)
         self.down = self._new("down", "k a t", self.chunks, arcs, self.horizon)
         self.mate = self._new("mate", "k a t", self.chunks, arcs, self.horizon)
@@ -91,23 +97,21 @@ class JointModel:
                 mates(self, k, a)
         order_of_roots(self)
 
-    def _new(self, name: str, letters: str, *shape: int) -> IntArray:
+    def _new(self, name: str, letters: str, *shape: int) -> Any:
+        """The numbers of new variables, nested lists of this shape."""
         numbers = np.array(self.program.variables(int(np.prod(shape)))).reshape(shape)
         self.program.names.append((name, letters, _Indexed(numbers)))
-        return numbers
+        return numbers.tolist()
 
     def schedule(self, chosen: BoolArray) -> Schedule:
-        """The schedule of a point, given as a truth value per variable."""
-        _, _, _, arc_of_link = self.network.arcs
-        links_of = [np.flatnonzero(arc_of_link == a) for a in range(len(self.tail))]
-        transfers = []
-        for a, links in enumerate(links_of):
-            for t in range(self.horizon):
-                users = [(k, True) for k in np.flatnonzero(chosen[self.up[:, a, t]] | chosen[self.mate[:, a, t]])]
-                users += [(k, False) for k in np.flatnonzero(chosen[self.down[:, a, t]])]
-                transfers += [(t + 1, int(e), int(k), adds) for e, (k, adds) in zip(links, users, strict=False)]
-        table = np.array(sorted(transfers), dtype=np.int64).reshape(-1, 4)
-        return Schedule.of(table[:, 0], table[:, 1], table[:, 2], table[:, 3].astype(bool))
+        """The schedule of a point, given as a truth value per variable: on every arc sums that add come first."""
+        adding = np.argwhere(chosen[np.array(self.up)] | chosen[np.array(self.mate)])
+        copied = np.argwhere(chosen[np.array(self.down)])
+        chunk, arc, timestep = np.concatenate([adding, copied]).T
+        adds = np.arange(len(chunk)) < len(adding)
+        link = links_taken(self.network, arc, timestep)
+        order = np.lexsort((adds, chunk, link, timestep))
+        return Schedule.of(timestep[order] + 1, link[order], chunk[order], adds[order])
 
 
 class _Indexed(Mapping[tuple[int, ...], int]):
@@ -128,28 +132,27 @@ class _Indexed(Mapping[tuple[int, ...], int]):
 
 def one_root(model: JointModel) -> None:
     """(1): every chunk has one root."""
-    rows = enumerate(model.root.tolist())
-    model.program.add("one_root", "k", ((k, (ones(roots), "==", 1)) for k, roots in rows))
+    model.program.add("one_root", "k", ((k, (ones(roots), "==", 1)) for k, roots in enumerate(model.root)))
 
 
 def link_capacity(model: JointModel) -> None:
     """(2): partial and complete sums share the links."""
-    rows: list[tuple[Any, Row]] = []
+    rows: list[Indexed] = []
     for a, capacity in enumerate(model.capacity):
         for t in range(model.horizon):
-            users = [*model.up[:, a, t].tolist(), *model.down[:, a, t].tolist(), *model.mate[:, a, t].tolist()]
+            users = [sent[k][a][t] for sent in (model.up, model.down, model.mate) for k in range(model.chunks)]
             rows.append(((a, t + 1), (ones(users), "<=", capacity)))
     model.program.add("link_capacity", "a t", rows)
 
 
 def one_partial_sum(model: JointModel, k: int, v: int) -> None:
     """(3): every node but the root sends its partial sum once."""
-    outgoing = [a for a, u in enumerate(model.tail) if u == v]
-    settled = [model.root[k, v], *model.settled[k, v]]
-    rows: list[tuple[Any, Row]] = []
+    sends = [model.up[k][a] for a in model.out_of[v]]
+    settled = [model.root[k][v], *model.settled[k][v]]
+    rows: list[Indexed] = []
     for t in range(model.horizon):
-        sends = ones([settled[t], *model.up[k, outgoing, t]])
-        rows.append(((k, v, t + 1), ([*sends, (-1, settled[t + 1])], "==", 0)))
+        sent = ones([settled[t], *[up[t] for up in sends]])
+        rows.append(((k, v, t + 1), ([*sent, (-1, settled[t + 1])], "==", 0)))
     rows.append(((k, v, "end"), (ones(settled[-1:]), "==", 1)))
     model.program.add("one_partial_sum", "k v t", rows)
 
@@ -157,72 +160,71 @@ def one_partial_sum(model: JointModel, k: int, v: int) -> None:
 def sum_is_complete(model: JointModel, k: int, a: int) -> None:
     """(4): what arrives at v in step t was not missing from the sum that v sent in step t or before."""
     v = model.head[a]
-    rows: list[tuple[Any, Row]] = []
-    for t in range(model.horizon):
-        arrives_late = ones([model.up[k, a, t], model.settled[k, v, t]])
-        rows.append(((k, a, t + 1), ([*arrives_late, (-1, model.root[k, v])], "<=", 1)))
+    rows: list[Indexed] = []
+    for t, (up, settled) in enumerate(zip(model.up[k][a], model.settled[k][v], strict=True), 1):
+        rows.append(((k, a, t), ([(1, up), (1, settled), (-1, model.root[k][v])], "<=", 1)))
     model.program.add("sum_is_complete", "k a t", rows)
 
 
 def root_is_complete(model: JointModel, k: int, v: int) -> None:
     """(5): the root has the sum once everybody else has sent."""
-    once: Row = [*ones(model.start[k, v]), (-1, model.root[k, v])], "==", 0
+    once: Row = [*ones(model.start[k][v]), (-1, model.root[k][v])], "==", 0
     model.program.add("root_is_complete", "k v", [((k, v), once)])
-    rows: list[tuple[Any, Row]] = []
-    for w in range(model.network.nodes):
+    rows: list[Indexed] = []
+    for w, settled in enumerate(model.settled[k]):
         if w != v:
-            for t in range(model.horizon):
-                rows.append(((k, v, w, t + 1), _implies(model.start[k, v, t], model.settled[k, w, t])))
+            for t, (start, sent) in enumerate(zip(model.start[k][v], settled, strict=True), 1):
+                rows.append(((k, v, w, t), _implies(start, sent)))
     model.program.add("root_is_complete", "k v w t", rows)
 
 
 def conservation(model: JointModel, k: int, v: int) -> None:
     """(6): every node gets the complete sum exactly once, the root by completing it."""
-    incoming = [a for a, w in enumerate(model.head) if w == v]
-    rows: list[tuple[Any, Row]] = []
+    arriving = [sent[k][a] for sent in (model.down, model.mate) for a in model.into[v]]
+    held = model.held[k][v]
+    rows: list[Indexed] = []
     for t in range(model.horizon):
-        arrivals = [model.start[k, v, t], *model.down[k, incoming, t], *model.mate[k, incoming, t]]
-        before = [model.held[k, v, t - 1]] if t else []
-        rows.append(((k, v, t + 1), ([*ones(arrivals + before), (-1, model.held[k, v, t])], "==", 0)))
-    rows.append(((k, v, "end"), (ones(model.held[k, v, -1:]), "==", 1)))
+        arrivals = [model.start[k][v][t], *[sent[t] for sent in arriving]]
+        before = held[t - 1 : t] if t else []
+        rows.append(((k, v, t + 1), ([*ones(arrivals + before), (-1, held[t])], "==", 0)))
+    rows.append(((k, v, "end"), (ones(held[-1:]), "==", 1)))
     model.program.add("conservation", "k v t", rows)
 
 
 def causality(model: JointModel, k: int, a: int) -> None:
     """(7): a complete sum leaves a node only in a later timestep than it got there."""
-    u = model.tail[a]
-    rows: list[tuple[Any, Row]] = [((k, a, 1), (ones(model.down[k, a, :1]), "==", 0))]
+    down, held = model.down[k][a], model.held[k][model.tail[a]]
+    rows: list[Indexed] = [((k, a, 1), (ones(down[:1]), "==", 0))]
     for t in range(1, model.horizon):
-        rows.append(((k, a, t + 1), _implies(model.down[k, a, t], model.held[k, u, t - 1])))
+        rows.append(((k, a, t + 1), _implies(down[t], held[t - 1])))
     model.program.add("causality", "k a t", rows)
 
 
 def mates(model: JointModel, k: int, a: int) -> None:
     """(8): the root completes its mate in the step in which the mate completes the root, all others having sent."""
     u, v = model.tail[a], model.head[a]
-    back = [b for b, ends in enumerate(zip(model.tail, model.head, strict=True)) if ends == (v, u)]
-    others = [w for w in range(model.network.nodes) if w not in (u, v)]
-    rows: list[tuple[Any, Row]] = []
-    for t in range(model.horizon):
-        mate = model.mate[k, a, t]
-        rows.append(((k, a, t + 1, "root"), _implies(mate, model.root[k, u])))
-        rows.append(((k, a, t + 1, "start"), _implies(mate, model.start[k, u, t])))
-        rows.append(((k, a, t + 1, "up"), _implies(mate, *model.up[k, back, t])))
-        for w in others:
-            rows.append(((k, a, t + 1, w), _implies(mate, *model.settled[k, w, t - 1 : t]) if t else _implies(mate)))
+    back = [model.up[k][b] for b in model.into[u] if model.tail[b] == v]
+    others = [(w, settled) for w, settled in enumerate(model.settled[k]) if w not in (u, v)]
+    rows: list[Indexed] = []
+    for t, mate in enumerate(model.mate[k][a]):
+        rows.append(((k, a, t + 1, "root"), _implies(mate, model.root[k][u])))
+        rows.append(((k, a, t + 1, "start"), _implies(mate, model.start[k][u][t])))
+        rows.append(((k, a, t + 1, "up"), _implies(mate, *[up[t] for up in back])))
+        for w, settled in others:
+            rows.append(((k, a, t + 1, w), _implies(mate, settled[t - 1]) if t else _implies(mate)))
     model.program.add("mates", "k a t w", rows)
 
 
 def order_of_roots(model: JointModel) -> None:
     """(9): any schedule's chunks can be renumbered so that their roots do not decrease."""
-    rows: list[tuple[Any, Row]] = []
+    rows: list[Indexed] = []
     for k in range(model.chunks - 1):
         mine = list(enumerate(model.root[k]))
         theirs = [(-v, variable) for v, variable in enumerate(model.root[k + 1])]
-        rows.append(((k), (mine + theirs, "<=", 0)))
+        rows.append((k, (mine + theirs, "<=", 0)))
     model.program.add("order_of_roots", "k", rows)
 
 
 def _implies(variable: int, *others: int) -> Row:
     """Where ``variable`` is 1 one of the others is; without others it is 0."""
-    return [(1, variable), *ones(others, -1)], "<=", 0
+    return [(1, variable), *[(-1, other) for other in others]], "<=", 0
