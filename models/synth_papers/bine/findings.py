@@ -13,7 +13,7 @@ from synth.reproduction.collect import Reproduction
 from synth.text.quantities import times
 from synth_models.bine.instance import BineInstance
 from synth_papers.bine.page import TRACE, other_ranks
-from synth_papers.bine.tables import Trace, least_trees
+from synth_papers.bine.tables import TREES, Trace, least_trees
 
 PAPER = "Bine Trees (De Sensi et al.)"
 LARGE, QUICK = 128, 256  # ranks of the real jobs whose least trees are found again
@@ -50,7 +50,7 @@ def real_jobs(page: Reproduction) -> None:
     certified = int(table.certified.sum())
     if certified < len(table):
         raise RuntimeError(f"the least crossings of {len(table) - certified} jobs are not certified")
-    above = {name: table[name] / table.tree_ilp for name in ("bine", "binomial_halving", "binomial_doubling")}
+    above = {name: table[name] / table.tree_ilp for name in TREES}
     told = ", ".join(
         f"{name} {times(ratio.mean())} on average, at most {times(ratio.max())}" for name, ratio in above.items()
     )

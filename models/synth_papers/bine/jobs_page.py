@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
 from synth_papers.bine import tables
+from synth_papers.bine.tables import TREES
 
 SHIPPED = Path("bine", "allocations", "synthetic-jobs.csv")  # below the folder of instances
 MOST_RANKS, QUICK_RANKS = 4096, 64  # of a tree
@@ -25,7 +26,6 @@ PLACED, QUICK_PLACED = 256, 16  # ranks of a placement
 EXACT = 16  # ranks up to which placements are settled
 SECONDS = 20.0  # for the flow of one multiset of group sizes
 SHOWN = 30  # jobs on the page; all are in the table
-TREES = {"bine": "Bine", "binomial_halving": "halving (MPICH)", "binomial_doubling": "doubling (Open MPI)"}
 ALLREDUCES = {"bine": "Bine", "recursive": "recursive doubling"}
 POINTS = (5, 25, 50, 75, 95)  # per cent of the jobs
 

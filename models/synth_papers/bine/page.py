@@ -11,17 +11,15 @@ from matplotlib.figure import Figure
 
 from synth import optimality
 from synth.family import defaults_for
-from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
 from synth_models.bine.parts.butterfly import partners
 from synth_papers.bine import several_ranks, tables
+from synth_papers.bine.tables import PRINTED
 from synth_papers.bine.traffic import global_traffic
 
-PRINTED = printed.read(__file__)
 TRACE = "leonardo-jobs.csv.gz"
 QUICK = ("groups-13-root5-broadcast", "groups-3-3-2-allgather-butterfly")
-TREES = {"bine": "Bine", "binomial_halving": "halving (MPICH)", "binomial_doubling": "doubling (Open MPI)"}
 ERRATUM = "Figure 5, jobs whose number of nodes is no power of two"
 IN_THEIR_DATA = (
     "the per-job data of the artifact hold reductions up to 57.14 % (p = 6, four jobs). The text of section 2.4.2 "
@@ -189,7 +187,7 @@ def _trees(page: Reproduction, trace: tables.Trace) -> None:
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     look: dict[str, Any] = {"widths": 0.22, "showfliers": False, "patch_artist": True, "manage_ticks": False}
-    for place, (name, label) in enumerate(TREES.items()):
+    for place, (name, label) in enumerate(tables.TREES.items()):
         gap = 100 * (table[name] - table.tree_ilp) / table[name]
         of_size, at = [gap[table.ranks == size] for size in sizes], np.arange(len(sizes)) + 0.27 * (place - 1)
         colours: dict[str, Any] = {"boxprops": {"facecolor": f"C{place}"}, "medianprops": {"color": "black"}}

@@ -31,6 +31,7 @@ from synth_models.bine.solution import join
 from synth_papers.bine.traffic import global_traffic
 
 PRINTED = printed.read(__file__)
+TREES = {"bine": "Bine", "binomial_halving": "halving (MPICH)", "binomial_doubling": "doubling (Open MPI)"}
 MACHINES = ("lumi", "leonardo", "marenostrum5")
 # collective, its form, the baseline the paper names, and Bine's own parameters
 COMPARED = (
@@ -129,10 +130,8 @@ def least_trees(
     where it ends before a tree is found ``tree_ilp`` is None."""
     rows = []
     known: dict[tuple[Any, ...], tuple[tree_ilp.Flow, bool, float]] = {}
-    options = [("bine", None), ("binomial_halving", None), ("binomial_doubling", None)]
-    published = {
-        name: global_traffic([trace.allocations[j] for j in jobs], name, collective, "small") for name, _ in options
-    }
+    ours = [trace.allocations[j] for j in jobs]
+    published = {name: global_traffic(ours, name, collective, "small") for name in TREES}
     for i, j in enumerate(jobs):
         groups = trace.allocations[j]
         ordered, sizes = tree_ilp.canonical(groups, 0)
@@ -144,10 +143,10 @@ def least_trees(
         flow, certified, seconds = known[key]
         if flow.value is not None:
             _verify(trace.jobs[j], groups, ordered, flow)
-        found = [int(published[name][i]) for name, _ in options]
+        found = [int(published[name][i]) for name in TREES]
         proven = (flow.value, flow.bound, certified)
         rows.append((trace.jobs[j].name, len(groups), len(sizes), *proven, *found, round(seconds, 2)))
-    names = ["job", "ranks", "groups", "tree_ilp", "bound", "certified", *(name for name, _ in options), "seconds"]
+    names = ["job", "ranks", "groups", "tree_ilp", "bound", "certified", *TREES, "seconds"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -179,7 +178,7 @@ def trees_summary(table: pd.DataFrame) -> pd.DataFrame:
         part = table[table.ranks == size] if size else table
         proven = int((part.tree_ilp == part.bound).sum())
         row: list[Any] = [size, len(part), proven, int(part.certified.sum())]
-        for name in ("bine", "binomial_halving", "binomial_doubling"):
+        for name in TREES:
             gap = 100 * (part[name] - part.tree_ilp) / part[name]
             row += [round(gap.mean(), 2), round(gap.median(), 2), round(gap.max(), 2)]
         rows.append(row)
