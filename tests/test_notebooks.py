@@ -21,7 +21,7 @@ import pytest
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.util import run_sync
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_notebook
 from PIL import Image  # matplotlib needs it
 
 from synth.family import family_names
@@ -40,11 +40,20 @@ def executed(path: Path) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(notebook, timeout=300, km=the_kernel())
         with client.setup_kernel():
-            client.execute_cell(new_code_cell(f"%reset -f\n%cd -q {folder}"), -1, store_history=False)
-        client.reset_execution_trackers()
-        client.execute()
+            aside(client, f"%reset -f\n%cd -q {folder}")
+            client.reset_execution_trackers()
+            client.execute()
+            aside(client, "%cd -q /")  # before the folder goes
         client.kc.stop_channels()
     return notebook
+
+
+def aside(client: NotebookClient, code: str) -> None:
+    """Run this in the client's kernel as no cell of the notebook."""
+    cell = new_code_cell(code)
+    notebook, client.nb = client.nb, new_notebook(cells=[cell])
+    client.execute_cell(cell, 0, store_history=False)
+    client.nb = notebook
 
 
 @cache

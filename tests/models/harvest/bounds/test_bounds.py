@@ -121,13 +121,13 @@ def test_four_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -
     holds_everywhere(instance)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=some(6), deadline=None, derandomize=True)
 @given(drawn(6, 1))
 def test_six_gpus_one_port_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)
 
 
-@settings(max_examples=3, deadline=None, derandomize=True)
+@settings(max_examples=some(3), deadline=None, derandomize=True)
 @given(drawn(4, 2))
 def test_four_gpus_two_ports_never_above_the_optimum(instance: HarvestInstance) -> None:
     holds_everywhere(instance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.harvest import exhaustive
@@ -63,7 +64,7 @@ def test_one_port_is_the_enumerated_optimum(algorithm, delay):
 permutation = st.permutations(range(4)).filter(lambda p: all(u != v for u, v in enumerate(p)))
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=some(12), deadline=None, derandomize=True)
 @given(
     st.lists(permutation, min_size=1, max_size=3),
     st.lists(st.floats(1e3, 1e7), min_size=3, max_size=3),
@@ -76,7 +77,7 @@ def test_one_port_random_steps(patterns, sizes, delay, delta):
     assert value == pytest.approx(exhaustive.optimum(instance), rel=1e-4)
 
 
-@settings(max_examples=3, deadline=None, derandomize=True)
+@settings(max_examples=some(3), deadline=None, derandomize=True)
 @given(st.lists(permutation, min_size=2, max_size=3), st.permutations(range(4)), st.floats(0, 1e-5))
 def test_names_of_gpus_do_not_matter(patterns, names, delta):
     sizes = (1e6, 2e6, 3e6)
