@@ -374,7 +374,7 @@ def become(control: int, errors: int) -> NoReturn:
                 if int(name) > 2 and os.fstat(int(name)):  # an object may yet close it: the number stays taken
                     os.dup2(nothing, int(name), inheritable=False)
         compiling.plain_s = 0.0
-        main(())
+        main()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -384,7 +384,7 @@ def become(control: int, errors: int) -> NoReturn:
         os._exit(code)
 
 
-def main(unsafe: Sequence[str]) -> None:
+def main(unsafe: Sequence[str] = ()) -> None:
     """Take the socket from standard input and serve; ``unsafe``: modules whose import starts threads."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # it ends with its supervisor
