@@ -35,6 +35,12 @@ def not_counted() -> float:
     return seconds + paused_s + plain_now()
 
 
+def counted_now() -> float:
+    """The monotonic clock without what no time limit counts, in seconds: what ends a search by it makes as many tries
+    in a first run as later."""
+    return time.monotonic() - not_counted()
+
+
 def plain_now() -> float:
     """Processor seconds of the kernel now running as plain Python in this thread."""
     since = plain_since

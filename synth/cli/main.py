@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from synth import execution
 from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
 from synth.errors import InputError, abridged
 
@@ -66,6 +67,8 @@ def run() -> None:
     that the system refuses (a name too long, a folder where a file should be, no permission)."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _terminated)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import then starts no thread: guards can be forked
+    execution.may_fork = True
     try:
         app()
     except InputError as error:

@@ -33,7 +33,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from synth import compiling
 from synth.execution import child
@@ -145,7 +145,7 @@ class Guard:
             gc.collect()
             gc.freeze()  # a collection in a run would otherwise copy every page it shares with this process
         self._proven.clear()
-        self._may_fork = self._may_fork and _threads() == 1
+        self._may_fork = self._may_fork and threads() == 1
         return self._may_fork
 
     def _import(self, names: Iterable[str]) -> None:
@@ -155,7 +155,7 @@ class Guard:
                 continue
             with suppress(Exception):
                 import_module(name)
-            if _threads() > 1:
+            if threads() > 1:
                 self._unsafe.add(name)
                 self._newly_unsafe, self._may_fork = True, False
 
@@ -219,7 +219,7 @@ def _load_kernels(pickled: bytes) -> None:
             sys.modules["synth.kernels"].load(pickle.loads(pickled))
 
 
-def _threads() -> int:
+def threads() -> int:
     """How many threads this process has."""
     return len(os.listdir("/proc/self/task"))
 
@@ -356,8 +356,36 @@ def _kernel_kills() -> int:
     return 0
 
 
-def main() -> None:
-    """Take the socket from standard input and serve."""
+def become(control: int, errors: int) -> NoReturn:
+    """Turn this process, just forked from the supervisor, into a guard as a new interpreter would be: a session of its
+    own, its environment, and nothing open but the socket ``control`` and the file ``errors`` for its messages."""
+    import fcntl
+
+    code = 1
+    try:
+        os.setsid()
+        os.environ.update(GUARD_VARIABLES)
+        control, errors = (fcntl.fcntl(file, fcntl.F_DUPFD, 3) for file in (control, errors))
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number, file in enumerate((control, nothing, errors)):
+            os.dup2(file, number)
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError):  # the listing's own is closed again
+                if int(name) > 2 and os.fstat(int(name)):  # an object may yet close it: the number stays taken
+                    os.dup2(nothing, int(name), inheritable=False)
+        compiling.plain_s = 0.0
+        main()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def main(unsafe: Sequence[str] = ()) -> None:
+    """Take the socket from standard input and serve; ``unsafe``: modules whose import starts threads."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)  # it ends with its supervisor
     with suppress(OSError, AttributeError):
@@ -367,8 +395,8 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        Guard(control, json.loads(sys.argv[1]) if len(sys.argv) > 1 else ()).serve()
+        Guard(control, unsafe).serve()
 
 
 if __name__ == "__main__":
-    main()
+    main(json.loads(sys.argv[1]) if len(sys.argv) > 1 else ())

@@ -1,7 +1,8 @@
 """The supervisor's side of many runs at once: one guard process for each run that may go on at a time.
 
 There are no threads here: the guards (see :mod:`synth.execution.guard`) enforce the limits, this side hands out tasks
-and waits for the ends.
+and waits for the ends. A guard is forked from the command, whose imports it needs, where that has asked for it
+(:data:`synth.execution.may_fork`), has one thread and is small; else it is a new interpreter.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any
 
-from synth.execution.child import tail
+from synth import execution
+from synth.execution import guard as guards
+from synth.execution.child import peak_memory_mb, tail
 from synth.execution.guard import GUARD_VARIABLES, PAUSE_S
 from synth.execution.messages import Ending, Task
 
 STUCK_S = 30.0  # beyond a run's last moment until its guard is taken to be stuck
 IMPORT_S = 60.0  # for a guard's imports before a run; after that, a new guard starts the run without them
+FORKED_MB = 200.0  # a process that has held more is not forked: its memory would count as each run's
 
 
 class Supervisor:
@@ -97,8 +101,11 @@ class Supervisor:
         guard.wait()
 
 
-def start_guard(line: Connection[Any, Any], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a guard in a new interpreter: its end of the socket, and the file that keeps its standard error."""
+def start_guard(line: Connection[Any, Any], errors: IO[bytes]) -> subprocess.Popen[bytes] | _Forked:
+    """Start a guard, forked or in a new interpreter: its end of the socket, and the file that keeps its standard
+    error."""
+    if _can_fork():
+        return _Forked(line.fileno(), errors.fileno())
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "synth.execution.guard"],
         stdin=line.fileno(),
@@ -107,6 +114,42 @@ def start_guard(line: Connection[Any, Any], errors: IO[bytes]) -> subprocess.Pop
         start_new_session=True,
         env={**os.environ, **GUARD_VARIABLES},
     )
+
+
+def _can_fork() -> bool:
+    """Whether the next guard is forked from this process."""
+    if not execution.may_fork or sys.platform != "linux" or guards.threads() != 1:
+        return False
+    peak = peak_memory_mb()
+    return peak is not None and peak <= FORKED_MB
+
+
+class _Forked:
+    """A guard forked from this process, with what :class:`subprocess.Popen` has of it."""
+
+    def __init__(self, control: int, errors: int) -> None:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        self._pid = os.fork()
+        if self._pid == 0:
+            guards.become(control, errors)
+        self._ended = False
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        if not self._ended:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for its end. Raises :class:`subprocess.TimeoutExpired`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._ended:
+            pid, _ = os.waitpid(self._pid, 0 if deadline is None else os.WNOHANG)
+            self._ended = pid == self._pid
+            if deadline is not None and not self._ended:
+                if time.monotonic() > deadline:
+                    raise subprocess.TimeoutExpired("guard", timeout or 0.0)
+                time.sleep(0.002)
 
 
 class _Guarding:

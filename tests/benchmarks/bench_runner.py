@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.bench_start import REFERENCE, SYNTH, TOUR, processor_s
 
 from synth.execution.pool import run_all
 from synth.execution.runs import Run
@@ -24,6 +25,7 @@ from synth.options import RunOptions
 
 SHIPPED = Path(__file__).resolve().parents[2] / "instances/optree/ring-10-w2.json"
 RUNS = 1000
+SMALL = {"block-24": "closed_form", "dgx1-allgather": "direct", "groups-16-allreduce": "leaders", "ring-12": "relay"}
 
 
 def runs_in(folder: Path, number: int, threads: int = 1) -> list[Run]:
@@ -51,6 +53,24 @@ def test_thousand_runs(benchmark: Any, tmp_path: Path) -> None:
     seconds = benchmark.pedantic(seconds_of, (runs,), {"jobs": 2}, rounds=1)
     again = seconds_of(runs, jobs=2, resume=True)
     print(f"\n{RUNS} runs, 2 jobs: {seconds:.1f} s, {1000 * seconds / RUNS:.1f} ms a run; resumed: {again:.2f} s")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_processor_time_of_a_thousand(benchmark: Any, tmp_path: Path, name: str) -> None:
+    """The whole command on a thousand copies of a question of the tour: what a run costs over its solving, as a share
+    of what ``import numpy, pandas`` costs. Seconds of solving are the clock's: they say so on an idle machine only."""
+    data = json.loads((TOUR / f"{name}.json").read_text())
+    for i in range(RUNS):
+        path = tmp_path / "in" / f"copy{i}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(data | {"name": path.stem}))
+    command = (SYNTH, "solve", "in", "-m", SMALL[name], "--jobs", "2", "--results", "results")
+    used = benchmark.pedantic(processor_s, (command, tmp_path), rounds=1)
+    records = [json.loads(path.read_text()) for path in (tmp_path / "results").rglob("*.json")]
+    assert len(records) == RUNS
+    solving, reference = sum(record["seconds"]["solve"] for record in records), processor_s(REFERENCE, tmp_path)
+    over, whole = (seconds / RUNS / reference for seconds in (used - solving, used))
+    print(f"\n{name}: a run {whole:.3f} of the reference ({reference:.2f} s), {over:.3f} over its solving")
 
 
 @pytest.mark.parametrize("path", ["interpreter", "import synth", "imports of a run", "new process", "forked"])

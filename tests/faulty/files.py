@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +39,13 @@ def synth(*words: object, cwd: Path, code: int = 0, **environment: str) -> subpr
     return run(*words, cwd=cwd, code=code, new_guards=True, **{**ENVIRONMENT, **environment})
 
 
-def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
-    """The same in the background."""
+def start(*words: object, cwd: Path, inherited: Sequence[int] = (), **environment: str) -> subprocess.Popen[str]:
+    """The same in the background, by a new interpreter."""
+    where = {**ENVIRONMENT, **environment}
     return subprocess.Popen(
-        [SYNTH, *map(str, words)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    )
+        [SYNTH, *map(str, words)], cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=where,
+        pass_fds=inherited,
+    )  # fmt: skip
 
 
 def record(folder: Path, name: str) -> dict[str, Any]:
@@ -62,3 +66,11 @@ def traced(path: Path) -> list[tuple[str, int, str, float]]:
     """The lines `(name, pid, event, time)` of a trace."""
     rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
     return [(name, int(pid), event, float(time)) for name, pid, event, time in rows]
+
+
+def within(seconds: float, reached: Any) -> None:
+    """Wait for something that another process brings about."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)

@@ -22,16 +22,8 @@ from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
 
-if b"synth.execution" in Path("/proc/self/cmdline").read_bytes():  # a guard or a run, not the command
-    match os.environ.get("FAULTY_IMPORT"):
-        case "crash":
-            ctypes.string_at(0)
-        case "exit":
-            os._exit(7)
-        case "raise":
-            raise RuntimeError("this module cannot be imported")
-        case "hang":
-            time.sleep(1000)
+if os.environ.get("FAULTY_THREAD") and b"synth.execution" not in Path("/proc/self/cmdline").read_bytes():
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()  # from such a command no guard is forked
 
 
 class FaultyInstance(Instance):
@@ -114,8 +106,8 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
         case "thread":
             threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
         case "process":
-            forked = b"synth.execution.guard" in Path("/proc/self/cmdline").read_bytes()
-            print("forked" if forked else "fresh", file=sys.stderr, flush=True)
+            fresh = b"synth.execution.child" in Path("/proc/self/cmdline").read_bytes()
+            print("fresh" if fresh else "forked", file=sys.stderr, flush=True)
         case "compile" | "compile_and_hang":  # longer than the run may take at all
             compiling.begin()
             time.sleep(7.0)
@@ -170,6 +162,6 @@ FAMILY = Family(
     table=_HERE + "absent",
     describe=_HERE + "describe",
     plot=_HERE + "absent",
-    methods=by_name(Method("behave", "reference", "does what the instance says", _HERE + "behave")),
+    methods=by_name(Method("behave", "reference", "does what the instance says", "faulty_method:behave")),
     default_methods=("behave",),
 )

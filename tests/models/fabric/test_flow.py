@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
 from models.fabric.test_flow_fluid import instance_of, random_instance
 
+from synth import compiling
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.programs.flow import search
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, critical_order
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
 from synth_models.fabric.programs.flow.method import solve
@@ -122,3 +127,31 @@ def test_one_rank_has_nothing_to_do() -> None:
     outcome = solve(instance, OPTIONS)
     assert outcome.termination == "finished"
     assert not check_schedule(instance, outcome.solution).faults
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_what_a_first_run_costs_takes_no_try_from_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at a draft is said to have taken a minute of compiling, three times what all tries may take: the tries
+    and the schedule are those without."""
+    instance = random_instance(seed)
+    fluid = fluid_optimum(instance, OPTIONS)
+    assert fluid is not None
+    clock, tries = time.monotonic, [0]
+
+    def found(cost_s: float) -> tuple[int, float]:
+        tries[0], spent, real = 0, [0.0], improved
+
+        def costly(*words: Any) -> Any:
+            tries[0] += 1
+            spent[0] += cost_s
+            compiling.spend(cost_s)
+            return real(*words)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "monotonic", lambda: clock() + spent[0])
+            patch.setattr(search, "improved", costly)
+            best = search.best_schedule(instance, [("shortest", fluid.routes)], 0.0, OPTIONS.started_now())
+        return tries[0], best.seconds
+
+    assert found(60.0) == found(0.0)
+    assert tries[0] > 1

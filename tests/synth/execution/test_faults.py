@@ -13,12 +13,11 @@ from dataclasses import replace
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
 from command import alive
-from faulty.files import record, start, synth, terminations, traced, write
+from faulty.files import record, start, synth, terminations, traced, within, write
 
 from synth import compiling
 from synth.execution import guard
@@ -28,19 +27,14 @@ from synth.options import RunOptions
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
 RESULTS = Path("results")
 forked_and_fresh = pytest.mark.parametrize("threads", [1, 2])  # a run of one thread is forked, of two a new interpreter
+every_mode = pytest.mark.parametrize(  # the same, and a guard that is no fork of the command, which has a thread
+    ("threads", "own_thread"), [(1, ""), (2, ""), (1, "yes")], ids=["forked", "fresh", "fresh_guard"]
+)
 TASK = Task("a.json", "0f", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5)
 
 
 def leftovers(folder: Path) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.name.startswith(".") or path.suffix == ".tmp"]
-
-
-def within(seconds: float, reached: Any) -> None:
-    """Wait for something that another process brings about."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.02)
 
 
 @forked_and_fresh
@@ -188,18 +182,21 @@ def test_an_instance_that_changes_meanwhile(tmp_path: Path) -> None:
     assert "b.json: the instance file has changed" in record(tmp_path / RESULTS, "b")["message"]
 
 
-@forked_and_fresh
+@every_mode
 @pytest.mark.parametrize("target", ["run", "guard"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_or_its_guard_is_killed(tmp_path: Path, target: str, number: signal.Signals, threads: int) -> None:
+def test_a_run_or_its_guard_is_killed(
+    tmp_path: Path, target: str, number: signal.Signals, threads: int, own_thread: str
+) -> None:
     """The record says `killed` and the others go on. (A guard does not mind SIGTERM: it ends with its supervisor.)"""
     trace = tmp_path / "trace"
     write(tmp_path, "a", gate=str(tmp_path / "gate"), trace=str(trace))
     write(tmp_path, "b")
-    process = start("solve", ".", "-j", 1, "--threads", threads, cwd=tmp_path)
+    process = start("solve", ".", "-j", 1, "--threads", threads, cwd=tmp_path, FAULTY_THREAD=own_thread)
     within(30, lambda: traced(trace))
     pid = traced(trace)[0][1]
     guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    assert (b"synth.execution.guard" in Path(f"/proc/{guard}/cmdline").read_bytes()) == bool(own_thread)
     os.kill(pid if target == "run" else guard, number)
     time.sleep(0.2)
     (tmp_path / "gate").touch()
@@ -247,14 +244,16 @@ def test_compiling_is_not_the_runs_fault_either(tmp_path: Path) -> None:
         assert record(folder / RESULTS, "slow")["seconds"]["compile"] >= 7.0
 
 
-@forked_and_fresh
+@every_mode
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_with_several_running(tmp_path: Path, number: signal.Signals, threads: int) -> None:
+def test_interrupted_with_several_running(
+    tmp_path: Path, number: signal.Signals, threads: int, own_thread: str
+) -> None:
     trace = tmp_path / "trace"
     write(tmp_path, "a")
     for name in ("late", "late2", "hang"):
         write(tmp_path, name, name.rstrip("2"), trace=str(trace))
-    process = start("solve", ".", "-j", 3, "--threads", threads, cwd=tmp_path)
+    process = start("solve", ".", "-j", 3, "--threads", threads, cwd=tmp_path, FAULTY_THREAD=own_thread)
     within(30, lambda: len(traced(trace)) == 3 and (tmp_path / "results/faulty/a/behave.json").exists())
     process.send_signal(number)
     _, stderr = process.communicate(timeout=30)

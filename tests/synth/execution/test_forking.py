@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from command import write_ring
 from faulty import files
-from faulty.files import record, synth, terminations, write
+from faulty.files import record, synth, terminations, traced, within, write
 
-from synth import family, plugins
-from synth.execution import supervisor
+from synth import execution, family, plugins
+from synth.execution import guard, supervisor
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, plan
 
@@ -78,6 +79,41 @@ def test_an_import_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             cache.cache_clear()
     assert ended["a"]["message"] == "killed 1 s after the time limit of 1 s"
     assert ended["ring4"]["termination"] == "finished"
+
+
+def test_a_forked_guard_has_nothing_of_the_command_open(tmp_path: Path) -> None:
+    """Neither files nor locks nor the line to another guard: only its own line, its errors, and what runs share."""
+    trace = tmp_path / "trace"
+    for name in ("a", "b"):
+        write(tmp_path, name, gate=str(tmp_path / "gate"), trace=str(trace))
+    (tmp_path / "other").touch()
+    with (tmp_path / "other").open() as other:
+        process = files.start("solve", ".", "-j", 2, cwd=tmp_path, inherited=[other.fileno()])
+    within(30, lambda: len(traced(trace)) == 2)
+    lines = []
+    for _, pid, *_ in traced(trace):
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        assert parent != str(process.pid)
+        found = [os.readlink(place) for place in Path(f"/proc/{parent}/fd").iterdir()]
+        lines += [place for place in found if place.startswith("socket:")]
+        assert not [place for place in found if place.endswith("other") or place.startswith("pipe:")]
+    (tmp_path / "gate").touch()
+    process.communicate(timeout=60)
+    assert len(lines) == len(set(lines)) == 2
+    assert process.returncode == 0
+
+
+def test_a_command_that_has_held_much_forks_no_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory would count as its runs'. Nor does a program that only imports the toolkit."""
+    monkeypatch.setattr(guard, "threads", lambda: 1)
+    assert not supervisor._can_fork()
+    monkeypatch.setattr(execution, "may_fork", True)
+    monkeypatch.setattr(supervisor, "peak_memory_mb", lambda: supervisor.FORKED_MB + 1)
+    assert not supervisor._can_fork()
+    monkeypatch.setattr(supervisor, "peak_memory_mb", lambda: 1.0)
+    assert supervisor._can_fork()
+    monkeypatch.setattr(guard, "threads", lambda: 2)
+    assert not supervisor._can_fork()
 
 
 def test_after_a_run_that_starts_a_thread(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ that has been placed stays, and later ones fill the gaps left before it, so the 
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synth import compiling
 from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
@@ -111,9 +111,9 @@ class Bookings:
 def improved(bookings: Bookings, start: IntArray, until: float, least: int) -> IntArray:
     """Forward and backward improvement (Tormos and Lova, Annals of Operations Research 102, 2001): all transfers as
     late as they can be, in the order in which they end, then as early as they can be, in the order in which they now
-    start; again while it gains."""
+    start; again while it gains and the clock (:func:`synth.compiling.counted_now`) is before ``until``."""
     best, end = start, bookings.end(start)
-    while end > least and time.monotonic() < until:
+    while end > least and compiling.counted_now() < until:
         late = bookings.mirrored(ranked(-(best + bookings.took)))
         last = bookings.end(late)
         early = bookings.placed(ranked(last - late - bookings.took))

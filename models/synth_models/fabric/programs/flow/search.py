@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from synth import kernels
+from synth import compiling
 from synth.arrays import IntArray
+from synth.compiling import counted_now
 from synth.options import RunOptions
-from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
 from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
@@ -34,7 +34,6 @@ SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the 
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
 ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
-COMPILED_FROM = 24  # routes that carry something: with fewer, plain Python tries enough in the same seconds
 LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
 SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
 STARTS = 4  # first schedules that are improved
@@ -87,14 +86,14 @@ class _Search:
             return False
         if self.drafts[0].seconds <= CLOSE * self.least_s:
             return True
-        late = time.monotonic() > self.until
+        late = counted_now() > self.until
         self.options.clock.cut |= late
         return late
 
     @property
     def left(self) -> float:
         """Seconds left for tries."""
-        return max(0.0, self.until - time.monotonic())
+        return max(0.0, self.until - counted_now())
 
     def keep(self, draft: _Draft) -> bool:
         """Put a draft among the best few; whether it is the best now."""
@@ -114,7 +113,7 @@ class _Search:
 
     def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
         """The pieces in one order; None where to find the order takes too long."""
-        begun, amount = time.monotonic(), looks(pieces)
+        begun, amount, before = counted_now(), looks(pieces), compiling.not_counted()
         if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
             self.options.clock.cut = True
             return None
@@ -123,7 +122,8 @@ class _Search:
         words = f"{words}, {order.name}"
         if isinstance(order, Busiest):
             found = critical_order(pieces, bookings, order, self.options.seed)
-            self.looks_per_s = amount / max(time.monotonic() - begun, 1e-3)
+            if compiling.not_counted() == before:  # else it is no measure of the next
+                self.looks_per_s = amount / max(counted_now() - begun, 1e-3)
             return self.draft(bookings, bookings.placed(ranked(found)), words)
         draft = self.draft(bookings, bookings.placed(moves.priority), words)
         if len(pieces.piece) > MOST_TIMED or self.over:
@@ -163,35 +163,18 @@ def best_schedule(
 ) -> Found:
     """The best schedule found within a part of the time limit; at least one is always made. ``least_s`` is a time that
     no schedule beats."""
-    _compiled(instance, routings[0][1])
     left = options.remaining()
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
-    search = _Search(instance, options, least_s, time.monotonic() + FIRST_SHARE * seconds)
+    search = _Search(instance, options, least_s, counted_now() + FIRST_SHARE * seconds)
     first_until, plans = search.until, _plans(instance, routings)
     for number, one in enumerate(plans):
-        search.until = time.monotonic() + (first_until - time.monotonic()) * 1.5 / max(1.5, len(plans) - number)
+        search.until = counted_now() + (first_until - counted_now()) * 1.5 / max(1.5, len(plans) - number)
         if not search.over:
             search.sizes(one)
     search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
     best = search.drafts[0]
     return Found(best.bookings.schedule(best.start), best.seconds, best.words)
-
-
-def _compiled(instance: FabricInstance, routes: Routes) -> None:
-    """Have every kernel compiled before the clock of the tries starts (the first time on a computer takes seconds),
-    unless plain Python answers in a moment: on that clock it makes fewer tries."""
-    plan = planned(instance, routes, whole=True)
-    if len(plan.path) < COMPILED_FROM:
-        return
-    few = replace(plan, block=plan.block[:1], path=plan.path[:1], bytes=plan.bytes[:1])
-    with kernels.mode("compiled"):
-        pieces = cut(few, MOST_BYTES)
-        moves = transfers(pieces, priorities(pieces, RULES[0], 0))
-        bookings = Bookings.of(instance, moves)
-        improved(bookings, bookings.placed(moves.priority), math.inf, 0)
-        timed(instance, moves)
-        critical_order(pieces, bookings, BUSIEST[0], 0)
 
 
 def _improve(search: _Search) -> None:
