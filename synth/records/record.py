@@ -184,7 +184,7 @@ class Record:
         try:
             parameters = self._family.method(self.data["method"]).parameters
         except InputError:
-            return str(self.data.get("question", ""))
+            return str(self.data.get("question") or "")
         return asked(parameters, values) if isinstance(values, Mapping) else ""
 
     @property
