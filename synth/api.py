@@ -126,7 +126,7 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     check_started = time.monotonic() - compiling.not_counted()
     verdict, held = _verify(family, instance, method, options, outcome)
     check_s = max(0.0, time.monotonic() - compiling.not_counted() - check_started)
-    data = _record_data(family, instance, method, options, outcome, verdict, check_s, held)
+    data = _record_data(instance, method, options, outcome, verdict, check_s, held)
     data["seconds"]["compile"] = round(compiling.seconds - compiled, 6)
     packed = outcome.certificate if method.kind == "bound" else None
     if outcome.solution is not None:
@@ -168,7 +168,6 @@ def _verify(
 
 
 def _record_data(
-    family: Family,
     instance: Instance,
     method: Method,
     options: RunOptions,
@@ -177,6 +176,7 @@ def _record_data(
     check_s: float,
     held: float | None = None,
 ) -> dict[str, Any]:
+    family = get_family(instance.family)
     beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
     return {
         "format": records.FORMAT,
@@ -239,9 +239,8 @@ def _progress(options: RunOptions, outcome: Outcome, verdict: Verdict, ended: fl
 
 def failure(instance: Instance, method: Method, options: RunOptions, termination: Any, message: str) -> Record:
     """The record of a run that left none itself (crashed, killed at the limit)."""
-    family = get_family(instance.family)
     outcome = Outcome(termination, message=message)
-    return Record(_record_data(family, instance, method, options, outcome, Verdict(None, {"replayed": False}), 0.0))
+    return Record(_record_data(instance, method, options, outcome, Verdict(None, {"replayed": False}), 0.0))
 
 
 def _where(instance: Instance) -> dict[str, str | None]:

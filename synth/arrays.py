@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+Int8Array = npt.NDArray[np.int8]  # codes of a kernel's findings
 Int32Array = npt.NDArray[np.int32]  # large tables, where half the memory counts
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -24,12 +24,12 @@ class Progress:
 
         Never raises: what cannot be a number is ignored.
         """
-        last = self.rows[-1] if self.rows else (0.0, None, None)
-        best = _better(last[1], value, min)
-        proven = _better(last[2], bound, max)
-        if (best, proven) != last[1:]:
+        before_s, held, known = self.rows[-1] if self.rows else (0.0, None, None)
+        best = _better(held, value, min)
+        proven = _better(known, bound, max)
+        if (best, proven) != (held, known):
             seconds = time.monotonic() - self.started if at is None else at
-            self.rows.append((round(max(seconds, last[0]), 4), best, proven))
+            self.rows.append((round(max(seconds, before_s), 4), best, proven))
             if len(self.rows) > MOST_ROWS:
                 self.rows[1:-1] = self.rows[1:-1:2]
 

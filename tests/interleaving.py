@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from synth.records import folder as results
-from synth.records import lock as folder_lock
+from synth.records import lock
 from synth.records import record as records
 from synth.records.record import Record
 
@@ -259,7 +259,7 @@ def storm(model: Path, folder: Path, seed: int) -> list[str]:
 
 def main(scratch: Path, stride: int, offset: int, names: list[str]) -> None:
     records.INLINE_LIMIT = 10
-    folder_lock.POLL_S = 0.002
+    lock.POLL_S = 0.002
     for name in names or SCENARIOS:
         scenario = SCENARIOS[name]
         model = scratch / "model"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from third_party import Place
 
@@ -265,3 +266,42 @@ def test_what_names_no_method(tmp_path):
     for line, words in zip(lines, WRONG.values(), strict=True):
         assert words in line
     assert not (place.work / "results").exists()
+
+
+PROGRAM = """
+from synth.family import Method
+from toy_broadcast.programs import solve
+
+PROGRAM = Method("x", "program", "the toy's own, in a file", "mine:solve", needs=("milp",))
+"""
+
+
+def test_the_model_of_a_method_in_a_file(tmp_path):
+    """It is written once the user names the method: the name in the record alone starts no code. Of 13 nodes the model
+    has 12 rounds, so 12 numbers of sends."""
+    place = place_with_toy(tmp_path)
+    put(place, "instances/mine.py", PROGRAM)
+    place.done("solve", "instances", "-m", "mine:PROGRAM", "-m", "ilp")
+    for name, more in (("ilp-highs", ()), ("mine@PROGRAM-highs", ("-m", "mine:PROGRAM"))):
+        path = f"results/toy_broadcast/toy-13/{name}.json"
+        place.done("export", path, "-o", f"{name}.lp", *more)
+    own, theirs = ((place.work / f"{name}.lp").read_text() for name in ("ilp-highs", "mine@PROGRAM-highs"))
+    assert own.split("bounds")[1] == theirs.split("bounds")[1]
+    assert len(set(re.findall(r"\bsends\S*", theirs))) == 12
+
+    result = place.synth("export", path, "-o", "again.lp", "-m", "mine:other")
+    assert (result.returncode, result.stderr) == (
+        2, "synth: --method = 'mine:other': the record is of method mine:PROGRAM\n",
+    )  # fmt: skip
+    started = f"import pathlib; pathlib.Path({str(tmp_path / 'started')!r}).touch()"
+    put(place, "instances/mine.py", f"{started}\n{PROGRAM}")
+    result = place.synth("export", path, "-o", "again.lp")
+    assert result.returncode == 2
+    assert "is in a file, which no record starts: name it with -m mine:PROGRAM" in result.stderr
+    assert not (tmp_path / "started").exists()
+    result = place.synth("export", path, "-o", "again.lp", "-m", "mine:PROGRAM")
+    assert result.returncode == 0, result.stderr
+    assert "the file of method mine:PROGRAM has changed since the run" in result.stderr
+    (place.work / "instances/mine.py").unlink()
+    result = place.synth("export", path, "-o", "again.lp", "-m", "mine:PROGRAM")
+    assert (result.returncode, "there is no file mine.py in" in result.stderr) == (2, True)

@@ -105,6 +105,54 @@ def test_a_solver_that_cannot_says_why(place):
     )
 
 
+CONSTRAINTS = """
+from ortools.sat.python import cp_model
+
+from synth.solvers.solver import Solver
+from synth.solvers.status import SolverResult
+
+SOLVER = Solver("patient", "One worker of CP-SAT", "ortools", "ortools", frozenset({"cp"}), "patient:solve")
+ENDS = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
+
+
+def solve(model, options, track=None):
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = options.seed
+    status = solver.solve(model)
+    has_point = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    value = bound = None
+    if has_point and model.has_objective():
+        value, bound = solver.objective_value, solver.best_objective_bound
+    return SolverResult(ENDS.get(status, "limit"), has_point, value, bound, solver.wall_time), solver
+"""
+
+
+def test_a_solver_of_constraint_models(tmp_path):
+    """It takes the place of CP-SAT in every program that needs `cp`, and of no other."""
+    place = Place(tmp_path)
+    entry = '[project]\nname = "patient"\nversion = "3"\n[project.entry-points."synth.solvers"]\n'
+    place.install(f'{entry}patient = "patient:SOLVER"', {"patient.py": CONSTRAINTS})
+    ring = place.work / "ring-8-c1.json"
+    ring.write_text((ROOT / "instances/xtree/ring-8-c1.json").read_text())
+    [line] = [line for line in place.done("solvers").splitlines() if "│ patient " in line]
+    assert "cp" in [cell.strip() for cell in line.split("│")]
+    place.done("solve", ring.name, "-m", "cpsat", "--solver", "patient")
+    place.done("solve", ring.name, "-m", "cpsat", "--results", "ours")
+    theirs, ours = (
+        json.loads((place.work / folder / f"xtree/ring-8-c1/{name}.json").read_text())
+        for folder, name in (("results", "cpsat-patient"), ("ours", "cpsat-cpsat"))
+    )
+    assert (theirs["solver"], theirs["solver_origin"], theirs["termination"]) == ("patient", "patient 3", "optimal")
+    assert theirs["objective"]["value"] == ours["objective"]["value"] == theirs["bound"]
+    assert "1 records hold" in place.done("check", "results")
+    result = place.synth("solve", ring.name, "-m", "ilp", "--solver", "patient")
+    assert result.returncode == 2
+    assert "One worker of CP-SAT does not take linear rows (milp)" in result.stderr
+    place.uninstall("patient")
+    assert "solver patient: not installed here" in place.done("check", "results")
+
+
 def test_without_the_solver_its_records_are_still_checked(place):
     place.done("solve", "instances", "-m", "ilp", "--solver", "scipy", "--results", "kept")
     place.uninstall("scipy-solver")

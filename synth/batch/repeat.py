@@ -29,25 +29,27 @@ def had(runs: Sequence[RunStatus]) -> Had:
 def the_same_again(before: Batch, batch: Batch, runs: Sequence[RunStatus], submission: Submission) -> Iterator[str]:
     """A line for each thing that some of the runs lacked and that ``submission`` gives them no more of. ``before`` is
     the batch with the time limits they had, ``batch`` that with those they get."""
-    memory = submission.resources.mem_mb
-    short = [
-        run
-        for run in runs
-        if run.kind == "out_of_memory"
-        and (run.mem_mb is not None or submission.engine == "slurm")  # else the machine had no more
-        and (memory is None or run.mem_mb is None or memory <= run.mem_mb)
-    ]
-    if short:
+    if short := [run for run in runs if run.kind == "out_of_memory" and _no_more_memory(run, submission)]:
         known = had(short).mem_mb
         yield _line(short, "out of memory" + (f" with {known:,.0f} MB for their job" if known else ""), "--mem")
     late = [run for run in runs if run.state == "failed" and run.kind == "time_limit"]
-    late = [run for run in late if (batch.entries[run.index].limit_s or 0) <= (before.entries[run.index].limit_s or 0)]
-    if late:
+    if late := [run for run in late if _limit_s(batch, run) <= _limit_s(before, run)]:
         yield _line(late, "stopped by the time limit before they found a solution", "--time-limit")
     minutes = {index: task.time_min for task in submission.tasks for index in task.runs}
-    cut = [run for run in runs if run.kind == "job_time_limit" and minutes[run.index] * 60 <= (run.job_s or 0)]
-    if cut:
+    if cut := [run for run in runs if run.kind == "job_time_limit" and minutes[run.index] * 60 <= (run.job_s or 0)]:
         yield _line(cut, "out of their job's time", "--time")
+
+
+def _no_more_memory(run: RunStatus, submission: Submission) -> bool:
+    """Whether the submission gives the run no more memory than its job had (without a limit: all of the machine's)."""
+    memory = submission.resources.mem_mb
+    if run.mem_mb is None:
+        return submission.engine == "slurm"
+    return memory is None or memory <= run.mem_mb
+
+
+def _limit_s(batch: Batch, run: RunStatus) -> float:
+    return batch.entries[run.index].limit_s or 0
 
 
 def _line(runs: Sequence[RunStatus], what: str, option: str) -> str:

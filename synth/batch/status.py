@@ -7,7 +7,7 @@ no longer in the queue. How it died (:mod:`synth.batch.ends`) is then the kind o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -64,28 +64,30 @@ class BatchStatus:
 
 def of(batch: Batch) -> BatchStatus:
     """The status now."""
-    latest: dict[int, tuple[Submission, Task]] = {}
-    for submission in batch.submissions:
-        for task in submission.tasks:
-            latest.update(dict.fromkeys(task.runs, (submission, task)))
-    jobs = {task.job for s in batch.submissions for task in s.tasks if task.job and s.engine == "slurm"}
+    sent = [(submission, task) for submission in batch.submissions for task in submission.tasks]
+    latest = {index: (submission, task) for submission, task in sent for index in task.runs}
+    jobs = {task.job for submission, task in sent if task.job and submission.engine == "slurm"}
     found = queue.states(jobs, queue.owner(batch.folder / FILE)) if jobs else {}
-    tasks: dict[str, _TaskView] = {}
-    for submission, task in latest.values():
-        if task.name not in tasks:
-            tasks[task.name] = _TaskView(batch.folder, submission, task, found)
-    tries = Counter(index for submission in batch.submissions for task in submission.tasks for index in task.runs)
+    tasks = _views(batch.folder, latest.values(), found)
+    tries = Counter(index for _, task in sent for index in task.runs)
     runs = [
         replace(_run(batch, index, latest.get(index), tasks), tries=tries[index]) for index in range(len(batch.entries))
     ]
-    complete = [
-        task
-        for submission in batch.submissions
-        for task in submission.tasks
-        if all(runs[index].state == "done" for index in task.runs)
-        and (task.name not in tasks or tasks[task.name].state == "over")
-    ]
-    return BatchStatus(tuple(runs), tuple(complete), found is not None)
+    going_on = {name for name, view in tasks.items() if view.state != "over"}
+    done = {run.index for run in runs if run.state == "done"}
+    complete = tuple(task for _, task in sent if task.name not in going_on and done.issuperset(task.runs))
+    return BatchStatus(tuple(runs), complete, found is not None)
+
+
+def _views(
+    folder: Path, sent: Iterable[tuple[Submission, Task]], found: Mapping[str, queue.JobState] | None
+) -> dict[str, _TaskView]:
+    """What is known of each task, by its name."""
+    tasks: dict[str, _TaskView] = {}
+    for submission, task in sent:
+        if task.name not in tasks:
+            tasks[task.name] = _TaskView(folder, submission, task, found)
+    return tasks
 
 
 class _TaskView:

@@ -45,7 +45,7 @@ def submit(
     """Expand the runs of a study or of instances and send them off. A study says itself what is to run and how long."""
     from synth.batch import plan
     from synth.execution.runs import plan as expand_all
-    from synth.records import lock as folder_lock
+    from synth.records import lock
 
     chosen = _engine(engine)
     resources = _resources(plan.Resources(), wanted)
@@ -65,7 +65,7 @@ def submit(
         for text in prepared.left_out:
             errors.print(f"left out: {text}", markup=False)
     demand_records("--folder", runs)
-    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
+    with nullcontext() if wanted.dry_run else lock.held(folder, "batch"):
         if (folder / plan.FILE).exists():
             raise bad_option("--folder", "there is a batch already; see `synth batch resubmit`", str(folder))
         entries = tuple(plan.Entry.of(run, folder) for run in runs)
@@ -89,10 +89,10 @@ def resubmit(
     """Send what is missing again: runs that failed or were lost. What is not named stays as it was; --mem, --time and
     --time-limit also take a multiple of what these runs had: 2x."""
     from synth.batch import plan
-    from synth.records import lock as folder_lock
+    from synth.records import lock
 
     plan.read(folder)
-    with nullcontext() if wanted.dry_run else folder_lock.held(folder, "batch"):
+    with nullcontext() if wanted.dry_run else lock.held(folder, "batch"):
         sent = _sent_again(plan.read(folder), engine, time_limit, wanted)
     if sent is not None:
         _run_here(sent, wanted.jobs)

@@ -43,6 +43,9 @@ class Modelling:
 
     number: Annotated[int, typer.Option("--nth", min=1, help="Models: the n-th that the method hands its solver.")] = 1
     solver: Annotated[str | None, typer.Option(help="Models: for this solver. Default: the record's.")] = None
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="Models: of a method in a file, package.module:function.")
+    ] = None
     own: Annotated[
         list[str] | None, typer.Option("--option", "-O", metavar="key=value", help="Models: a method's parameter.")
     ] = None
@@ -87,7 +90,17 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
     from synth.options import split_pairs
 
     parameters = split_pairs(which.own or [], "-O")
-    write_model(record, chosen.form, out, number=which.number, solver=which.solver, parameters=parameters)
+    notes = write_model(
+        record,
+        chosen.form,
+        out,
+        number=which.number,
+        solver=which.solver,
+        parameters=parameters,
+        method_name=which.method,
+    )
+    for note in notes:
+        errors.print(note, markup=False, soft_wrap=True)
 
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer import Option
 from typer.core import TyperCommand
 
 from synth.cli.common import bad_option, checked
+from synth.cli.options import grouped
 from synth.cli.output import console, errors, table
 
 if TYPE_CHECKING:
@@ -39,6 +42,68 @@ EXAMPLES = (
 )
 
 
+RATES = "What the file does not say: 25GB/s, or by class of link NV=25GB/s,PIX=12GB/s (NV: of one NVLink)."
+NVLINKS = "How NVLinks join GPUs: direct or switch (default: as the counts say)."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the file is to be read."""
+
+    format_name: Annotated[str | None, Option("--format", help="Instead of telling the format by the content.")] = None
+    switches: Annotated[str | None, Option(help="Nodes that are switches, by name or number, such as 8,9.")] = None
+    nvlinks: Annotated[str | None, Option(help=NVLINKS)] = None
+    chunk: Annotated[str | None, Option(help="taccl: the size that beta is the time of, such as 1MB.")] = None
+    time_unit: Annotated[str | None, Option(help="taccl: what alpha and beta count in, such as 1us.")] = None
+    name: Annotated[str | None, Option(help="The machine's name (default: the file's).")] = None
+
+    def hints(self) -> Hints:
+        """The same for the readers. Raises :class:`InputError` in words."""
+        from synth.exchange.machines.machine import Hints
+        from synth.text import amounts
+
+        if self.nvlinks not in (None, "direct", "switch"):
+            raise bad_option("--nvlinks", "must be direct or switch", self.nvlinks or "")
+        return Hints(
+            tuple(word.strip() for word in self.switches.split(",")) if self.switches else (),
+            "direct" if self.nvlinks == "direct" else "switch" if self.nvlinks == "switch" else None,
+            None if self.chunk is None else checked("--chunk", amounts.size, self.chunk),
+            None if self.time_unit is None else checked("--time-unit", amounts.duration, self.time_unit),
+        )
+
+
+@dataclass(frozen=True)
+class Completing:
+    """What the file does not say, and what of it is wanted."""
+
+    bandwidth: Annotated[str | None, Option(help=RATES)] = None
+    latency: Annotated[str | None, Option(help="Likewise: 0.7us, or NV=0.7us,PCI=1us; of one link.")] = None
+    only: Annotated[str | None, Option(help="Classes of links to keep, such as NV.")] = None
+    boxes: Annotated[int, Option(min=1, help="So many such boxes, their NICs joined by one switch (class NET).")] = 1
+
+    def completed(self, machine: Machine) -> Machine:
+        """The machine with all this. Raises :class:`InputError` in words."""
+        from synth.exchange.machines import completing
+
+        rates = _by_class("--bandwidth", self.bandwidth, "rate")
+        waits = _by_class("--latency", self.latency, "duration")
+        kinds = [kind.strip() for kind in self.only.split(",")] if self.only else []
+        typed = (("--bandwidth", self.bandwidth), ("--latency", self.latency))
+        words = tuple(f"{option} {text}" for option, text in typed if text is not None)
+        return completing.completed(machine, completing.Supplied(rates, waits, words), self.boxes, kinds)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """For an algorithm: what it is timed on, and where that is written."""
+
+    machine: Annotated[
+        str | None, Option(help="For an algorithm (MSCCL XML): an instance, or a machine with key=value.")
+    ] = None
+    results: Annotated[Path | None, Option(help="For an algorithm: where its record and the bound's go.")] = None
+
+
+@grouped
 def import_(
     file: Path = typer.Argument(..., help="The file; - for standard input."),
     parameters: list[str] = typer.Argument(
@@ -47,23 +112,10 @@ def import_(
     output: Path = typer.Option(
         None, "-o", "--output", help="Where to write the machine file, or with key=value the instance; - for stdout."
     ),
-    format_name: str = typer.Option(None, "--format", help="Instead of telling the format by the content."),
-    bandwidth: str = typer.Option(
-        None, help="What the file does not say: 25GB/s, or by class of link NV=25GB/s,PIX=12GB/s (NV: of one NVLink)."
-    ),
-    latency: str = typer.Option(None, help="Likewise: 0.7us, or NV=0.7us,PCI=1us; of one link."),
-    only: str = typer.Option(None, help="Classes of links to keep, such as NV."),
-    boxes: int = typer.Option(1, min=1, help="So many such boxes, their NICs joined by one switch (class NET)."),
-    switches: str = typer.Option(None, help="Nodes that are switches, by name or number, such as 8,9."),
-    nvlinks: str = typer.Option(None, help="How NVLinks join GPUs: direct or switch (default: as the counts say)."),
-    chunk: str = typer.Option(None, help="taccl: the size that beta is the time of, such as 1MB."),
-    time_unit: str = typer.Option(None, help="taccl: what alpha and beta count in, such as 1us."),
+    what: Completing = Completing(),
+    how: Reading = Reading(),
     family: str = typer.Option(None, help="Whose instance to make (default: the first family that takes machines)."),
-    name: str = typer.Option(None, help="The machine's name (default: the file's)."),
-    machine_name: str = typer.Option(
-        None, "--machine", help="For an algorithm (MSCCL XML): an instance, or a machine with key=value."
-    ),
-    results: Path = typer.Option(None, "--results", help="For an algorithm: where its record and the bound's go."),
+    timing: Timing = Timing(),
 ) -> None:
     """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
     an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside its lower bound."""
@@ -74,21 +126,15 @@ def import_(
         from synth.cli.algorithms import import_algorithm
         from synth.options import split_pairs
 
-        import_algorithm(file, machine_name, split_pairs(parameters or [], "synth import"), output, results)
+        import_algorithm(file, timing.machine, split_pairs(parameters or [], "synth import"), output, timing.results)
         return
-    if machine_name is not None or results is not None:
+    if timing != Timing():
         if file != STDOUT and not file.is_file():
             raise InputError("no such file", str(file))
         raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
     from synth.exchange.machines import completing
 
-    hints = _hints(switches, nvlinks, chunk, time_unit)
-    rates, waits = _by_class("--bandwidth", bandwidth, "rate"), _by_class("--latency", latency, "duration")
-    machine = _read(file, format_name, hints, name)
-    kinds = [kind.strip() for kind in only.split(",")] if only else []
-    typed = (("--bandwidth", bandwidth), ("--latency", latency))
-    words = tuple(f"{option} {text}" for option, text in typed if text is not None)
-    machine = completing.completed(machine, completing.Supplied(rates, waits, words), boxes, kinds)
+    machine = what.completed(_read(file, how))
     _describe(machine, to_errors=output == STDOUT)
     if output is None and not parameters:
         return
@@ -100,34 +146,21 @@ def import_(
     _write(machine, parameters or [], family, output)
 
 
-def _read(file: Path, format_name: str | None, hints: Hints, name: str | None) -> Machine:
+def _read(file: Path, how: Reading) -> Machine:
     import shlex
     import sys
     from dataclasses import replace
 
     from synth.exchange.machines.formats import read, read_text, text_in
 
+    hints, form = how.hints(), how.format_name
     if file == STDOUT:
-        machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", format_name, hints, "standard input")
+        machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", form, hints, "standard input")
     else:
-        machine = read(file, format_name, hints)
+        machine = read(file, form, hints)
     shown = "standard input" if file == STDOUT else shlex.quote(file.name)
     machine = replace(machine, source=" ".join(["synth import", shown, f"({machine.source})"]))
-    return machine if name is None else replace(machine, name=name)
-
-
-def _hints(switches: str | None, nvlinks: str | None, chunk: str | None, time_unit: str | None) -> Hints:
-    from synth.exchange.machines.machine import Hints
-    from synth.text import amounts
-
-    if nvlinks not in (None, "direct", "switch"):
-        raise bad_option("--nvlinks", "must be direct or switch", nvlinks or "")
-    return Hints(
-        tuple(word.strip() for word in switches.split(",")) if switches else (),
-        "direct" if nvlinks == "direct" else "switch" if nvlinks == "switch" else None,
-        None if chunk is None else checked("--chunk", amounts.size, chunk),
-        None if time_unit is None else checked("--time-unit", amounts.duration, time_unit),
-    )
+    return machine if how.name is None else replace(machine, name=how.name)
 
 
 def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:

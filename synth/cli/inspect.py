@@ -14,6 +14,7 @@ from synth.cli.output import command, console, errors
 from synth.text.quantities import percent, shown
 
 if TYPE_CHECKING:
+    from synth.errors import InputError
     from synth.family import Verdict
     from synth.records.record import Record
 
@@ -36,7 +37,6 @@ def check(
 
     An algorithm (MSCCL XML, MSCCL++ plan), whoever made it, is replayed over all orders in which it may run: messages
     match, nothing waits for itself, no two accesses race, nothing is read unwritten, every output is complete."""
-    from synth.api import check as check_record
     from synth.errors import InputError
     from synth.exchange.file_kinds import is_algorithm
     from synth.records.folder import read_all
@@ -49,30 +49,38 @@ def check(
         raise InputError("--collective and --executor go with an algorithm: MSCCL XML or an MSCCL++ plan")
     count: Counter[str] = Counter()
     for record in read_all(paths):
-        try:
-            if isinstance(record, InputError):
-                raise record
-            verdict = check_record(record)
-        except InputError as error:
-            count["unreadable"] += 1
-            for line in str(error).splitlines():
-                errors.print(f"synth: {line}", markup=False, soft_wrap=True)
-            continue
-        if verdict.faults:
-            count["failed"] += 1
-            console.print(f"FAILED {record.path}", markup=False, soft_wrap=True)
-            for fault in verdict.faults:
-                console.print(f"  {fault}", markup=False, soft_wrap=True)
-            continue
-        count["good"] += 1
-        count[record.evidence or "no value"] += 1
-        count["method"] += "method" in verdict.facts
-        count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
-        if not summary:
-            console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
+        _check_record(record, summary, count)
     console.print(_count_in_words(count), markup=False, soft_wrap=True)
     if count["failed"] or count["unreadable"]:
         raise typer.Exit(1 if count["failed"] else 2)
+
+
+def _check_record(record: Record | InputError, summary: bool, count: Counter[str]) -> None:
+    """Check one record, or say why it cannot be read, and add to ``count`` what the closing line says."""
+    from synth.api import check as check_record
+    from synth.errors import InputError
+
+    try:
+        if isinstance(record, InputError):
+            raise record
+        verdict = check_record(record)
+    except InputError as error:
+        count["unreadable"] += 1
+        for line in str(error).splitlines():
+            errors.print(f"synth: {line}", markup=False, soft_wrap=True)
+        return
+    if verdict.faults:
+        count["failed"] += 1
+        console.print(f"FAILED {record.path}", markup=False, soft_wrap=True)
+        for fault in verdict.faults:
+            console.print(f"  {fault}", markup=False, soft_wrap=True)
+        return
+    count["good"] += 1
+    count[record.evidence or "no value"] += 1
+    count["method"] += "method" in verdict.facts
+    count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
+    if not summary:
+        console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
 
 
 def _check_algorithms(
@@ -269,17 +277,27 @@ def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
 
 
 def _print_summary(record: Record) -> None:
+    """What the record states: the run, its value and bound, what proves them, and how long it took."""
+    lines = [*_of_run(record), *_of_proof(record), *_of_end(record)]
+    console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _of_run(record: Record) -> list[str]:
     objective, unit = record["objective"], record["objective"]["unit"]
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
-    lines = [
+    return [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
         f"ended: {record.words_of_end}" + (f" ({record['message']})" if record["message"] else ""),
         f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(record.bound, unit)}, "
         f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),
     ]
+
+
+def _of_proof(record: Record) -> list[str]:
+    lines: list[str] = []
     if record.stated_bound is not None and record.bound is None:
         why = "disproved by the value" if record.bound_disproved else record.words_of_grade
-        lines.append(f"stated bound {shown(record.stated_bound, unit)}: {why}")
+        lines.append(f"stated bound {shown(record.stated_bound, record['objective']['unit'])}: {why}")
     if record.data.get("bound_proof"):
         lines.append(f"bound by: {record['bound_proof']}")
     if record.certificate:
@@ -290,13 +308,15 @@ def _print_summary(record: Record) -> None:
             f"verified: {'yes' if record.ok else 'FAILED'}; "
             + ", ".join(f"{k} {_fact(k, v)}" for k, v in facts.items())
         )
-    lines += [f"  fault: {fault}" for fault in record["verified"]["faults"]]
-    seconds = record["seconds"]
-    took = {name: value for name, value in seconds.items() if value or name != "compile"}
-    lines.append("seconds: " + ", ".join(f"{name} {value:.3g}" for name, value in took.items()))
+    return lines + [f"  fault: {fault}" for fault in record["verified"]["faults"]]
+
+
+def _of_end(record: Record) -> list[str]:
+    took = {name: value for name, value in record["seconds"].items() if value or name != "compile"}
+    lines = ["seconds: " + ", ".join(f"{name} {value:.3g}" for name, value in took.items())]
     if record.data.get("stopped_by") == "clock":
         lines.append("stopped by the clock: another run, or another machine, may find something else")
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    return lines
 
 
 def _fact(name: str, value: object) -> str:

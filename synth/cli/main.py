@@ -11,6 +11,7 @@ import typer
 
 from synth import execution
 from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
+from synth.cli.output import visible
 from synth.errors import InputError, abridged
 
 app = typer.Typer(
@@ -73,14 +74,14 @@ def run() -> None:
         app()
     except InputError as error:
         for line in str(error).splitlines():
-            print(f"synth: {line}", file=sys.stderr)
+            print(visible(f"synth: {line}"), file=sys.stderr)
         if error.hint is not None:
-            print(error.hint, file=sys.stderr)
+            print(visible(error.hint), file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.filename is None:  # not of a path
             raise
-        print(f"synth: {abridged(str(error.filename))}: {error.strerror}", file=sys.stderr)
+        print(visible(f"synth: {abridged(str(error.filename))}: {error.strerror}"), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -102,4 +103,4 @@ def _speak_of_plugins() -> None:
     plugins = sys.modules.get("synth.plugins")
     if plugins is not None and "_SYNTH_COMPLETE" not in os.environ:
         for words in plugins.complaints():
-            print(f"synth: {words}", file=sys.stderr)
+            print(visible(f"synth: {words}"), file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from typer import Option
 
 from synth.cli import complete
+from synth.cli.common import checked, retries_failed
 
 if TYPE_CHECKING:
     from synth.execution.runs import Request
@@ -28,6 +29,7 @@ LIMIT = (
     "Imports, compiling kernels (only a first run does) and the check are apart; the record says how long they took."
 )
 OWN = Option("-O", "--option", metavar="key=value", help="A method's own parameter.")
+AT_ONCE = Option("-j", "--jobs", min=1, help="Runs at once. Default: processors / threads.")
 HERE = Option("-j", "--jobs", min=1, help="Engine local: runs at once. Default: processors / threads.")
 
 
@@ -50,6 +52,34 @@ class Asked:
 
         solvers, parameters = [self.solver] if self.solver else [], split_pairs(self.options or [], "-O")
         return Request(self.methods, solvers, [self.seed], [self.time_limit], self.gap, self.threads, parameters)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How many runs go on at once on this machine, and how much memory each may take."""
+
+    jobs: Annotated[int | None, AT_ONCE] = None
+    memory: Annotated[str | None, Option(help="Each run's memory limit, such as 4G or 500M. Default: none.")] = None
+
+    @property
+    def memory_mb(self) -> float | None:
+        """The memory limit in MB. Raises :class:`InputError` in words."""
+        from synth.options import read_megabytes
+
+        return None if self.memory is None else checked("--memory", read_megabytes, self.memory)
+
+
+@dataclass(frozen=True)
+class Resuming:
+    """Which of the records that are there already stand for a run."""
+
+    resume: Annotated[bool, Option("--resume", help="Skip runs whose good record is there already.")] = False
+    retry: Annotated[str | None, Option(help="With --resume: failed (out of memory, no result in time).")] = None
+
+    @property
+    def retry_failed(self) -> bool:
+        """Whether failed runs are run again. Raises :class:`InputError` in words."""
+        return retries_failed(self.retry, self.resume)
 
 
 @dataclass(frozen=True)

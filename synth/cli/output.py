@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 UNFOLDED = 100_000  # characters; rows are shorter
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but line ends and tabs
+
+
+class PlainConsole(Console):
+    """A console on which a text out of a file moves no cursor and changes no colour: control characters are shown as
+    ``?``."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print as rich does."""
+        super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **how)
+
+
+def visible(text: str) -> str:
+    """The text with ``?`` in place of every control character but line ends and tabs."""
+    return CONTROLS.sub("?", text)
+
+
 # A pipe or a file has no width, whatever COLUMNS says of the terminal behind it: a table there is as wide as its widest
 # row, nothing folded, so that grep finds whole rows and `less -S` shows them.
-console = Console(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False, emoji=False)
-errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+console = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False, emoji=False)
+errors = PlainConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
 def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
@@ -23,7 +42,7 @@ def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = (
     for column in columns:
         result.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        result.add_row(*row)
+        result.add_row(*map(visible, row))
     return result
 
 

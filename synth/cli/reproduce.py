@@ -50,7 +50,7 @@ def reproduce(
     from synth.errors import InputError
     from synth.execution.pool import WriteFailedError
     from synth.family import get_family, reproduced
-    from synth.records import lock as folder_lock
+    from synth.records import lock
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
 
@@ -70,7 +70,7 @@ def reproduce(
 
         page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
         try:
-            with folder_lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
+            with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
                 _load_page(known[name].target)(page)
                 write_page(page, known[name], path)
                 page.pack()

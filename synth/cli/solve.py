@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from synth.cli import common, complete
 from synth.cli.common import checked
-from synth.cli.options import Asked, grouped
+from synth.cli.options import Asked, Processes, Resuming, grouped
 from synth.cli.output import command, console, errors
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 from synth.text.quantities import shown
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
 MANY = 20  # runs from which on it is said beforehand how long they can take
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What is printed of the runs."""
+
+    every: Annotated[bool, typer.Option("--all", help="The table of all runs too, not only one row per instance.")] = (
+        False
+    )
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="The runs as CSV with exact numbers on standard output instead.")
+    ] = False
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="One record a line on standard output, nothing else there.")
+    ] = False
+
+
 @grouped
 def solve(
     paths: list[Path] = typer.Argument(
@@ -31,52 +47,34 @@ def solve(
     ),
     asked: Asked = Asked(),
     results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),
-    resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
-    retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
-    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors / threads."),
-    memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
+    resuming: Resuming = Resuming(),
+    processes: Processes = Processes(),
     grace: str = typer.Option(
         "60s", "--grace", help="From a run's time limit to its end by force, for model and check."
     ),
-    every: bool = typer.Option(False, "--all", help="The table of all runs too, not only one row per instance."),
-    as_csv: bool = typer.Option(False, "--csv", help="The runs as CSV with exact numbers on standard output instead."),
-    json_lines: bool = typer.Option(False, "--json", help="One record a line on standard output, nothing else there."),
+    how: Shown = Shown(),
 ) -> None:
     """Solve instance files; ends with one row per instance: best value, proven bound, gap = (value − bound) / value, by
     which method."""
-    from synth.cli.progress import Progress
-    from synth.execution.pool import run_all, slots
+    from synth.execution.pool import slots
     from synth.execution.runs import plan
-    from synth.options import read_duration, read_megabytes
-    from synth.text.files import dumps
+    from synth.options import read_duration
 
-    memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
+    memory_mb = processes.memory_mb
     grace_s = checked("--grace", read_duration, grace)
-    retry_failed = common.retries_failed(retry, resume)
-    if as_csv and json_lines:
+    resume, retry_failed = resuming.resume, resuming.retry_failed
+    if how.as_csv and how.json_lines:
         raise common.bad_option("--csv", "goes without --json", "on")
     runs = plan(paths, asked.request(), results)
     common.demand_records("--results", (run for run in runs if not (resume and run.finished_record(retry_failed))))
-    _announce(runs, slots(jobs, asked.threads))
-    ended: dict[int, Record] = {}
-    place = {id(run): i for i, run in enumerate(runs)}
-    printed = reused = 0
-    with common.ending_early(), Progress(len(runs), json_lines) as progress:
-        for run, record, was_there in run_all(
-            runs, slots(jobs, asked.threads), resume, retry_failed, progress.start, memory_mb=memory_mb, grace_s=grace_s
-        ):
-            ended[place[id(run)]] = record
-            reused += was_there
-            progress.done(run, record, was_there)
-            while json_lines and printed in ended:  # in the order asked for, each as soon as those before it
-                print(dumps(ended[printed].data, one_line=True), flush=True)
-                printed += 1
-    done = [(runs[i], ended[i]) for i in sorted(ended)]
+    at_once = slots(processes.jobs, asked.threads)
+    _announce(runs, at_once)
+    done, reused = _run_all(runs, at_once, resuming, memory_mb, grace_s, how.json_lines)
     contradictions = print_contradictions(done)
-    if as_csv:
+    if how.as_csv:
         write_csv(done, sys.stdout)
-    elif not json_lines:
-        print_tables(done, every)
+    elif not how.json_lines:
+        print_tables(done, how.every)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
         _tell_where(done)
@@ -84,6 +82,42 @@ def solve(
     code = common.EXIT_FAILED if contradictions else exit_code(done)
     if code:
         raise typer.Exit(code)
+
+
+def _run_all(
+    runs: Sequence[Run],
+    at_once: int,
+    resuming: Resuming,
+    memory_mb: float | None,
+    grace_s: float,
+    json_lines: bool,
+) -> tuple[list[tuple[Run, Record]], int]:
+    """Run them and show how far they are, with ``json_lines`` each record in the order of the runs as soon as those
+    before it have ended. The runs that ended with their records, and how many were done before."""
+    from synth.cli.progress import Progress
+    from synth.execution.pool import run_all
+    from synth.text.files import dumps
+
+    ended: dict[int, Record] = {}
+    place = {id(run): i for i, run in enumerate(runs)}
+    printed = reused = 0
+    with common.ending_early(), Progress(len(runs), json_lines) as progress:
+        for run, record, was_there in run_all(
+            runs,
+            at_once,
+            resuming.resume,
+            resuming.retry_failed,
+            progress.start,
+            memory_mb=memory_mb,
+            grace_s=grace_s,
+        ):
+            ended[place[id(run)]] = record
+            reused += was_there
+            progress.done(run, record, was_there)
+            while json_lines and printed in ended:
+                print(dumps(ended[printed].data, one_line=True), flush=True)
+                printed += 1
+    return [(runs[i], ended[i]) for i in sorted(ended)], reused
 
 
 def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:

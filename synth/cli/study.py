@@ -6,8 +6,9 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +19,8 @@ from synth.cli.common import (
     demand_folder,
     demand_records,
     ending_early,
-    retries_failed,
 )
+from synth.cli.options import Processes, Resuming, grouped
 from synth.cli.output import console, errors, number, table
 from synth.text.quantities import percent, shown
 
@@ -33,43 +34,60 @@ if TYPE_CHECKING:
 LISTED = 30  # regressions that are printed
 
 
+@dataclass(frozen=True)
+class InPlace:
+    """What stands in place of what the study's file says."""
+
+    time_limit: Annotated[str | None, typer.Option(help="In place of the study's own limits: 60s, 5m or none.")] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="In place of the study's own seeds.")] = None
+    threads: Annotated[int | None, typer.Option(min=1, help="In place of the study's own number of threads.")] = None
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Two studies compared, instead of one run."""
+
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare two studies, given by their folders (or names).")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="With --compare: every compared run as one JSON text.")] = (
+        False
+    )
+
+
+@grouped
 def study(
     targets: list[str] = typer.Argument(..., metavar="FAMILY|STUDY.toml…", help="Families or study files."),
     results: Path = typer.Option(Path("results/studies"), "--results", help="Folder of the studies' folders."),
-    time_limit: str = typer.Option(None, "--time-limit", help="In place of the study's own limits: 60s, 5m or none."),
-    seed: int = typer.Option(None, "--seed", min=0, help="In place of the study's own seeds."),
-    threads: int = typer.Option(None, "--threads", min=1, help="In place of the study's own number of threads."),
-    jobs: int = typer.Option(None, "--jobs", "-j", min=1, help="Runs at once. Default: processors / threads."),
-    memory: str = typer.Option(None, "--memory", help="Each run's memory limit, such as 4G or 500M. Default: none."),
-    resume: bool = typer.Option(False, "--resume", help="Skip runs whose good record is there already."),
-    retry: str = typer.Option(None, "--retry", help="With --resume: failed (out of memory, no result in time)."),
+    instead: InPlace = InPlace(),
+    processes: Processes = Processes(),
+    resuming: Resuming = Resuming(),
     collect_only: bool = typer.Option(False, "--collect", help="Run nothing: report what is there."),
-    compare: bool = typer.Option(False, "--compare", help="Compare two studies, given by their folders (or names)."),
-    as_json: bool = typer.Option(False, "--json", help="With --compare: every compared run as one JSON text."),
+    comparing: Comparing = Comparing(),
 ) -> None:
     """Run studies: records, table.csv, figures, report.html and, with the extra `parquet`, table.parquet below
     results/studies/<name>/."""
-    from synth.options import read_limit, read_megabytes
+    from synth.options import read_limit
     from synth.study import load
 
-    if compare:
-        _compare(targets, results, as_json)
+    if comparing.compare:
+        _compare(targets, results, comparing.as_json)
         return
-    if as_json:
+    if comparing.as_json:
         raise bad_option("--json", "goes with --compare; a study writes table.csv", "on")
-    if time_limit is not None:
-        checked("--time-limit", read_limit, time_limit)
-    retry_failed = retries_failed(retry, resume)
+    if instead.time_limit is not None:
+        checked("--time-limit", read_limit, instead.time_limit)
+    retry_failed = resuming.retry_failed
     demand_folder("--results", results)
-    memory_mb = None if memory is None else checked("--memory", read_megabytes, memory)
-    studies = [load(target).with_options(time_limit, seed, threads) for target in targets]
+    memory_mb = processes.memory_mb
+    studies = [load(target).with_options(instead.time_limit, instead.seed, instead.threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
     if not collect_only:
         demand_records("--results", (run for one in prepared for run in one.runs))
     failed = 0
     for one in prepared:
         if not collect_only:
-            run_study(one, jobs, resume, retry_failed, memory_mb)
+            run_study(one, processes.jobs, resuming.resume, retry_failed, memory_mb)
         failed += _collect(one)
     if failed:
         raise typer.Exit(EXIT_FAILED)

@@ -7,7 +7,7 @@ nothing races, every order of the steps ends with the same contents; one is enou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,114 +84,143 @@ def run(
     rows = added + len(order) + 1
     unwritten = np.full(a.steps, -1, dtype=np.int64)
     chunk, made, cause = (np.zeros(rows, dtype=np.int64) for _ in range(3))
-    sets = np.zeros((added if words else 0, words), dtype=np.uint64)
-    _run(
-        order[~changes_nothing(a, steps, where)[order]], a.kind, a.count,
-        where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset,
-        waits.message, start[:-1], sent, racing, held, chunks, 1 + a.ranks * chunks,
-        reduces, READS_SRC, READS_DST, WRITES_DST, SENDING, RECEIVING, ADDING, chunk, made, cause, sets, unwritten,
-    )  # fmt: skip
-    return Contents(held, start[:-1], sent, chunks, 1 + a.ranks * chunks, chunk, made, cause, sets, unwritten)
+    made_rows = _Rows(chunk, made, cause, np.zeros((added if words else 0, words), dtype=np.uint64))
+    src, dst = where.base[steps.rank, a.src_buffer] + a.src_offset, where.base[steps.rank, a.dst_buffer] + a.dst_offset
+    accesses = _Accesses(a.kind, a.count, src, dst, waits.message, start[:-1], racing)
+    changing = order[~changes_nothing(a, steps, where)[order]]
+    _run(changing, accesses, _KINDS, held, sent, _Symbols(chunks, 1 + a.ranks * chunks), reduces, made_rows, unwritten)
+    return Contents(held, start[:-1], sent, chunks, 1 + a.ranks * chunks, *made_rows, unwritten)
+
+
+class _Accesses(NamedTuple):
+    """What every step touches, shape (steps,): its ``kind``, how many ``chunks``, the first cell that it reads
+    (``src``) and that it writes (``dst``), the step that sends what it receives (``message``), the first place of what
+    it ``sent``, and whether it is ``racing``."""
+
+    kind: IntArray
+    chunks: IntArray
+    src: IntArray
+    dst: IntArray
+    message: IntArray
+    sent: IntArray
+    racing: BoolArray
+
+
+class _Kinds(NamedTuple):
+    """What steps of every kind do, bool arrays of shape (kinds,)."""
+
+    reads_src: BoolArray
+    reads_dst: BoolArray
+    writes_dst: BoolArray
+    sending: BoolArray
+    receiving: BoolArray
+
+
+class _Rows(NamedTuple):
+    """The rows of :class:`Contents`: chunk, step, cause, and set of ranks."""
+
+    chunk: IntArray
+    step: IntArray
+    cause: IntArray
+    ranks: WordArray
+
+
+class _Symbols(NamedTuple):
+    """How contents are numbered: ``chunks`` of the largest input, and the first number of a row (``sums``)."""
+
+    chunks: int
+    sums: int
+
+
+_KINDS = _Kinds(READS_SRC, READS_DST, WRITES_DST, SENDING, RECEIVING)
 
 
 @jit
 def _run(
     order: IntArray,
-    kind: IntArray,
-    count: IntArray,
-    src: IntArray,
-    dst: IntArray,
-    message: IntArray,
-    sent: IntArray,
-    payload: Any,
-    racing: Any,
-    held: Any,
-    chunks: int,
-    sums: int,
+    steps: _Accesses,
+    kinds: _Kinds,
+    held: Int32Array,
+    payload: Int32Array,
+    symbols: _Symbols,
     reduces: bool,
-    reads_src: Any,
-    reads_dst: Any,
-    writes_dst: Any,
-    sending: Any,
-    receiving: Any,
-    adding: Any,
-    row_chunk: IntArray,
-    row_step: IntArray,
-    row_cause: IntArray,
-    row_set: Any,
+    rows: _Rows,
     unwritten: IntArray,
 ) -> None:
-    """One row at most for every sum, one for every step that reads what nothing has written. Sums come first."""
-    made, spoilt = 0, len(row_set) if reduces else 0
+    """Change ``held``, ``payload``, ``rows`` and ``unwritten``. One row at most for every sum, one for every step that
+    reads what nothing has written. Sums come first."""
+    sums = symbols.sums
+    made, spoilt = 0, len(rows.ranks) if reduces else 0
     for n in range(len(order)):
         i = order[n]
-        k = kind[i]
+        k = steps.kind[i]
         bad = np.int64(-1)
-        if not (reads_src[k] or writes_dst[k]):
+        if not (kinds.reads_src[k] or kinds.writes_dst[k]):
             continue  # whatever a nop says it counts
-        for c in range(count[i]):
+        for c in range(steps.chunks[i]):
             value = np.int64(0)
             parts = 0
             for source in range(3):
-                if source == 0 and receiving[k]:
-                    new = np.int64(payload[sent[message[i]] + c])
-                elif source == 1 and reads_src[k]:
-                    new = np.int64(held[src[i] + c])
-                elif source == 2 and reads_dst[k]:
-                    new = np.int64(held[dst[i] + c])
+                if source == 0 and kinds.receiving[k]:
+                    new = np.int64(payload[steps.sent[steps.message[i]] + c])
+                elif source == 1 and kinds.reads_src[k]:
+                    new = np.int64(held[steps.src[i] + c])
+                elif source == 2 and kinds.reads_dst[k]:
+                    new = np.int64(held[steps.dst[i] + c])
                 else:
                     continue
-                if new == 0 or racing[i]:
-                    if not racing[i] and unwritten[i] < 0:
-                        unwritten[i] = src[i] + c if source == 1 else dst[i] + c
+                if new == 0 or steps.racing[i]:
+                    if not steps.racing[i] and unwritten[i] < 0:
+                        unwritten[i] = steps.src[i] + c if source == 1 else steps.dst[i] + c
                     if bad < 0:
                         bad = np.int64(sums + spoilt)
-                        row_cause[spoilt], row_step[spoilt] = 1, i
+                        rows.cause[spoilt], rows.step[spoilt] = SPOILT, i
                         spoilt += 1
                     new = bad
                 if parts == 0:
                     value = new
-                elif value >= sums and row_cause[value - sums]:
+                elif value >= sums and rows.cause[value - sums]:
                     pass
-                elif new >= sums and row_cause[new - sums]:
+                elif new >= sums and rows.cause[new - sums]:
                     value = new
                 else:
                     if reduces:
                         row = made
                         made += 1
-                        row_cause[row] = _sum(value, new, chunks, sums, row, row_chunk, row_set)
+                        rows.cause[row] = _sum(value, new, symbols, row, rows)
                     else:
                         row = spoilt
                         spoilt += 1
-                        row_cause[row] = 4
-                    row_step[row] = i
+                        rows.cause[row] = NO_SUMS
+                    rows.step[row] = i
                     value = np.int64(sums + row)
                 parts += 1
-            if writes_dst[k]:
-                held[dst[i] + c] = value
-            if sending[k]:
-                payload[sent[i] + c] = value
+            if kinds.writes_dst[k]:
+                held[steps.dst[i] + c] = value
+            if kinds.sending[k]:
+                payload[steps.sent[i] + c] = value
 
 
 @jit
-def _sum(a: Any, b: Any, chunks: int, sums: int, row: int, row_chunk: IntArray, row_set: Any) -> int:
+def _sum(a: np.int64, b: np.int64, symbols: _Symbols, row: int, rows: _Rows) -> int:
     """The sum of two contents as a row; why it is none, or 0."""
-    first = row_chunk[a - sums] if a >= sums else (a - 1) % chunks
-    second = row_chunk[b - sums] if b >= sums else (b - 1) % chunks
-    row_chunk[row] = first
+    chunks, sums = symbols.chunks, symbols.sums
+    first = rows.chunk[a - sums] if a >= sums else (a - 1) % chunks
+    second = rows.chunk[b - sums] if b >= sums else (b - 1) % chunks
+    rows.chunk[row] = first
     if first != second:
-        return 3
-    for w in range(row_set.shape[1]):
-        left = row_set[a - sums, w] if a >= sums else _bit((a - 1) // chunks, w)
-        right = row_set[b - sums, w] if b >= sums else _bit((b - 1) // chunks, w)
+        return MIXED
+    for w in range(rows.ranks.shape[1]):
+        left = rows.ranks[a - sums, w] if a >= sums else _bit((a - 1) // chunks, w)
+        right = rows.ranks[b - sums, w] if b >= sums else _bit((b - 1) // chunks, w)
         if left & right:
-            return 2
-        row_set[row, w] = left | right
+            return DOUBLED
+        rows.ranks[row, w] = left | right
     return 0
 
 
 @jit
-def _bit(rank: int, word: int) -> Any:
+def _bit(rank: np.int64, word: int) -> np.uint64:
     return np.uint64(1) << np.uint64(rank % 64) if rank // 64 == word else np.uint64(0)
 
 

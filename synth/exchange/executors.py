@@ -115,15 +115,7 @@ def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> 
     if a.in_place and a.collective in limits.never_in_place:
         yield Fault("algo", f"runs no {a.collective} in place: it refuses a call with sendbuff = recvbuff")
     if written is not None:
-        for key in limits.attributes:
-            if key not in written:
-                yield Fault("algo", f"{key} is missing, and the file is refused without it")
-        if spelt is not None and written.get("coll", spelt) != spelt:
-            yield Fault("algo", f"coll = {written['coll']!r}: it reads {spelt!r} only")
-        channels = int(a.tb_channel.max(initial=0)) + 1
-        stated = written.get("nchannels", "")
-        if stated.isdigit() and int(stated) < channels:
-            yield Fault("algo", f"nchannels = {stated}: thread blocks use {channels}")
+        yield from _attributes(limits, a, written)
     if len(a.name) > limits.name_length:
         yield Fault("algo", f"name has {len(a.name)} characters, at most {limits.name_length}")
     endless = a.most_bytes == 0 and (limits.zero_is_endless or "maxBytes" not in (written or {}))
@@ -131,6 +123,20 @@ def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> 
         yield Fault("algo", f"minBytes = {a.least_bytes} is more than maxBytes = {a.most_bytes}")
     if limits.whole_buffers:
         yield from _whole_buffers(a)
+
+
+def _attributes(limits: Executor, a: Algorithm, written: Mapping[str, str]) -> Iterator[Fault]:
+    """What is wrong with the attributes of a file's ``algo``."""
+    for key in limits.attributes:
+        if key not in written:
+            yield Fault("algo", f"{key} is missing, and the file is refused without it")
+    spelt = limits.collectives.get(a.collective)
+    if spelt is not None and written.get("coll", spelt) != spelt:
+        yield Fault("algo", f"coll = {written['coll']!r}: it reads {spelt!r} only")
+    channels = int(a.tb_channel.max(initial=0)) + 1
+    stated = written.get("nchannels", "")
+    if stated.isdigit() and int(stated) < channels:
+        yield Fault("algo", f"nchannels = {stated}: thread blocks use {channels}")
 
 
 def _whole_buffers(a: Algorithm) -> Iterator[Fault]:

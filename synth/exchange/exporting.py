@@ -15,7 +15,9 @@ from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.lowering.chunking import MOST_TRIED
 from synth.exchange.transfers import Transfers
-from synth.family import get_family, load
+from synth.family import Method, get_family, load
+from synth.instance import Instance
+from synth.method_file import method_of
 from synth.options import RunOptions, as_text
 from synth.records.record import Record
 from synth.records.verify import replay
@@ -189,21 +191,22 @@ def _write_traces(transfers: Transfers, path: Path, write: Callable[..., list[Pa
 
 def write_model(
     record: Record, form: Form, path: Path, *, number: int = 1, solver: str | None = None,
-    parameters: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+    parameters: Mapping[str, str] | None = None, method_name: str | None = None,
+) -> list[str]:  # fmt: skip
     """Write the ``number``-th model that the record's method hands to a solver, with the record's options but for
-    ``solver`` and ``parameters`` (as texts). Raises :class:`InputError` for methods that are no program, and as
+    ``solver`` and ``parameters`` (as texts); returns what is worth knowing, in words. A method in a file has to be
+    named (``method_name``). Raises :class:`InputError` for methods that are no program, and as
     :func:`synth.solvers.writing.instead_of_solving` does."""
     family = get_family(record["family"])
-    method = family.method(record["method"])
     source = str(record.path) if record.path else None
+    instance = record.find_instance()
+    method = _method_of(record, instance, method_name)
     if method.kind != "program" and not method.needs:
         raise InputError(f"{method.name} is a {method.kind}, no program: it has no model", source)
     kept, known = record["options"], {parameter.name for parameter in method.parameters}
     given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}
     solver, values = method_options(family, method, solver or record["solver"], given | dict(parameters or {}))
     options = RunOptions(kept["time_limit_s"], kept["relative_gap"], kept["threads"], kept["seed"], solver, values)
-    instance = record.find_instance()
     with writing.instead_of_solving(path, form, number):
         try:
             outcome = method.load()(instance, options)
@@ -211,3 +214,17 @@ def write_model(
             raise InputError(str(error), source) from None
         if outcome.termination in ("unsupported", "size_limit"):
             raise InputError(outcome.message or outcome.termination, source)
+    changed = method.folder is not None and record.data.get("method_origin") != method.origin
+    return [f"the file of method {method.name} has changed since the run"] if changed else []
+
+
+def _method_of(record: Record, instance: Instance, name: str | None) -> Method:
+    """The record's method. One in a file is looked for only if it is named: a record starts no code. Raises
+    :class:`InputError`."""
+    stated = str(record["method"])
+    if name not in (None, stated):
+        raise InputError([Fault("--method", f"the record is of method {stated}", name, True)])
+    if name is None and ":" in stated:
+        words = f"method {stated} is in a file, which no record starts: name it with -m {stated}"
+        raise InputError(words, str(record.path) if record.path else None)
+    return method_of(get_family(record["family"]), stated, instance)

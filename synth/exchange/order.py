@@ -8,11 +8,10 @@ of its message. Everything here is linear in the steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.places import RECEIVING, SENDING, Steps
 from synth.kernels import jit
@@ -87,8 +86,7 @@ def sequence(waits: Before) -> tuple[IntArray, IntArray]:
     """An order in which all steps can run, shorter where some wait for each other, and for every step that is in it the
     length of the longest chain of steps that ends with it, else 0; shapes (steps that run,), (steps,)."""
     start, after = _successors(waits.same, waits.dep, waits.message, waits.room)
-    order, level = _kahn(waits.same, waits.dep, waits.message, waits.room, start, after)
-    return order, level
+    return _kahn(waits.same, waits.dep, waits.message, waits.room, start, after)
 
 
 def cycle(waits: Before, level: IntArray) -> list[tuple[int, str]]:
@@ -125,7 +123,7 @@ def room_needed(algorithm: Algorithm, steps: Steps, found: Messages) -> int:
 
 
 @jit
-def _successors(same: IntArray, dep: IntArray, message: IntArray, room: IntArray) -> Any:
+def _successors(same: IntArray, dep: IntArray, message: IntArray, room: IntArray) -> tuple[IntArray, IntArray]:
     """The steps that wait for each one, as rows."""
     count = len(same)
     start = np.zeros(count + 1, dtype=np.int64)
@@ -146,7 +144,10 @@ def _successors(same: IntArray, dep: IntArray, message: IntArray, room: IntArray
 
 
 @jit
-def _kahn(same: IntArray, dep: IntArray, message: IntArray, room: IntArray, start: IntArray, after: IntArray) -> Any:
+def _kahn(
+    same: IntArray, dep: IntArray, message: IntArray, room: IntArray, start: IntArray, after: IntArray
+) -> tuple[IntArray, IntArray]:
+    """As :func:`sequence`; ``start``, ``after`` of :func:`_successors`."""
     count = len(same)
     missing = np.zeros(count, dtype=np.int64)
     level = np.zeros(count, dtype=np.int64)
@@ -176,7 +177,7 @@ def _kahn(same: IntArray, dep: IntArray, message: IntArray, room: IntArray, star
 
 def unordered(
     algorithm: Algorithm, steps: Steps, waits: Before, order: IntArray, first: IntArray, then: IntArray
-) -> Any:
+) -> BoolArray:
     """Which of the pairs are in no order: nothing makes step ``then`` wait, over however many others, for step
     ``first``, which comes before it in ``order``; both of one rank; bool, shape (pairs,).
 
@@ -184,7 +185,7 @@ def unordered(
     pairs are decided by waits within their rank; for the rest the numbers are carried along over all ranks, for
     :data:`COLUMNS` thread blocks at a time. Time steps x (thread blocks of a rank + blocks of undecided pairs).
     """
-    open_pairs = (steps.block[first] != steps.block[then]) | (steps.position[first] >= steps.position[then])
+    open_pairs: BoolArray = (steps.block[first] != steps.block[then]) | (steps.position[first] >= steps.position[then])
     tb_first = np.searchsorted(algorithm.tb_rank, np.arange(algorithm.ranks + 1)).astype(np.int64)
     if np.any(open_pairs):
         at = np.flatnonzero(open_pairs)
@@ -236,7 +237,7 @@ def _within_ranks(
     pair_start: IntArray,
     pair_number: IntArray,
     pair_position: IntArray,
-) -> Any:
+) -> BoolArray:
     """Which pairs (sorted by their later step) are ordered by waits within their rank."""
     known = np.zeros(len(pair_number), dtype=np.bool_)
     row = np.zeros(len(same), dtype=np.int64)
@@ -271,7 +272,7 @@ def _over_ranks(
     then: IntArray,
     pair_column: IntArray,
     pair_position: IntArray,
-) -> Any:
+) -> BoolArray:
     """Which pairs are ordered by waits of any kind."""
     clock = np.full((len(same), width), -1, dtype=np.int32)
     for k in range(len(order)):

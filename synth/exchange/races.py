@@ -6,8 +6,6 @@ changes nothing; it reads the cell.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
@@ -61,7 +59,7 @@ def _neighbours(
     changes_dst: BoolArray,
     cells: int,
     total: int,
-) -> Any:
+) -> IntArray:
     """Pairs of accesses that must be ordered. Accesses are dealt out to their cells in ``order``; 2 step + (write).
     What a step reads and changes is a row of truth values, shape (steps,), each."""
     start = np.zeros(cells + 1, dtype=np.int64)

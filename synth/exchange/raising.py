@@ -7,7 +7,6 @@ arrives. What is done within a rank (copies, reductions, scratch) is gone: it ta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -146,10 +145,10 @@ def _last_received(
     number: IntArray,
     same: IntArray,
     dep: IntArray,
-    receiving: Any,
-    sending: Any,
+    receiving: BoolArray,
+    sending: BoolArray,
     message: IntArray,
-) -> Any:
+) -> tuple[IntArray, IntArray]:
     """For every step that sends, in the order of ``sequence``, how many messages it waits for, and all of them."""
     width = 1
     for r in range(len(tb_first) - 1):

@@ -226,10 +226,10 @@ def threads() -> int:
 
 def _remove_leftovers(record: Path) -> None:
     """Delete what a run that was killed had begun to write, if nobody else writes records in this folder now."""
-    from synth.records import lock as folder_lock
+    from synth.records import lock
     from synth.text.files import remove_leftovers
 
-    with suppress(OSError), folder_lock.held(record.parents[2], "writing", needed=False):
+    with suppress(OSError), lock.held(record.parents[2], "writing", needed=False):
         remove_leftovers(record)
 
 

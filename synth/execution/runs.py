@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
@@ -61,6 +62,19 @@ class Run:
         return None
 
 
+class _LeftOutError(Exception):
+    """A grid leaves this method out; the message says why, behind the method's name."""
+
+
+class _Chosen(NamedTuple):
+    """A method, the parameters that it is ``given`` as texts, the solver that will run, and all parameters as read."""
+
+    method: Method
+    given: dict[str, str]
+    solver: str | None
+    parameters: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked of every instance: each method (None: the family's defaults) by each solver (none: its first), seed
@@ -91,6 +105,26 @@ class Request:
         if self.grid or not able or set(able) & set(names):
             return names
         return [name for name in names if family.methods[name].kind != "program"] + able[:1]
+
+    def chosen(
+        self, family: Family, method: Method, solver: str | None, alone: bool, usable: Collection[str]
+    ) -> _Chosen:
+        """The method with what of the request it gets. ``alone``: no other method is asked for; ``usable``: the
+        parameters that some method knows. Raises :class:`InputError`, and :class:`_LeftOutError` for what a grid leaves
+        out."""
+        if solver is not None and solver not in solvers_for(method.needs):
+            if self.grid and method.needs:
+                raise _LeftOutError(f" does not run with {solver}")
+            solver = solver if alone and not self.grid else None
+        mine = {parameter.name for parameter in method.parameters}
+        of_others = set() if self.grid else set(self.parameters) - set(usable)
+        given = {key: value for key, value in self.parameters.items() if key in mine | of_others}
+        try:
+            return _Chosen(method, given, *method_options(family, method, solver, given))
+        except SolverMissingError as error:
+            if self.grid:
+                raise _LeftOutError(f": {error}") from None
+            raise
 
     def variant(self, seed: int, limit: str | float | None, given: Mapping[str, str]) -> str:
         """A folder name for what tells runs of one method, solver and question apart, such as ``seed0-60s-fold=on``."""
@@ -123,48 +157,50 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
     for instance in instances:
         family = get_family(instance.family)
         names = request.names(family, instance)
+        methods = list(_methods(family, names, instance, made))
+        usable = {parameter.name for method in methods for parameter in method.parameters}
         solvers: Sequence[str | None] = request.solvers or [None]
-        methods: list[Method] = []
-        for name in names:
+        for method, solver in product(methods, solvers):
             try:
-                methods.append(method_of(family, name, instance))
+                chosen = request.chosen(family, method, solver, len(names) == 1, usable)
+            except _LeftOutError as reason:
+                made.left_out.append(f"{family.name} {method.name}{reason}")
             except InputError as error:
                 made.faults.append(Fault("", str(error)))
-        usable = {parameter.name for method in methods for parameter in method.parameters}
-        for method, solver in product(methods, solvers):
-            name = method.name
-            try:
-                if solver is not None and solver not in solvers_for(method.needs):
-                    if request.grid and method.needs:
-                        made.left_out.append(f"{family.name} {name} does not run with {solver}")
-                        continue
-                    solver = None if request.grid or len(names) > 1 else solver
-                mine = {parameter.name for parameter in method.parameters}
-                given = {
-                    key: value
-                    for key, value in request.parameters.items()
-                    if key in mine or not (request.grid or key in usable)
-                }
-                chosen, parameters = method_options(family, method, solver, given)
-            except InputError as error:
-                if request.grid and isinstance(error, SolverMissingError):
-                    made.left_out.append(f"{family.name} {name}: {error}")
-                else:
-                    made.faults.append(Fault("", str(error)))
-                continue
-            questions = {parameter.name for parameter in method.parameters if parameter.question}
-            others = {key: value for key, value in given.items() if key not in questions}
-            for seed, limit in product(request.seeds, request.limits):
-                options = RunOptions(read_limit(limit), request.gap, request.threads, seed, chosen, parameters)
-                folder = results / request.variant(seed, limit, others) if request.grid else results
-                run = Run(instance, method, options, folder)
-                made.by_path.setdefault(run.path, run)
+            else:
+                for run in _runs(instance, chosen, request, results):
+                    made.by_path.setdefault(run.path, run)
     if not (request.grid or made.faults) and request.limits:
-        for solver in request.solvers:
-            if all(run.options.solver != solver for run in made.by_path.values()):
-                require(solver)
-                made.faults.append(Fault("", f"none of the methods can use solver {solver}"))
+        made.faults += _unused(request.solvers, made.by_path.values())
     return made
+
+
+def _methods(family: Family, names: Iterable[str], instance: Instance, made: Expansion) -> Iterator[Method]:
+    """The methods of these names; what is wrong with the others becomes faults."""
+    for name in names:
+        try:
+            yield method_of(family, name, instance)
+        except InputError as error:
+            made.faults.append(Fault("", str(error)))
+
+
+def _runs(instance: Instance, chosen: _Chosen, request: Request, results: Path) -> Iterator[Run]:
+    """A run for every seed and time limit."""
+    questions = {parameter.name for parameter in chosen.method.parameters if parameter.question}
+    others = {key: value for key, value in chosen.given.items() if key not in questions}
+    for seed, limit in product(request.seeds, request.limits):
+        seconds = read_limit(limit)
+        options = RunOptions(seconds, request.gap, request.threads, seed, chosen.solver, chosen.parameters)
+        folder = results / request.variant(seed, limit, others) if request.grid else results
+        yield Run(instance, chosen.method, options, folder)
+
+
+def _unused(solvers: Iterable[str], runs: Collection[Run]) -> Iterator[Fault]:
+    """A fault for every solver that no run uses. Raises :class:`SolverMissingError` where there is none of the name."""
+    for solver in solvers:
+        if all(run.options.solver != solver for run in runs):
+            require(solver)
+            yield Fault("", f"none of the methods can use solver {solver}")
 
 
 def plan(paths: Iterable[Path], request: Request, results: Path) -> list[Run]:

@@ -200,10 +200,8 @@ class Evidence:
         group, judged = self._folder(case.folder)
         record = self._named(case, case.ours, group) if case.ours else _best(case, group)
         verdict = self._verified(record)
-        published = self._named(case, case.published, group) if case.published else None
+        published = self._published(case, group)
         printed = case.printed if published is None or case.printed is not None else published.value
-        if published is not None:
-            self._verified(published)
         bounded, least, proof = None, None, ""
         value: float | None
         if case.measure:
@@ -220,6 +218,14 @@ class Evidence:
         unit = unit or get_family(record["family"]).objective.unit
         stated = published is not None and not name_stands(published, PATIENT_S)
         return Held(case, unit, record, value, bounded, least, proof, published, printed, verdict.facts, stated)
+
+    def _published(self, case: Case, group: Sequence[Record]) -> Record | None:
+        """The record of the published algorithm, verified, where the case names one."""
+        if not case.published:
+            return None
+        found = self._named(case, case.published, group)
+        self._verified(found)
+        return found
 
     def _folder(self, folder: str) -> tuple[list[Record], Standing]:
         if folder not in self.folders:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,9 @@ def large_hops(nodes: int, tail: AnyIntArray, head: AnyIntArray, sources: Sequen
 
 
 @jit
-def breadth_first(start: Any, head: Any, source: int, distance: Any, order: Any) -> None:
+def breadth_first(
+    start: AnyIntArray, head: AnyIntArray, source: int, distance: AnyIntArray, order: AnyIntArray
+) -> None:
     """Search from one node, in a kernel: fill ``distance`` (-1: no path) and ``order``, shape (nodes,) each.
 
     The arcs of node v lead to ``head[start[v]:start[v + 1]]``. ``order``: the nodes as they are reached, -1 behind the

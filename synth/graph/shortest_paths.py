@@ -7,7 +7,7 @@ ascending order, scipy's order is its own. So a method stays with the search tha
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from synth.compiling import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 
+Length = TypeVar("Length", IntArray, FloatArray)
 UNREACHABLE = 2**62
 """The distance in whole numbers to a node without a path; real distances are infinite there. An arc at most this long
 may be added to a distance below it without leaving 64 bits."""
@@ -26,12 +27,12 @@ def search(
     start: IntArray,
     out: IntArray,
     head: IntArray,
-    length: Any,
-    first: Any,
+    length: Length,
+    first: Length,
     through: BoolArray,
     entered: IntArray,
     settled: IntArray,
-) -> Any:
+) -> Length:
     """Search from all nodes with ``first`` < :data:`UNREACHABLE`, which is their distance at the beginning (Dijkstra).
 
     Returns the distances, shape (nodes,), whole or real as ``first`` and ``length`` (arcs,) are. The arcs of node v are

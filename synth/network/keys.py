@@ -142,29 +142,29 @@ def _network_faults(
     values: Mapping[str, Any], own: tuple[str, ...], kinds: Mapping[str, type[Part]], chosen: tuple[str, ...]
 ) -> list[Fault]:
     kind = values.get("network")
+    given = [key for key in own if key in values]
     shapes = [name for name in kinds if name != "links"]
     if "links" in values and "network" not in values:
-        shape = [key for key in own if key in values and key not in ("bandwidth", "latency")]
+        shape = [key for key in given if key not in ("bandwidth", "latency")]
         return [Fault(key, "has no meaning with links", values[key], True) for key in shape]
     if kind not in shapes:
         return [Fault("network", f"must be one of {', '.join(shapes)}, or give links=FILE.csv", kind, kind is not None)]
     fields = kinds[kind].model_fields
-    faults = [
-        Fault(key, "unknown parameter of this network", values[key], True)
-        for key in own
-        if key in values and key not in fields
-    ]
-    faults += [
-        Fault(key, f"is missing: network={kind} needs it")
-        for key, info in fields.items()
-        if info.is_required() and key != "kind" and key not in values
-    ]
+    needed = {key for key, info in fields.items() if info.is_required()} - {"kind"}
+    faults = [Fault(key, "unknown parameter of this network", values[key], True) for key in given if key not in fields]
+    faults += [Fault(key, f"is missing: network={kind} needs it") for key in fields if key in needed - values.keys()]
     if "links" in values:
         faults.append(Fault("links", "give network or links, one of the two", str(values["links"]), True))
-    if "rings" in values and "rings" in fields and values["rings"] not in chosen:
-        directions = values["rings"].split(",")
-        if len(directions) not in (1, 4) or not set(directions) <= {"even_up", "odd_up"}:
-            message = "one direction or four (top,bottom,left,right), each even_up or odd_up"
-            message += "".join(f"; or {word}" for word in chosen)
-            faults.append(Fault("rings", message, values["rings"], True))
+    if "rings" in values and "rings" in fields:
+        faults += _rings_faults(values["rings"], chosen)
     return faults
+
+
+def _rings_faults(rings: str, chosen: tuple[str, ...]) -> list[Fault]:
+    """What is wrong with directions of rings; ``chosen`` are words for directions that a family chooses itself."""
+    directions = rings.split(",")
+    if rings in chosen or (len(directions) in (1, 4) and set(directions) <= {"even_up", "odd_up"}):
+        return []
+    message = "one direction or four (top,bottom,left,right), each even_up or odd_up"
+    message += "".join(f"; or {word}" for word in chosen)
+    return [Fault("rings", message, rings, True)]

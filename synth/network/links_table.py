@@ -164,19 +164,10 @@ def value_of(value: Any, reader: Callable[[str], float]) -> float:
 
 def read_csv(text: str) -> LinksTable:
     """The table in a text of CSV. Raises :class:`InputError` with every fault by its line."""
-    try:
-        reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True, strict=True)
-        lines = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise InputError(f"not valid CSV: {error}") from None
-    header = [_column(cell) for cell in (lines[0][1] if lines else [])]
-    names = [column for column, _ in header]
-    wrong = {column for column in names if column not in COLUMNS or names.count(column) > 1}
-    if wrong or not {"src", "dst"} <= set(names) or len(lines) < 2:
-        raise InputError(f"needs a header line {HEADER} and at least one link")
+    header, lines = _lines_of(text)
     faults: list[Fault] = []
     rows: list[Row] = []
-    for number, cells in lines[1:]:
+    for number, cells in lines:
         if len(faults) >= MOST_FAULTS:
             raise InputError([*faults, Fault("", f"{MOST_FAULTS:,} faults and more: the rest was not read")])
         where = f"line {number}"
@@ -189,6 +180,21 @@ def read_csv(text: str) -> LinksTable:
         }
         rows.append(_row(where, values, faults))
     return _numbered(rows, faults)
+
+
+def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[str]]]]:
+    """Names and units of the columns, and the numbers and cells of the lines below. Raises :class:`InputError`."""
+    try:
+        reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True, strict=True)
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise InputError(f"not valid CSV: {error}") from None
+    header = [_column(cell) for cell in (lines[0][1] if lines else [])]
+    names = [column for column, _ in header]
+    wrong = {column for column in names if column not in COLUMNS or names.count(column) > 1}
+    if wrong or not {"src", "dst"} <= set(names) or len(lines) < 2:
+        raise InputError(f"needs a header line {HEADER} and at least one link")
+    return header, lines[1:]
 
 
 def from_graph(graph: Any) -> LinksTable:
@@ -307,4 +313,7 @@ def columns_of(line: str) -> list[tuple[str, str]]:
 def _column(cell: str) -> tuple[str, str]:
     """A header's name and unit; the name as it stands where it is of no such form."""
     found = _COLUMN.fullmatch(cell.lower() if "(" not in cell and "[" not in cell else cell)
-    return (found[1], found[2] or "") if found else (cell.strip(), "")
+    if found is None:
+        return cell.strip(), ""
+    name, unit = found.groups(default="")
+    return name, unit

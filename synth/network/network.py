@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,6 @@ class Network:
         *,
         kind: str = "links",
         grid: tuple[int, ...] | None = None,
-        positions: Sequence[tuple[float, float]] | None = None,
-        names: Sequence[str] | None = None,
     ) -> None:
         """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0."""
         pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
@@ -69,8 +68,8 @@ class Network:
         self.latency: FloatArray = _frozen(np.broadcast_to(np.asarray(latency, dtype=float), (count,)), np.float64)
         self.kind = kind
         self.grid = grid
-        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
-        self.positions: FloatArray | None = None if positions is None else _frozen(positions, np.float64)
+        self.names: tuple[str, ...] | None = None
+        self.positions: FloatArray | None = None
         if self.nodes < 1:
             raise ValueError("a network has at least one node")
         if count and (pairs.min() < 0 or pairs.max() >= self.nodes):
@@ -83,6 +82,17 @@ class Network:
             raise ValueError("every latency is finite and >= 0")
         if grid is not None and int(np.prod(grid)) != self.nodes:
             raise ValueError("the grid's sides do not multiply to the number of nodes")
+
+    def shown_as(
+        self,
+        names: Sequence[str] | None = None,
+        positions: Sequence[tuple[float, float]] | FloatArray | None = None,
+    ) -> Network:
+        """The same network whose nodes have these names, and stand at these positions (x, y) where it is drawn."""
+        shown = copy(self)
+        shown.names = None if names is None else tuple(names)
+        shown.positions = None if positions is None else _frozen(positions, np.float64)
+        return shown
 
     def __repr__(self) -> str:
         return f"Network({self.kind}, nodes={self.nodes}, links={self.links})"
@@ -164,9 +174,8 @@ class Network:
     def reversed(self) -> Network:
         """The network with every link turned around; link ids stay."""
         links = np.stack([self.dst, self.src], axis=1)
-        mirrored = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
-        mirrored.positions, mirrored.names = self.positions, self.names
-        return mirrored
+        turned = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
+        return turned.shown_as(self.names, self.positions)
 
     def to_networkx(self) -> nx.MultiDiGraph[int]:
         """A networkx copy; edge keys are link ids, with ``bandwidth`` and ``latency`` attributes."""

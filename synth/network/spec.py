@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -145,9 +145,7 @@ class LinksSpec(Part):
             [(link.src, link.dst) for link in self.links],
             [link.bandwidth for link in self.links],
             [link.latency for link in self.links],
-            positions=self.positions,
-            names=self.names,
-        )
+        ).shown_as(self.names, self.positions)
 
 
 NetworkSpec = Annotated[
@@ -188,29 +186,40 @@ def node_count(raw: Mapping[str, Any]) -> int | None:
     return math.prod(int(getattr(spec, key, 1)) for key in ("nodes", "rows", "cols"))
 
 
+def _links_faults(links: Sequence[Any], nodes: int, path: str) -> Iterator[Fault]:
+    """Links whose ends are out of range or the same."""
+    for i, link in enumerate(links):
+        if not isinstance(link, dict):
+            continue
+        for end in ("src", "dst"):
+            node = link.get(end)
+            if isinstance(node, int) and not isinstance(node, bool) and node >= nodes:
+                message = f"node out of range, the network has nodes 0..{nodes - 1}"
+                yield Fault(f"{path}.links[{i}].{end}", message, node, True)
+        if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
+            yield Fault(f"{path}.links[{i}]", "goes from a node to itself", link, True)
+
+
 def network_faults(raw: Any, path: str = "network") -> list[Fault]:
     """Faults of a raw network that no single field shows: nodes out of range, self-loops, no strong connection."""
     if not isinstance(raw, dict):
         return []
-    faults: list[Fault] = []
+    return list(_parts_faults(raw, path)) or _whole_faults(raw, path)
+
+
+def _parts_faults(raw: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    """What the parts of a network link by link are that its number of nodes forbids."""
     nodes, links = raw.get("nodes"), raw.get("links")
     if raw.get("kind") == "links" and isinstance(nodes, int) and nodes > 0 and isinstance(links, list):
-        for i, link in enumerate(links):
-            if not isinstance(link, dict):
-                continue
-            for end in ("src", "dst"):
-                node = link.get(end)
-                if isinstance(node, int) and not isinstance(node, bool) and node >= nodes:
-                    message = f"node out of range, the network has nodes 0..{nodes - 1}"
-                    faults.append(Fault(f"{path}.links[{i}].{end}", message, node, True))
-            if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
-                faults.append(Fault(f"{path}.links[{i}]", "goes from a node to itself", link, True))
+        yield from _links_faults(links, nodes, path)
         for key in ("positions", "names"):
             each = raw.get(key)
             if isinstance(each, list) and len(each) != nodes:
-                faults.append(Fault(f"{path}.{key}", f"{len(each)} {key} for {nodes} nodes"))
-    if faults:
-        return faults
+                yield Fault(f"{path}.{key}", f"{len(each)} {key} for {nodes} nodes")
+
+
+def _whole_faults(raw: Mapping[str, Any], path: str) -> list[Fault]:
+    """Too many nodes, what the builder refuses, no strong connection."""
     kind = raw.get("kind")
     if not isinstance(kind, str) or kind not in SPECS:
         return []
@@ -222,10 +231,10 @@ def network_faults(raw: Any, path: str = "network") -> list[Fault]:
     if count is not None and count > MAX_NODES:
         return [Fault(path, f"has {count} nodes, at most {MAX_NODES} are supported")]
     try:
-        network = built(spec)
+        cut_off = built(spec).cut_off_pair()
     except ValueError as error:
         return [Fault(path, str(error))]
-    pair = network.cut_off_pair()
-    if pair is not None:
-        return [Fault(path, f"disconnected: node {pair[1]} cannot be reached from node {pair[0]}")]
-    return []
+    if cut_off is None:
+        return []
+    source, target = cut_off
+    return [Fault(path, f"disconnected: node {target} cannot be reached from node {source}")]

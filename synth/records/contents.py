@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MOST_ORIGIN = 300  # characters of where a method or a solver comes from: a file or distribution, and its version
+MOST_QUESTION = 255  # of what a run asked: it is part of a file's name
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be printable: no control characters")
+    return text
+
+
+Origin = Annotated[str, Field(max_length=MOST_ORIGIN), AfterValidator(_printable)]
+Question = Annotated[str, Field(max_length=MOST_QUESTION, pattern="^[A-Za-z0-9_=-]*$")]
 
 
 class _Stored(BaseModel):
@@ -55,6 +68,9 @@ class Contents(_Stored):
     instance_text: str | None = None
     progress: Any = None
     stopped_by: Literal["clock"] | None = None  # whether the limit ended any search; older records do not say
+    method_origin: Origin | None = None  # whence a method of others comes: a distribution or a file
+    solver_origin: Origin | None = None
+    question: Question | None = None  # what a method in a file was asked, as :func:`synth.options.asked` says it
 
 
 KEYS = frozenset(Contents.model_fields)  # of a record

@@ -98,19 +98,24 @@ def standing(records: Iterable[Record]) -> Standing:
     values = [record for record in records if value_stands(record) and record.evidence == "replayed"]
     certified = [record for record in records if record.ok and record.grade == "certified"]
     alarms = [(value, bound) for value in values for bound in certified if exceeds(bound.bound, value.value)]
-    alarming = [value for value, _ in alarms]
-    sound = [value for value in values if not any(value is other for other in alarming)]
+    alarming = {id(value) for value, _ in alarms}
+    sound = [value for value in values if id(value) not in alarming]
     least = min(sound, key=lambda record: record.value or 0.0, default=None)
-    disproved, standing_ones = [], []
-    for record in records:
-        if record.grade == "solver" and record.bound_disproved:
-            disproved.append((record, record))
-        elif record.ok and record.bound is not None:
-            if record.grade == "solver" and least is not None and exceeds(record.bound, least.value):
-                disproved.append((record, least))
-            else:
-                standing_ones.append(record)
-    return Standing(_best(standing_ones), tuple(disproved), tuple(alarms))
+    disproofs = [(record, _disproof(record, least)) for record in records]
+    disproved = tuple((record, value) for record, value in disproofs if value is not None)
+    bounds = [record for record, value in disproofs if value is None and record.ok and record.bound is not None]
+    return Standing(_best(bounds), disproved, tuple(alarms))
+
+
+def _disproof(record: Record, least: Record | None) -> Record | None:
+    """The record whose replayed value disproves this one's bound, if it is a solver's: itself, or the ``least`` one."""
+    if record.grade != "solver":
+        return None
+    if record.bound_disproved:
+        return record
+    if least is None or not record.ok or record.bound is None:
+        return None
+    return least if exceeds(record.bound, least.value) else None
 
 
 def _best(bounds: list[Record]) -> Record | None:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from synth.errors import Fault, InputError
-from synth.records import lock as folder_lock
-from synth.records import packed as collection
+from synth.records import lock, packed
 from synth.records import record as records
 from synth.records.record import Record
 from synth.text.files import remove_leftovers, write_atomically
@@ -43,25 +42,23 @@ def read_all(paths: Iterable[Path]) -> Iterator[Record | InputError]:
 def _addresses(path: Path) -> tuple[list[Path], list[InputError]]:
     found: set[Path] = set()
     faults: list[InputError] = []
-    whole = path.name == collection.NAME and path.is_file()
-    path = path.parent if whole else collection.plain(path)
+    whole = path.name == packed.NAME and path.is_file()
+    path = path.parent if whole else packed.plain(path)
     if path.is_file():
         return [path], []
     # files first: what is packed meanwhile is found in a collection then
     found |= set() if whole else {file for file in _files(path, "*.json") if not _is_instance(file)}
-    below = [path / collection.NAME] if whole else sorted(_files(path, collection.NAME))
-    for file in [*below, *([] if whole else collection.files_above(path))]:
+    below = [path / packed.NAME] if whole else sorted(_files(path, packed.NAME))
+    for file in [*below, *([] if whole else packed.files_above(path))]:
         try:
-            opened = collection.opened(file)
+            opened = packed.opened(file)
         except InputError as error:
             faults.append(error)
             continue
         found |= set(opened.below(path))
         faults += opened.faults if path == file.parent or path in file.parents else ()
     if not found and not faults:
-        what = (
-            f"no records (*.json, {collection.NAME}) below this folder" if path.is_dir() else "no such file or folder"
-        )
+        what = f"no records (*.json, {packed.NAME}) below this folder" if path.is_dir() else "no such file or folder"
         raise InputError(what, str(path))
     return sorted(found), faults
 
@@ -85,7 +82,7 @@ def beside(path: Path) -> Iterator[Record]:
 
 def written_at(path: Path) -> float:
     """When the file that holds the record at this address was last written, in seconds. Raises ``OSError``."""
-    found = None if path.is_file() else collection.holding(path)
+    found = None if path.is_file() else packed.holding(path)
     return (path if found is None else found[0].file).stat().st_mtime
 
 
@@ -101,12 +98,12 @@ class _Loose:
     @property
     def results(self) -> Path:
         """The folder whose lock holds whoever writes or removes the file."""
-        return folder_lock.results_folder(self.path, self.record["family"], self.record["instance"])
+        return lock.results_folder(self.path, self.record["family"], self.record["instance"])
 
     def is_packed(self) -> bool:
         """Whether the file is as it was read, and no collection nearer to it than ``home`` has come up since."""
-        nearest = next(collection.files_above(self.path), None)
-        return _sha256(self.path) == self.sha256 and nearest == self.home / collection.NAME
+        nearest = next(packed.files_above(self.path), None)
+        return _sha256(self.path) == self.sha256 and nearest == self.home / packed.NAME
 
 
 def pack(folder: Path, own_page: bool = False) -> int:
@@ -120,12 +117,12 @@ def pack(folder: Path, own_page: bool = False) -> int:
     Raises :class:`InputError` naming each record that cannot be read, and ``OSError``.
     """
     with ExitStack() as locks:
-        homes = {folder, *(file.parent for file in _files(folder, collection.NAME))}
+        homes = {folder, *(file.parent for file in _files(folder, packed.NAME))}
         for home in sorted(homes, key=Path.resolve):
-            locks.enter_context(folder_lock.held(home, "packing"))
-            remove_leftovers(home / collection.NAME)
-        loose, packed = _read_all_of(folder, homes)
-        while not _replaced(loose, packed, folder):
+            locks.enter_context(lock.held(home, "packing"))
+            remove_leftovers(home / packed.NAME)
+        loose, held = _read_all_of(folder, homes)
+        while not _replaced(loose, held, folder):
             loose = [one for one in loose if one.path.is_file()]  # others were packed into another folder, or deleted
         _remove_instances(folder, own_page)
     return len(loose)
@@ -148,16 +145,16 @@ def _read_all_of(folder: Path, homes: AbstractSet[Path]) -> tuple[list[_Loose], 
         except InputError as error:
             faults += [error] if path.is_file() else []
     newer = {one.path for one in loose}
-    packed = {home: _read_packed(home / collection.NAME, newer, faults) for home in using}
+    held = {home: _read_packed(home / packed.NAME, newer, faults) for home in using}
     if faults:
         raise InputError([Fault("", line) for error in faults for line in str(error).splitlines()])
-    return loose, packed
+    return loose, held
 
 
 def _read_packed(file: Path, newer: AbstractSet[Path], faults: list[InputError]) -> dict[str, Record]:
     """The records of a collection, by place, without those at ``newer`` addresses; what is wrong is appended."""
     found: dict[str, Record] = {}
-    opened = collection.opened(file) if file.is_file() else collection.Collection(file, {})
+    opened = packed.opened(file) if file.is_file() else packed.Collection(file, {})
     faults += opened.faults
     for place in opened.lines:
         if file.parent / place not in newer:
@@ -168,7 +165,7 @@ def _read_packed(file: Path, newer: AbstractSet[Path], faults: list[InputError])
     return found
 
 
-def _replaced(loose: Sequence[_Loose], packed: Mapping[Path, Mapping[str, Record]], folder: Path) -> bool:
+def _replaced(loose: Sequence[_Loose], held: Mapping[Path, Mapping[str, Record]], folder: Path) -> bool:
     """Write the collections and delete the files whose records stand in them; False, with nothing done, if one of the
     files is gone."""
     made = []
@@ -176,17 +173,17 @@ def _replaced(loose: Sequence[_Loose], packed: Mapping[Path, Mapping[str, Record
         new = {one.path.relative_to(home).as_posix(): one.record for one in loose if one.home == home}
         entries = [
             (place, _with_instance(record, folder), records.split_arrays(record))
-            for place, record in {**packed[home], **new}.items()
+            for place, record in {**held[home], **new}.items()
         ]
-        made.append(collection.prepare(home / collection.NAME, entries))
+        made.append(packed.prepare(home / packed.NAME, entries))
     results = {one.results for one in loose}
     with ExitStack() as locks:
         for place in sorted(results):
-            locks.enter_context(folder_lock.held(place, "writing"))
+            locks.enter_context(lock.held(place, "writing"))
         if not all(one.path.is_file() for one in loose):
             return False
         for one in made:
-            collection.commit(one, write_atomically)
+            packed.commit(one, write_atomically)
         for each in loose:
             if each.is_packed():
                 _remove(each.path)
@@ -198,7 +195,7 @@ def _replaced(loose: Sequence[_Loose], packed: Mapping[Path, Mapping[str, Record
 def _remove(path: Path) -> None:
     """Delete a record's own files, and the folders that are empty then."""
     path.unlink()
-    collection.remove_arrays(path)
+    packed.remove_arrays(path)
     _remove_empty(path.parent)
 
 
@@ -232,12 +229,12 @@ def _with_instance(record: Record, folder: Path) -> dict[str, Any]:
 def _remove_instances(folder: Path, own_page: bool) -> None:
     """Delete the instances made for pages below this folder that stand in a record of its collections."""
     held = set()
-    for file in _files(folder, collection.NAME):
-        opened = collection.opened(file)
+    for file in _files(folder, packed.NAME):
+        opened = packed.opened(file)
         data = (opened.data(place) for place in opened.lines)
         held |= {record["instance_sha256"] for record in data if record.get("instance_text") is not None}
     for file in sorted(_files(folder, f"*{KEPT}")):
-        in_use = not own_page and any(folder_lock.file(parent, "page").exists() for parent in file.parents)
+        in_use = not own_page and any(lock.file(parent, "page").exists() for parent in file.parents)
         if not in_use and _sha256(file) in held:
             file.unlink(missing_ok=True)
             _remove_empty(file.parent)

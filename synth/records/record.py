@@ -21,8 +21,7 @@ from synth.instance import Instance, faults_of, from_bytes, read_bytes, read_jso
 from synth.notebook_html import card
 from synth.optimality import exceeds, gap
 from synth.options import asked
-from synth.records import lock as folder_lock
-from synth.records import packed as collection
+from synth.records import lock, packed
 from synth.records.contents import Contents
 from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
@@ -185,7 +184,7 @@ class Record:
         try:
             parameters = self._family.method(self.data["method"]).parameters
         except InputError:
-            return str(self.data.get("question", ""))
+            return str(self.data.get("question") or "")
         return asked(parameters, values) if isinstance(values, Mapping) else ""
 
     @property
@@ -344,7 +343,7 @@ def write(record: Record, path: Path) -> Record:
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"
-    with folder_lock.writing(path, data["family"], data["instance"]):
+    with lock.writing(path, data["family"], data["instance"]):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
         try:
@@ -357,7 +356,7 @@ def write(record: Record, path: Path) -> Record:
             if is_new:
                 beside.unlink(missing_ok=True)
             raise
-        collection.remove_arrays(path, but=data["solution_file"])
+        packed.remove_arrays(path, but=data["solution_file"])
     if "certificate" in record.data:
         data["certificate"] = record["certificate"]
     return Record(data, record.packed, path, made_here=record.made_here)
@@ -367,7 +366,7 @@ def split_arrays(record: Record) -> dict[str, Any]:
     """The arrays of its solution and of its certificate, under the names they have in a solution file."""
     parts = ("", record.packed), (CERTIFICATE, record.data.get("certificate"))
     return {
-        prefix + key: collection.narrow(value)
+        prefix + key: packed.narrow(value)
         for prefix, values in parts
         if isinstance(values, Mapping)
         for key, value in values.items()
@@ -389,17 +388,17 @@ def plain_data(record: Record, inline: Mapping[str, Any]) -> dict[str, Any]:
 def read(path: str | Path) -> Record:
     """The record at this address and its arrays: a file, or packed in a collection above it (see
     :mod:`synth.records.packed`). Raises :class:`InputError` when there is no (complete) record."""
-    path = collection.plain(Path(path))
+    path = packed.plain(Path(path))
     while True:
-        before = collection.state(path)
+        before = packed.state(path)
         try:
-            found = None if path.is_file() else collection.holding(path)
+            found = None if path.is_file() else packed.holding(path)
             if found is None:
                 return _record(read_json(path)[0], path, path)
             held, place = found
             return _record(held.data(place), path, held.file, place + "/")
         except InputError:
-            if collection.state(path) == before:  # else it was written again or packed between two looks
+            if packed.state(path) == before:  # else it was written again or packed between two looks
                 raise
 
 
@@ -407,6 +406,19 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
     """The record of this data. Its ``file`` is the one beside which its arrays are, their names beginning with
     ``prefix``."""
     source = str(file / prefix) if prefix else str(path)
+    _demand_contents(data, source)
+    solution = data["solution"]
+    if data["solution_file"] is not None:
+        arrays, proving = _arrays(str(data["solution_file"]), file, prefix, source)
+        if arrays:
+            solution = dict(solution or {}) | arrays
+        if proving:
+            data["certificate"] = dict(data.get("certificate") or {}) | proving
+    return Record(data, solution, path)
+
+
+def _demand_contents(data: Any, source: str) -> None:
+    """Raises :class:`InputError` where the keys and kinds of values are not those of a record."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a record ({FORMAT})", source)
     try:
@@ -420,20 +432,15 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
         raise InputError(list(faults_of(error, data)), source) from None
     if infinite := [Fault(place, "must be a finite number") for place in not_finite(data)]:
         raise InputError(infinite, source)
-    packed = data["solution"]
-    if data["solution_file"] is not None:
-        name = str(data["solution_file"])
-        if Path(name).name != name:
-            raise InputError(f"solution_file = {name!r}: must be a plain file name", source)
-        try:
-            arrays = collection.read_arrays(file.with_name(name), prefix)
-        except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
-            raise InputError(f"solution file {name} cannot be read: {error}", source) from None
-        proving = {
-            key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)
-        }
-        if arrays:
-            packed = dict(packed or {}) | arrays
-        if proving:
-            data["certificate"] = dict(data.get("certificate") or {}) | proving
-    return Record(data, packed, path)
+
+
+def _arrays(name: str, file: Path, prefix: str, source: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arrays of a solution and those of a certificate, in the file of this name beside ``file``."""
+    if Path(name).name != name:
+        raise InputError(f"solution_file = {name!r}: must be a plain file name", source)
+    try:
+        arrays = packed.read_arrays(file.with_name(name), prefix)
+    except Exception as error:  # numpy and zipfile raise a dozen kinds on damaged files
+        raise InputError(f"solution file {name} cannot be read: {error}", source) from None
+    proving = {key.removeprefix(CERTIFICATE): arrays.pop(key) for key in list(arrays) if key.startswith(CERTIFICATE)}
+    return arrays, proving

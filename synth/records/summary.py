@@ -97,12 +97,7 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
     rows = []
     for (family, _), group in by_instance(records).items():
         found = standing(group)
-        alarming = [value for value, _ in found.alarms]
-        usable = [
-            record for record in group
-            if value_stands(record) and not any(record is other for other in alarming)
-            and (record.evidence == "replayed" or gap(record.value, found.bound) is not None or found.bound is None)
-        ]  # fmt: skip
+        usable = [record for record in group if _usable(record, found)]
         theirs = [record for record in usable if record["method"] in get_family(family).published]
         seconds = sum(record.run_s for record in group)
         published = _least_value(theirs)
@@ -112,6 +107,13 @@ def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
         name, best = group[0]["instance"], _least(usable)
         rows.append(InstanceRow(family, name, found, best, published, seconds, refuted, stated, without))
     return rows
+
+
+def _usable(record: Record, found: Standing) -> bool:
+    """Whether its value may be the best: nothing contradicts it, and a count is not below the bound that stands."""
+    if not value_stands(record) or any(record is value for value, _ in found.alarms):
+        return False
+    return record.evidence == "replayed" or found.bound is None or gap(record.value, found.bound) is not None
 
 
 def _least(records: Sequence[Record]) -> Record | None:

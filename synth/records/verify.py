@@ -296,13 +296,7 @@ class _Comparison:
         holds = record["kind"] != "bound" and record.packed is not None
         why = f"termination {ended}: the run's own word"
         if ended == "optimal":
-            left, allowed = gap(found.value, record.bound), record["options"].get("relative_gap", 0.0)
-            if left is None:
-                self.faults.append("the record states optimal, but not both a value and a proven bound that it reaches")
-            elif not _number(allowed, 0.0) or left > allowed + SAME:
-                self.faults.append(f"the record states optimal, but its gap is {left:.3g}, the run's was {allowed!r}")
-            if record.grade != "certified":
-                self.unverified.append(f"termination optimal: by {record.words_of_grade}")
+            self._optimal(found)
             return
         if ended == "infeasible":
             self._infeasible(found, holds)
@@ -313,6 +307,17 @@ class _Comparison:
             self.faults.append(f"the record states {ended}, but holds a result")
         if not (ended == "finished" and (holds or record.grade == "certified")):
             self.unverified.append(why)
+
+    def _optimal(self, found: Verdict) -> None:
+        """A value that its bound proves the best, within the gap that the run was asked for."""
+        record = self.record
+        left, allowed = gap(found.value, record.bound), record["options"].get("relative_gap", 0.0)
+        if left is None:
+            self.faults.append("the record states optimal, but not both a value and a proven bound that it reaches")
+        elif not _number(allowed, 0.0) or left > allowed + SAME:
+            self.faults.append(f"the record states optimal, but its gap is {left:.3g}, the run's was {allowed!r}")
+        if record.grade != "certified":
+            self.unverified.append(f"termination optimal: by {record.words_of_grade}")
 
     def _infeasible(self, found: Verdict, holds: bool) -> None:
         """A question without an answer: verified where a certificate refutes it, else somebody's word."""
@@ -353,15 +358,17 @@ class _Comparison:
             return
         if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
             self.faults.append("progress is no list of rows [seconds, value or null, bound or null]")
-            return
-        columns = ("time", 0, 1.0), ("value", 1, -1.0), ("bound", 2, 1.0)
-        for what, column, way in columns:
-            known = [way * row[column] for row in rows if row[column] is not None]
+        elif rows:
+            self._rows(rows)
+
+    def _rows(self, rows: list[list[Any]]) -> None:
+        times, values, bounds = zip(*rows, strict=True)
+        columns = ("time", times, 1.0), ("value", values, -1.0), ("bound", bounds, 1.0)
+        for what, column, sign in columns:
+            known = [sign * number for number in column if number is not None]
             if any(after < before for before, after in pairwise(known)):
                 self.faults.append(f"progress: the {what} gets worse")
-        if not rows:
-            return
-        held = ("value", self.record.value, rows[-1][1]), ("bound", self.record.stated_bound, rows[-1][2])
+        held = ("value", self.record.value, values[-1]), ("bound", self.record.stated_bound, bounds[-1])
         for what, stated, last in held:
             if stated is not None and (last is None or not equal(stated, last, SAME)):
                 self.faults.append(f"progress ends with the {what} {last}, the record states {stated}")

@@ -8,11 +8,10 @@ code with the methods that make schedules.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from synth.arrays import BoolArray
+from synth.arrays import BoolArray, Int8Array, Int32Array, IntArray
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule.collective import Collective
@@ -135,7 +134,9 @@ def _possession(network: Network, collective: Collective, schedule: Schedule, re
 
 
 @jit
-def _replay_possession(step: Any, link: Any, chunk: Any, src: Any, dst: Any, held: Any) -> Any:
+def _replay_possession(
+    step: Int32Array, link: Int32Array, chunk: Int32Array, src: Int32Array, dst: Int32Array, held: Int32Array
+) -> tuple[BoolArray, int]:
     """Fill ``held[node, chunk]`` with arrival steps; return which transfers were illegal and how many useless."""
     bad = np.zeros(len(step), np.bool_)
     redundant = 0
@@ -176,8 +177,15 @@ def _contributions(
 
 @jit
 def _replay_contributions(
-    nodes: int, chunks: int, step: Any, link: Any, adds: Any, bounds: Any, src: Any, dst: Any
-) -> Any:
+    nodes: int,
+    chunks: int,
+    step: Int32Array,
+    link: Int32Array,
+    adds: BoolArray,
+    bounds: IntArray,
+    src: Int32Array,
+    dst: Int32Array,
+) -> tuple[Int8Array, BoolArray, int]:
     """Replay chunk by chunk one bit per (node, contribution); transfers come sorted by (chunk, step, copies first)."""
     words = (nodes + 63) // 64
     code = np.zeros(len(step), np.int8)

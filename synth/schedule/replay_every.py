@@ -7,10 +7,9 @@ links), and a bit for every link and timestep tells which are taken. Memory: tim
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import Int32Array, IntArray, WordArray
 from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth.network import Network
@@ -51,7 +50,17 @@ def replay_every(network: Network, collective: Collective, schedule: QuotientSch
 
 
 @jit
-def _replayed(v: int, step: Any, link: Any, chunk: Any, src: Any, dst: Any, links: int, held: Any, taken: Any) -> Any:
+def _replayed(
+    v: int,
+    step: Int32Array,
+    link: IntArray,
+    chunk: Int32Array,
+    src: Int32Array,
+    dst: Int32Array,
+    links: int,
+    held: Int32Array,
+    taken: WordArray,
+) -> tuple[int, int]:
     """Replay node v's chunks; ``held[u, c]`` becomes the step after which u has chunk c, and bits of ``taken`` are set.
     Returns bits for what is wrong and the number of useless transfers."""
     never = np.int32(2**31 - 1)

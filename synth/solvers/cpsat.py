@@ -70,14 +70,7 @@ def solve(
     limit = options.remaining()
     if options.out_of_time():
         return SolverResult("limit", False, None, None, 0.0, message="no time left"), solver
-    if limit is not None:
-        solver.parameters.max_time_in_seconds = limit
-    solver.parameters.num_workers = options.threads
-    if options.threads == 1:
-        for name, value in (alone or {}).items():
-            setattr(solver.parameters, name, value)
-    solver.parameters.random_seed = options.seed % 2**31
-    solver.parameters.relative_gap_limit = options.relative_gap
+    _set_parameters(solver.parameters, options, limit, alone or {})
     callback = None
     if track is not None and model.has_objective():
         factor = track
@@ -92,9 +85,22 @@ def solve(
     termination = ended.get(status, "limit")
     options.clock.cut |= limit is not None and termination == "limit" and wall >= CUT * limit
     has_point = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    objective = float(solver.objective_value) if has_point and model.has_objective() else None
-    bound = float(solver.best_objective_bound) if has_point and model.has_objective() else None
+    if not (has_point and model.has_objective()):
+        return SolverResult(termination, has_point, None, None, wall), solver
+    objective, bound = float(solver.objective_value), float(solver.best_objective_bound)
     return SolverResult(termination, has_point, objective, bound, wall), solver
+
+
+def _set_parameters(parameters: Any, options: RunOptions, limit: float | None, alone: Mapping[str, Any]) -> None:
+    """The run's options as CP-SAT's parameters; ``alone`` counts where there is one worker."""
+    if limit is not None:
+        parameters.max_time_in_seconds = limit
+    parameters.num_workers = options.threads
+    if options.threads == 1:
+        for name, value in alone.items():
+            setattr(parameters, name, value)
+    parameters.random_seed = options.seed % 2**31
+    parameters.relative_gap_limit = options.relative_gap
 
 
 def _note_incumbents(options: RunOptions, factor: float) -> Any:

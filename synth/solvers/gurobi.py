@@ -38,7 +38,10 @@ def solve(model: Any, options: RunOptions, call: Call) -> SolverResult:
 def log_row(line: str) -> LogRow | None:
     """A row of its log: ``… Incumbent BestBd Gap It/Node Time``."""
     found = re.match(r"^[H*]?\s*\d+\s+\d+\s.*?(\S+)\s+(\S+)\s+(?:[\d.]+%|-)\s+\S+\s+(\d+)s\s*$", line)
-    return (float(found[3]), number(found[1]), number(found[2])) if found else None
+    if found is None:
+        return None
+    value, bound, seconds = found.groups()
+    return float(seconds), number(value), number(bound)
 
 
 @cache

@@ -40,7 +40,10 @@ def log_row(line: str) -> LogRow | None:
     """A row of its log: ``Src Proc. InQueue Leaves Expl. BestBound BestSol Gap Cuts InLp Confl. LpIters Time``."""
     start, numbers = r"^\s?[A-Za-z]?\s+\d+[km]?\s+\d+[km]?\s+\d+[km]?\s+[\d.]+%\s+", r"(\S+)\s+(\S+)\s+\S+\s.*\s"
     found = re.match(start + numbers + r"([\d.]+)s\s*$", line)
-    return (float(found[3]), number(found[2]), number(found[1])) if found else None
+    if found is None:
+        return None
+    bound, value, seconds = found.groups()
+    return float(seconds), number(value), number(bound)
 
 
 @cache

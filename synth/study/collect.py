@@ -12,7 +12,7 @@ import pandas as pd
 
 from synth.errors import InputError
 from synth.notebook_html import card
-from synth.records import lock as folder_lock
+from synth.records import lock
 from synth.records.record import Record
 from synth.study import figures, report, sizes
 from synth.study.definition import PreparedStudy
@@ -53,7 +53,7 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
     records = read_records(prepared.folder)
     if not records:
         raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
-    with folder_lock.held(prepared.folder, "page"):
+    with lock.held(prepared.folder, "page"):
         return _collected(prepared, records, command)
 
 

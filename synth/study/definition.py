@@ -39,7 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synth.errors import Fault, InputError, one_of
 from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
-from synth.family import Family, family_names, get_family
+from synth.family import Family, Method, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
 from synth.method_file import method_of
@@ -151,22 +151,8 @@ class Study:
         what the contract's record path has no room for: seed, limit, gap, threads and parameters that are no question.
         Combinations that a method cannot take and solvers that are not installed are left out. Raises
         :class:`InputError`."""
-        faults: list[Fault] = []
         instances = self._instances(folder)
-        families = {instance.family: get_family(instance.family) for instance in instances}
-        for grid in self.grids:
-            faults += _grid_faults(grid, families.values(), instances)
-            for pattern in grid.only or ():
-                if not any(fnmatchcase(instance.name, pattern) for instance in instances):
-                    faults.append(Fault("run.only", "no instance of the study has such a name", pattern, True))
-        known = {name for family in families.values() for name in family.methods}
-        known |= {name for grid in self.grids for name in grid.methods or () if ":" in name}
-        faults += [
-            Fault("baselines", f"no family of this study has this method; {one_of(name, sorted(known))}", name, True)
-            for name in self.baselines
-            if name not in known
-        ]
-        if faults:
+        if faults := list(self._faults(instances)):
             raise InputError(list(dict.fromkeys(faults)), self._where)
         runs: dict[Path, Run] = {}
         left_out: dict[str, None] = {}
@@ -178,6 +164,21 @@ class Study:
                 runs.setdefault(run.path, run)
             left_out |= dict.fromkeys(made.left_out)
         return PreparedStudy(self, folder, tuple(instances), tuple(runs.values()), tuple(left_out))
+
+    def _faults(self, instances: Sequence[Instance]) -> Iterator[Fault]:
+        """What is wrong with the grids and the baselines, given the instances."""
+        families = {instance.family: get_family(instance.family) for instance in instances}
+        for grid in self.grids:
+            yield from _grid_faults(grid, families.values(), instances)
+            for pattern in grid.only or ():
+                if not any(fnmatchcase(instance.name, pattern) for instance in instances):
+                    yield Fault("run.only", "no instance of the study has such a name", pattern, True)
+        known = {name for family in families.values() for name in family.methods}
+        known |= {name for grid in self.grids for name in grid.methods or () if ":" in name}
+        for name in self.baselines:
+            if name not in known:
+                words = f"no family of this study has this method; {one_of(name, sorted(known))}"
+                yield Fault("baselines", words, name, True)
 
     @property
     def _where(self) -> str:
@@ -206,24 +207,9 @@ def load(target: str | Path) -> Study:
     if path.is_dir() or not path.exists():
         raise InputError(f"no family and no study file; families: {one_of(target, family_names())}", str(target))
     text = InputFile(path).text
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", str(path)) from None
-    try:
-        file = _File.model_validate(raw)
-    except ValidationError as error:
-        raise InputError([_with_known_keys(fault) for fault in faults_of(error, raw)], str(path)) from None
-    faults, paths = [], list[Path]()
-    for index, pattern in enumerate(file.instances):
-        found = sorted(glob.glob(str(path.parent / pattern), recursive=True))
-        if not found:
-            faults.append(Fault(f"instances[{index}]", "no such file or folder", pattern, True))
-            continue
-        try:
-            paths += expand_paths([Path(item) for item in found])
-        except InputError as error:
-            faults.append(Fault(f"instances[{index}]", error.faults[0].message, pattern, True))
+    file = _parsed(text, path)
+    faults: list[Fault] = []
+    paths = list(_instance_files(file.instances, path.parent, faults))
     for index, grid in enumerate(file.run):
         faults += _limit_faults(grid, f"run[{index}]")
     if not file.instances and not file.generate:
@@ -241,6 +227,31 @@ def load(target: str | Path) -> Study:
         path,
         text,
     )
+
+
+def _parsed(text: str, path: Path) -> _File:
+    """The keys of a study file. Raises :class:`InputError`."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not valid TOML: {error}", str(path)) from None
+    try:
+        return _File.model_validate(raw)
+    except ValidationError as error:
+        raise InputError([_with_known_keys(fault) for fault in faults_of(error, raw)], str(path)) from None
+
+
+def _instance_files(patterns: Iterable[str], folder: Path, faults: list[Fault]) -> Iterator[Path]:
+    """The instance files that the patterns name, seen from the study's folder."""
+    for index, pattern in enumerate(patterns):
+        found = sorted(glob.glob(str(folder / pattern), recursive=True))
+        if not found:
+            faults.append(Fault(f"instances[{index}]", "no such file or folder", pattern, True))
+            continue
+        try:
+            yield from expand_paths([Path(item) for item in found])
+        except InputError as error:
+            faults.append(Fault(f"instances[{index}]", error.faults[0].message, pattern, True))
 
 
 def _with_known_keys(fault: Fault) -> Fault:
@@ -261,24 +272,32 @@ def _family_study(name: str) -> Study:
 
 
 def _grid_faults(grid: RunGrid, families: Iterable[Family], instances: Sequence[Instance]) -> Iterator[Fault]:
-    from synth.solvers.catalogue import known_solvers
-
-    families = list(families)
-    methods = {name: method for family in families for name, method in family.methods.items()}
-    for name, instance in itertools.product(grid.methods or (), instances):
-        if ":" in name:
-            try:
-                methods[name] = method_of(get_family(instance.family), name, instance)
-            except InputError as error:
-                yield Fault("run.methods", str(error))
+    methods = dict(pair for family in families for pair in family.methods.items())
+    in_files = [name for name in grid.methods or () if ":" in name]
+    for name, instance in itertools.product(in_files, instances):
+        try:
+            methods[name] = method_of(get_family(instance.family), name, instance)
+        except InputError as error:
+            yield Fault("run.methods", str(error))
     for name in grid.methods or ():
         if name not in methods and ":" not in name:
             yield Fault("run.methods", f"no family of this study has it; {one_of(name, methods)}", name, True)
+    yield from _solver_faults(grid)
+    used = [methods[name] for name in grid.methods or methods if name in methods]
+    yield from _option_faults(grid, used)
+    yield from _limit_faults(grid, "run")
+
+
+def _solver_faults(grid: RunGrid) -> Iterator[Fault]:
+    from synth.solvers.catalogue import known_solvers
+
     for solver in grid.solvers or ():
         if solver not in known_solvers():
             yield Fault("run.solvers", f"unknown solver; {one_of(solver, known_solvers())}", solver, True)
-    used = [methods[name] for name in grid.methods or methods if name in methods]
-    parameters = {parameter.name: parameter for method in used for parameter in method.parameters}
+
+
+def _option_faults(grid: RunGrid, methods: Iterable[Method]) -> Iterator[Fault]:
+    parameters = {parameter.name: parameter for method in methods for parameter in method.parameters}
     for key, value in grid.options.items():
         if key not in parameters:
             words = f"no method of this run takes this parameter; {one_of(key, parameters)}"
@@ -288,7 +307,6 @@ def _grid_faults(grid: RunGrid, families: Iterable[Family], instances: Sequence[
             parameters[key].read(as_text(value))
         except ValueError as error:
             yield Fault(f"run.options.{key}", str(error), value, True)
-    yield from _limit_faults(grid, "run")
 
 
 def _limit_faults(grid: RunGrid, where: str) -> Iterator[Fault]:

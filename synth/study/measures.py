@@ -74,30 +74,6 @@ def stated_baselines(table: pd.DataFrame) -> list[str]:
     return notes
 
 
-def best_of_instances(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per instance: ``best_value``, ``best_bound``, the gap between them and by what the bound (and so the gap)
-    is proven, who has the best value (all labels) and in how many runs something is not as stated."""
-    rows = []
-    for (family, instance), group in table.groupby(["family", "instance"], sort=True):
-        good = group[group["status"].isin(VALUE_COUNTS)]
-        value, bound = good["best_value"].min(), group["best_bound"].max()
-        gaps = good.loc[good["win"].astype(bool), "gap"]
-        rows.append(
-            {
-                "family": family,
-                "instance": instance,
-                "best_value": value,
-                "best_bound": bound,
-                "gap": gaps.min() if len(gaps) else float("nan"),
-                "proof": group["best_proof"].iloc[0],
-                "unit": group["unit"].iloc[0],
-                "best_by": ", ".join(sorted(good.loc[good["win"].astype(bool), "label"].unique())),
-                "failed": int(group["status"].isin(WRONG).sum()),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
 def performance_profile(costs: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Dolan and Moré: per column (label) the share of rows (instances) whose cost is within a factor tau of the
     row's least. ``costs`` has NaN where a label did not solve an instance; rows that nobody solved count for none.

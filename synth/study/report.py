@@ -151,36 +151,52 @@ def _parts(
         found = {families[0]: figure} if len(families) == 1 else by_family(name, table, records)
         for family_name, one in found.items():
             of_family[family_name].append((name, one))
+    grouped = by_instance(records)
     for family_name in families:
-        family = get_family(family_name)
-        rows: Any = table[table["family"] == family_name]
-        unit = family.objective.unit
-        groups = [
-            (sha, rows_by_instance(group)[0]) for (of, sha), group in by_instance(records).items() if of == family_name
-        ]
-        summary: Any = measures.summary(rows).drop(columns="family")
-        by_size: Any = sizes.best_by_size(rows).drop(columns="family")
-        columns = [*SHOWN, *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN)]
-        columns = [name for name in columns if _filled(rows[name])]
-        summary = summary[[name for name in summary.columns if _filled(summary[name])]]
-        yield Part(
-            name=family_name,
-            title=family.title,
-            citation=family.citation,
-            objective=family.objective.name,
-            closing="; ".join([closing_line([row for _, row in groups]), *measures.stated_baselines(rows)]),
-            best=sorted(_instance_rows(groups, rows, folder, drawn), key=lambda row: natural(row.cells[0].text)),
-            figures=[(name, _svg(figure, f"{name}-{family_name}")) for name, figure in of_family[family_name]],
-            method_columns=_headings(summary.columns),
-            methods=[Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(summary)],
-            run_columns=_headings(columns),
-            runs=[
-                Row([_cell(name, row[name], unit) for name in columns], str(row["status"]).replace(" ", "-"))
-                for row in _rows(rows)
-            ],
-            size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
-            sizes=[Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(by_size)],
-        )
+        groups = [(sha, rows_by_instance(group)[0]) for (of, sha), group in grouped.items() if of == family_name]
+        rows = table[table["family"] == family_name]
+        yield _part(family_name, rows, groups, of_family[family_name], folder, drawn)
+
+
+def _part(
+    family_name: str,
+    rows: Any,
+    groups: Sequence[tuple[str, InstanceRow]],
+    figures: Sequence[tuple[str, Figure]],
+    folder: Path,
+    drawn: set[str],
+) -> Part:
+    """One family's part: ``rows`` of the table, and its instances by the hashes of their files."""
+    family = get_family(family_name)
+    unit = family.objective.unit
+    summary: Any = measures.summary(rows).drop(columns="family")
+    by_size: Any = sizes.best_by_size(rows).drop(columns="family")
+    columns = [*SHOWN, *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN)]
+    columns = [name for name in columns if _filled(rows[name])]
+    summary = summary[[name for name in summary.columns if _filled(summary[name])]]
+    return Part(
+        name=family_name,
+        title=family.title,
+        citation=family.citation,
+        objective=family.objective.name,
+        closing="; ".join([closing_line([row for _, row in groups]), *measures.stated_baselines(rows)]),
+        best=sorted(_instance_rows(groups, rows, folder, drawn), key=lambda row: natural(row.cells[0].text)),
+        figures=[(name, _svg(figure, f"{name}-{family_name}")) for name, figure in figures],
+        method_columns=_headings(summary.columns),
+        methods=_cells(summary, unit),
+        run_columns=_headings(columns),
+        runs=[
+            Row([_cell(name, row[name], unit) for name in columns], str(row["status"]).replace(" ", "-"))
+            for row in _rows(rows)
+        ],
+        size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
+        sizes=_cells(by_size, unit),
+    )
+
+
+def _cells(table: pd.DataFrame, unit: str) -> list[Row]:
+    """Every row of a table with all its columns."""
+    return [Row([_cell(str(name), value, unit) for name, value in row.items()]) for row in _rows(table)]
 
 
 def _filled(column: Any) -> bool:
@@ -242,8 +258,7 @@ def _cell(name: str, value: Any, unit: str) -> Cell:
     if isinstance(value, bool):
         return Cell("yes" if value else "no", int(value))
     if not isinstance(value, int | float):
-        grade = ("certified" if value == "certified" else "solver") if name in ("proof", "best_proof") and value else ""
-        return Cell(str(value), look=grade)
+        return Cell(str(value), look=_look(value) if name in ("proof", "best_proof") and value else "")
     exact = f"{value:.17g}" if float(value).is_integer() else repr(float(value))
     if name in GAPS:
         return Cell(percent(value), value, exact, "n")
@@ -251,6 +266,10 @@ def _cell(name: str, value: Any, unit: str) -> Cell:
         return Cell(times(value), value, exact, "n")
     of = UNITS.get(name) or (unit if name in VALUES else "s" if name.endswith("_s") else "")
     return Cell(shown(float(value), of), value, f"{exact} {of}".strip(), "n")
+
+
+def _look(proof: str) -> str:
+    return "certified" if proof == "certified" else "solver"
 
 
 def alarms(table: pd.DataFrame) -> list[str]:

@@ -55,15 +55,16 @@ def amount(text: str, kind: Kind) -> Fraction:
     In rates ``b`` and ``bit`` are eighths of a byte, and capitals matter; in sizes they do not, and ``b`` is a byte.
     ``K`` is 1000, ``Ki`` 1024.
     """
-    found = _found(text, kind, WANTED[kind])
-    value = _exact(found[1])
+    number, *rest = _found(text, kind, WANTED[kind])
+    value = _exact(number)
     match kind:
         case "rate":
-            return value * _PREFIXES[(found[2] or "").lower()] / (8 if found[4] else 1)
+            prefix, _, bits = rest
+            return value * _PREFIXES[prefix.lower()] / (8 if bits else 1)
         case "time":
-            return value * _SECONDS[found[2] or "s"]
+            return value * _SECONDS["".join(rest) or "s"]
         case "size":
-            return value * _PREFIXES[(found[2] or "").lower()]
+            return value * _PREFIXES["".join(rest).lower()]
     return value
 
 
@@ -103,11 +104,11 @@ def size(text: str) -> int:
 
 def share(text: str) -> Fraction:
     """Return a share that is more than 0 and less than 1: ``11/12``, ``0.5``, ``75%``."""
-    found = _found(text, "share", WANTED["share"])
-    if found[3] is not None:
-        value = _exact(found[3]) / (100 if found[4] else 1)
+    above, below, number, percent = _found(text, "share", WANTED["share"])
+    if number:
+        value = _exact(number) / (100 if percent else 1)
     else:
-        value = Fraction(int(found[1]), int(found[2])) if int(found[2]) else Fraction(0)
+        value = Fraction(int(above), int(below)) if int(below) else Fraction(0)
     if not 0 < value < 1 or value.denominator >= 10**MOST_DIGITS:
         raise ValueError(WANTED["share"])
     return value
@@ -116,17 +117,17 @@ def share(text: str) -> Fraction:
 def wall_time(text: str) -> float:
     """Return the seconds of a limit for a run: ``90``, ``60s``, ``1.5m``, ``2h``; more than 0."""
     wanted = "must be a duration > 0 such as 90, 60s, 5m or 2h"
-    found = _found(text, "wall", wanted)
-    return _positive(_exact(found[1]) * _SECONDS[found[2] or "s"], wanted)
+    number, unit = _found(text, "wall", wanted)
+    return _positive(_exact(number) * _SECONDS[unit or "s"], wanted)
 
 
 def megabytes(text: str) -> float:
     """Return megabytes (10^6 bytes) of ``500M``, ``4G``, ``1.5GB``, ``4GiB``; a bare number is megabytes; more than
     0."""
     wanted = "must be a size > 0 such as 500M or 4G"
-    found = _found(text, "size", wanted)
+    number, prefix = _found(text, "size", wanted)
     bare = re.fullmatch(_NUMBER, text.strip()) is not None
-    return _positive(_exact(found[1]) * (1 if bare else Fraction(_PREFIXES[(found[2] or "").lower()], 10**6)), wanted)
+    return _positive(_exact(number) * (1 if bare else Fraction(_PREFIXES[prefix.lower()], 10**6)), wanted)
 
 
 def scaled_rate(value: float, factor: int | Fraction) -> float:
@@ -144,11 +145,12 @@ def typed(read: Callable[[str], object]) -> Callable[[object], object]:
     return lambda value: read(value) if isinstance(value, str) else value
 
 
-def _found(text: str, form: str, wanted: str) -> re.Match[str]:
+def _found(text: str, form: str, wanted: str) -> tuple[str, ...]:
+    """The groups of a form's pattern, empty where they took no part. Raises ``ValueError``."""
     found = _FORMS[form].fullmatch(text.strip()) if len(text) <= LONGEST else None
     if found is None:
         raise ValueError(wanted)
-    return found
+    return found.groups(default="")
 
 
 def _exact(text: str) -> Fraction:

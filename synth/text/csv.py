@@ -45,19 +45,10 @@ def typed_rows(
         if len(faults) >= MOST_FAULTS:
             faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: what follows line {number - 1} was not read"))
             break
-        values: dict[str, Any] = {} if line_key is None else {line_key: number}
         if None in row:
             faults.append(Fault(f"line {number}", f"has more than the header's {len(header)} columns"))
-        for key, convert in columns.items():
-            if row.get(key) in (None, ""):
-                if key in needed:
-                    faults.append(Fault(f"line {number}, {key}", "is missing"))
-                continue
-            try:
-                values[key] = convert(row[key])
-            except ValueError as error:
-                words = _WORDS.get(convert) or str(error) or "cannot be read"
-                faults.append(Fault(f"line {number}, {key}", words, row[key], True))
+        values: dict[str, Any] = {} if line_key is None else {line_key: number}
+        values |= _values(row, columns, needed, number, faults)
         for key, message in wrong(values):
             if key:
                 faults.append(Fault(f"line {number}, {key}", message, row[key], True))
@@ -67,3 +58,25 @@ def typed_rows(
     if faults:
         raise InputError(faults, str(file))
     return rows
+
+
+def _values(
+    row: Mapping[str, str],
+    columns: Mapping[str, Callable[[str], Any]],
+    needed: Sequence[str],
+    number: int,
+    faults: list[Fault],
+) -> dict[str, Any]:
+    """The cells of a line as read; those that are empty or cannot be read are left out."""
+    values: dict[str, Any] = {}
+    for key, convert in columns.items():
+        if row.get(key) in (None, ""):
+            if key in needed:
+                faults.append(Fault(f"line {number}, {key}", "is missing"))
+            continue
+        try:
+            values[key] = convert(row[key])
+        except ValueError as error:
+            words = _WORDS.get(convert) or str(error) or "cannot be read"
+            faults.append(Fault(f"line {number}, {key}", words, row[key], True))
+    return values

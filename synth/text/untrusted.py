@@ -166,12 +166,17 @@ def _array(stored: Mapping[str, Any], key: str, shape: Shape) -> Any:
         if shape[0]:
             raise ValueError(f"{key} is empty")
         return np.zeros([0 if length is None else length for length in shape], dtype=np.int64)
-    if array.ndim != len(shape) or any(
-        want is not None and want != have for want, have in zip(shape, array.shape, strict=True)
-    ):
+    if not _fits(array.shape, shape):
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{key} has shape {' x '.join(map(str, array.shape)) or 'of one number'}, not {wanted}")
     return array
+
+
+def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+    """Whether an array's shape is as wanted, where None is any length."""
+    return len(found) == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, found, strict=True)
+    )
 
 
 def _scalar(stored: Mapping[str, Any], key: str) -> Any:

@@ -20,7 +20,7 @@ from synth.findings import page
 from synth.findings.command_line import commands
 from synth.findings.evidence import Evidence, Held, exactly, numbers
 from synth.findings.finding import Case, Finding
-from synth.records import packed as collection
+from synth.records import packed
 from synth.records import record as records
 from synth.reproduction.collect import Reproduction
 from synth_papers.optree.findings import FINDINGS as OPTREE
@@ -202,7 +202,7 @@ def test_every_row_names_records_that_hold_what_it_says() -> None:
     for row in rows():
         found = []
         for address in row["records"].split():
-            place = collection.holding(PUBLISHED / address)
+            place = packed.holding(PUBLISHED / address)
             assert place is not None, address
             found.append(place[0].data(place[1]))
         assert all(data["verified"]["ok"] and data["instance_sha256"] == row["instance_sha256"] for data in found), row

@@ -110,10 +110,10 @@ def test_summary_by_hand(table):
     assert row["B"]["time_s"] == pytest.approx(3.0)  # the run that died does not count
     assert row["C"]["failed"] == 1
     assert math.isnan(row["C"]["ratio_to_best"])
-    best = {r["instance"]: r for r in measures.best_of_instances(table).to_dict("records")}
-    assert (best["i1"]["best_value"], best["i1"]["best_bound"], best["i1"]["best_by"]) == (8, 8, "B")
-    assert best["i1"]["gap"] == 0
-    assert math.isnan(best["i2"]["gap"])
+    held = {(r["instance"], r["label"]): r for r in table.to_dict("records")}
+    assert (held["i1", "B"]["best_value"], held["i1", "B"]["best_bound"], held["i1", "B"]["win"]) == (8, 8, True)
+    assert held["i1", "B"]["gap"] == 0
+    assert math.isnan(held["i2", "A"]["gap"])
 
 
 def test_a_value_below_a_proven_bound_counts_for_nothing(template, tmp_path):
@@ -136,7 +136,6 @@ def test_a_value_below_a_proven_bound_counts_for_nothing(template, tmp_path):
     assert math.isnan(row["A"]["ratio_to_best"])
     summary = {r["label"]: r for r in measures.summary(made).to_dict("records")}
     assert [summary[m]["failed"] for m in "ABCD"] == [1, 1, 0, 0]
-    assert measures.best_of_instances(made)["best_by"].to_list() == ["C"]
 
 
 def test_values_of_zero(template, tmp_path):
@@ -228,9 +227,8 @@ def test_versions_of_a_file_do_not_share_a_bound(template, tmp_path):
     assert math.isnan(held[new]["best_bound"])
     assert (held[old]["best_value"], held[new]["best_value"]) == (12, 4)
     assert held[new]["status"] == "ok"
-    best = {r["instance"]: r for r in measures.best_of_instances(made).to_dict("records")}
-    assert (best[old]["gap"], best[old]["proof"]) == (0.25, "certified")
-    assert best[new]["proof"] == ""
+    assert (held[old]["gap"], held[old]["best_proof"]) == (0.25, "certified")
+    assert held[new]["best_proof"] == ""
 
 
 def test_gap_0_says_by_which_grade(template, tmp_path):
@@ -239,8 +237,8 @@ def test_gap_0_says_by_which_grade(template, tmp_path):
     write(template, tmp_path, "i2", "A", 5.0, 5.0, 0.0)
     write(template, tmp_path, "i2", "bound", None, 5.0, 0.0)
     made = build("s", tmp_path, read_records(tmp_path))
-    best = {r["instance"]: r for r in measures.best_of_instances(made).to_dict("records")}
-    assert [(best[i]["gap"], best[i]["proof"]) for i in ("i1", "i2")] == [(0, "A"), (0, "certified")]
+    best = {r["instance"]: r for r in made[made["label"] == "A"].to_dict("records")}
+    assert [(best[i]["gap"], best[i]["best_proof"]) for i in ("i1", "i2")] == [(0, "A"), (0, "certified")]
     summary = {r["label"]: r for r in measures.summary(made).to_dict("records")}
     assert (summary["A"]["solved"], summary["A"]["certified"]) == (2, 0)
 

@@ -353,18 +353,11 @@ def by_name(host: str) -> list[tuple[int, str]]:
     return [(int(run), run) if run.isdigit() and run.isascii() else (-1, run) for run in runs]
 
 
-def read_hosts(file: InputFile | Path, table: dict[str, str], order: str = "file") -> str:
-    """The run-length code of a host list file; ranks in the order of the ``file``, or sorted by ``name``.
+def hosts_of(file: InputFile | Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
+    """Hosts of a host list file in its order, with the ranks that ``host[1-3]*4`` gives each, else None.
 
     Faults: lines that are no host list, hosts named twice, hosts that the table does not know.
     """
-    hosts = [host for host, _ in hosts_of(file, table)]
-    return to_runs([table[host] for host in (sorted(hosts, key=by_name) if order == "name" else hosts)])
-
-
-def hosts_of(file: InputFile | Path, table: dict[str, str]) -> list[tuple[str, int | None]]:
-    """Hosts of a host list file in its order, with the ranks that ``host[1-3]*4`` gives each, else None. Faults as
-    :func:`read_hosts`."""
     hosts: list[tuple[str, int | None]] = []
     seen: dict[str, int] = {}
     faults = []

@@ -133,7 +133,7 @@ def suited(instance: FabricInstance, method: str) -> bool:
         return False
     if method == "bfb" and instance.machine.is_switch.any():
         return False
-    return knows(method, instance.collective, instance.switching.mode)
+    return knows(method, instance.collective)
 
 
 def _members(machine: Machine, ranks: tuple[int, ...] | None, failed: tuple[int, ...]) -> tuple[int, ...]:

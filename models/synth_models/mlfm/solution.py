@@ -304,17 +304,6 @@ class ColumnPhases:
             yield Rows(group * self.length, *tables)
 
 
-def same_transfers(one: Phases, other: Phases) -> bool:
-    """Whether two solutions are the same, phase by phase."""
-    if (one.phases, one.ranks) != (other.phases, other.ranks):
-        return False
-    pairs = zip(one.rows(), other.rows(), strict=True)
-    return all(
-        all(np.array_equal(getattr(a, key), getattr(b, key)) for key in ("dest", "spine", "middle", "second"))
-        for a, b in pairs
-    )
-
-
 def pack(solution: Phases) -> dict[str, Any]:
     if isinstance(solution, RepairedPhases):
         moved = {f"moved_{key}": _narrow(values) for key, values in vars(solution.moved).items()}

@@ -110,7 +110,7 @@ def cells(
                 asked = made(**keys)
                 instance = page.keep(asked, "ours")
                 cell = Cell(name_of(machine), collective, size, instance)
-                chosen = [name for name in FAMILY.default_methods if knows(name, collective, instance.switching.mode)]
+                chosen = [name for name in FAMILY.default_methods if knows(name, collective)]
                 for name in chosen:
                     part = "ours" if name == "bound" or (name in OURS and size in PUBLISHED) else "tables"
                     for _, record in page.solve([page.keep(asked, part)], [name], time_limit=TIME_LIMIT, part=part):

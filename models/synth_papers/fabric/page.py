@@ -187,7 +187,7 @@ def _shipped(page: Reproduction) -> None:
         instance = page.shipped("fabric", path.stem)
         assert isinstance(instance, FabricInstance)
         cell = Cell("", instance.collective, instance.bytes, instance)
-        names = [name for name in ("bound", *OURS) if knows(name, instance.collective, instance.switching.mode)]
+        names = [name for name in ("bound", *OURS) if knows(name, instance.collective)]
         for _, record in page.solve([instance], names, time_limit=20.0):
             cell.records[record["method"]] = record
         best = cell.best(OURS)

@@ -88,7 +88,7 @@ def solved(
     here = page.keep(instance, TABLES)
     found = Found(here)
     for name in methods:
-        if name in FAMILY.methods and knows(name, here.collective, here.switching.mode):
+        if name in FAMILY.methods and knows(name, here.collective):
             for _, record in page.solve([here], [name], time_limit=time_limit, part=TABLES):
                 found.records[name] = record
     if methods is METHODS and not page.quick and found.best is not None and found.gap > AGAIN:

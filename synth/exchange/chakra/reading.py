@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +16,7 @@ from synth.exchange.chakra.trace import TAGS, Pieces, Trace, file_of, ranks_ther
 from synth.schedule.collective import NAMES
 
 MOST_FAULTS = 10_000
+TABLES = ("piece_part", "piece_offset", "piece_bytes")
 
 
 @dataclass
@@ -156,27 +158,29 @@ def _pieces(reading: _Reading) -> Pieces | None:
     about, file = reading.about, file_of(reading.prefix, 0).name
     if not about:
         return None
-    wrong: list[str] = []
-    collective, name = about.get("collective"), about.get("name")
-    if collective not in NAMES:
-        wrong.append(f"collective is none of {', '.join(NAMES)}")
-    if not isinstance(name, str):
-        wrong.append("name is missing")
-    root, part_bytes = about.get("root"), about.get("part_bytes")
-    rooted = collective in ("broadcast", "reduce", "gather", "scatter")
-    if type(root) is not int or not (0 if rooted else -1) <= root < (reading.ranks if rooted else 0):
-        wrong.append(f"root is {root}")
-    if type(part_bytes) is not int or not 0 < part_bytes < 2**62:
-        wrong.append(f"part_bytes is {part_bytes}")
-    tables = [about.get(key) for key in ("piece_part", "piece_offset", "piece_bytes")]
-    if (
-        not all(isinstance(table, np.ndarray) for table in tables)
-        or len({len(t) for t in tables if t is not None}) != 1
-    ):
-        wrong.append("piece_part, piece_offset and piece_bytes are not three lists of one length")
+    wrong = list(_metadata_faults(about, reading.ranks))
     for message in wrong:
         reading.fault(file, f"metadata: {message}")
     if wrong:
         return None
-    part, offset, size = (np.asarray(table) for table in tables)
-    return Pieces(str(name), str(collective), None if root == -1 else root, int(part_bytes or 0), part, offset, size)
+    part, offset, size = (np.asarray(about[key]) for key in TABLES)
+    root = None if about["root"] == -1 else about["root"]
+    return Pieces(about["name"], about["collective"], root, about["part_bytes"], part, offset, size)
+
+
+def _metadata_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
+    """What is wrong with what the first file says of the collective."""
+    collective = about.get("collective")
+    if collective not in NAMES:
+        yield f"collective is none of {', '.join(NAMES)}"
+    if not isinstance(about.get("name"), str):
+        yield "name is missing"
+    root, part_bytes = about.get("root"), about.get("part_bytes")
+    rooted = collective in ("broadcast", "reduce", "gather", "scatter")
+    if type(root) is not int or not (0 if rooted else -1) <= root < (ranks if rooted else 0):
+        yield f"root is {root}"
+    if type(part_bytes) is not int or not 0 < part_bytes < 2**62:
+        yield f"part_bytes is {part_bytes}"
+    tables = [table for key in TABLES if isinstance(table := about.get(key), np.ndarray)]
+    if len(tables) != len(TABLES) or len({len(table) for table in tables}) != 1:
+        yield "piece_part, piece_offset and piece_bytes are not three lists of one length"

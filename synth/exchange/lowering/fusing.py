@@ -10,11 +10,10 @@ has to hold a message now, though, as all executors' do.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import SCRATCH
 from synth.exchange.lowering.channels import Blocks
@@ -87,15 +86,15 @@ def _paired(receives: IntArray, sends: IntArray, count: int) -> IntArray:
 @jit
 def _just_came(
     start: IntArray,
-    role: Any,
-    kind: Any,
-    src_buffer: Any,
-    src_offset: Any,
-    dst_buffer: Any,
-    dst_offset: Any,
-    count: Any,
-    reads: Any,
-    writes: Any,
+    role: Int32Array,
+    kind: Int32Array,
+    src_buffer: Int32Array,
+    src_offset: Int32Array,
+    dst_buffer: Int32Array,
+    dst_offset: Int32Array,
+    count: Int32Array,
+    reads: BoolArray,
+    writes: BoolArray,
     base: IntArray,
 ) -> tuple[IntArray, IntArray]:
     """For every send the receive that brought just what it sends, if nothing has touched that since, else -1; for every
@@ -130,7 +129,7 @@ def _just_came(
 
 
 @jit
-def _chosen(block: IntArray, role: Any, came: IntArray, blocks: int) -> Any:
+def _chosen(block: IntArray, role: Int32Array, came: IntArray, blocks: int) -> BoolArray:
     """Which sends become one step with the receive that brought their data: in every block receives keep their order,
     sends keep theirs, and no send that stays alone has to move up."""
     one = np.zeros(len(block), dtype=np.bool_)
@@ -160,15 +159,15 @@ def _compact(done: Acts, ranks: int) -> Acts:
 
 @jit
 def _renumber(
-    rank: Any,
-    in_src: Any,
-    in_dst: Any,
-    src: Any,
-    dst: Any,
-    count: Any,
+    rank: Int32Array,
+    in_src: BoolArray,
+    in_dst: BoolArray,
+    src: Int32Array,
+    dst: Int32Array,
+    count: Int32Array,
     size: IntArray,
-    new_src: Any,
-    new_dst: Any,
+    new_src: Int32Array,
+    new_dst: Int32Array,
     scratch: IntArray,
 ) -> None:
     first = np.zeros(len(size) + 1, dtype=np.int64)

@@ -10,11 +10,11 @@ has to leave waits there too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import Int32Array, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import InputError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, own_copies, places
@@ -64,17 +64,18 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
     state, of_src, of_dst = _states(t, len(cut.count))
     rank, piece = (part.astype(np.int64) for part in np.divmod(state, max(len(cut.count), 1)))
     where = places(t, rank, t.piece_part[piece], cut.offset[piece], cut.chunks, in_place)
-    wait, first_end, start, end = _waits(t, of_src, of_dst)
+    wait, in_order, start, end = _waits(t, of_src, of_dst)
     if in_place and t.collective == "alltoall":
         wait = _still_leaving(t)
     room = 2 * len(t.piece) + 2 * int((wait >= 0).sum()) + int(where.ends.sum()) + 1
     rows = np.zeros((len(COLUMNS), room), dtype=np.int32)
     scratch = np.zeros(t.ranks, dtype=np.int64)
-    total, dropped, wrong = _play(
-        of_src, of_dst, t.src, t.dst, t.adds, wait, first_end, start, end, rank, cut.count[piece], where.begins,
-        where.begin_buffer, where.begin_offset, where.ends, where.keep_buffer, where.keep_offset.copy(), t.reduces,
-        scratch, rows,
+    moves = _Moves(of_src, of_dst, t.src, t.dst, t.adds, wait, in_order, start, end)
+    states = _States(
+        rank, cut.count[piece], where.begins, where.begin_buffer, where.begin_offset, where.ends, where.keep_buffer,
+        where.keep_offset.copy(),
     )  # fmt: skip
+    total, dropped, wrong = _play(moves, states, _data(states, len(t.piece)), t.reduces, scratch, rows)
     if wrong >= 0:
         raise InputError(f"transfer {wrong}: rank {t.src[wrong]} sends piece {t.piece[wrong]}, which it has not")
     made = [np.ascontiguousarray(row[:total]) for row in rows]
@@ -92,7 +93,7 @@ def _states(t: Transfers, pieces: int) -> tuple[IntArray, IntArray, IntArray]:
     return state, of_src, of_dst
 
 
-def _waits(t: Transfers, of_src: IntArray, of_dst: IntArray) -> tuple[IntArray, Any, IntArray, IntArray]:
+def _waits(t: Transfers, of_src: IntArray, of_dst: IntArray) -> tuple[IntArray, BoolArray, IntArray, IntArray]:
     """For every move of a reduction the last move played after it that wants its receiver's sum without it, -1 for
     none; whether no later one arrives there sooner; start and end of all moves as numbers in order of time."""
     count = len(t.piece)
@@ -111,7 +112,7 @@ def _waits(t: Transfers, of_src: IntArray, of_dst: IntArray) -> tuple[IntArray, 
 
 
 @jit
-def _in_order(state: IntArray, end: IntArray) -> Any:
+def _in_order(state: IntArray, end: IntArray) -> BoolArray:
     found = np.zeros(len(state), dtype=np.bool_)
     least = np.full(state.max() + 1 if len(state) else 0, np.int64(2**62))
     for i in range(len(state) - 1, -1, -1):
@@ -145,11 +146,70 @@ def _own(t: Transfers, chunks: int, most_count: int) -> list[Int32Array]:
     return [row.astype(np.int32) for row in rows]
 
 
+class _Moves(NamedTuple):
+    """Of every move, shape (moves,): the states of its sender and its receiver (``of_src``, ``of_dst``), the two ranks,
+    whether the receiver ``adds`` what comes, the last move that it ``wait``s for (-1: none), whether no later one
+    arrives there sooner (``in_order``), and start and end as numbers in order of time."""
+
+    of_src: IntArray
+    of_dst: IntArray
+    src: IntArray
+    dst: IntArray
+    adds: BoolArray
+    wait: IntArray
+    in_order: BoolArray
+    start: IntArray
+    end: IntArray
+
+
+class _States(NamedTuple):
+    """Of every state (a rank and a piece), shape (states,): ``rank``, ``chunks`` of the piece, whether and where the
+    rank ``begins`` with it, whether it ``ends`` with it, and where it is kept (offset -1: a place in the scratch buffer
+    that is still to be taken)."""
+
+    rank: IntArray
+    chunks: IntArray
+    begins: BoolArray
+    begin_buffer: IntArray
+    begin_offset: IntArray
+    ends: BoolArray
+    keep_buffer: IntArray
+    keep_offset: IntArray
+
+
+class _Data(NamedTuple):
+    """What has become of the data so far. Of every state: whether it is there (``has``), whether it is a finished sum
+    (``done``), where it is, when the first sum arrived if the begin is still where it was (``first_end``, else -1), and
+    the last move that is ``waiting`` to be put there. Of every move: the one that waited before it (``then``) and its
+    place in the scratch buffer (``held``). -1: none."""
+
+    has: BoolArray
+    done: BoolArray
+    buffer: IntArray
+    offset: IntArray
+    first_end: IntArray
+    waiting: IntArray
+    then: IntArray
+    held: IntArray
+
+
+def _data(states: _States, moves: int) -> _Data:
+    """The data at the beginning."""
+    first_end, waiting = np.full((2, len(states.rank)), -1, dtype=np.int64)
+    then, held = np.full((2, moves), -1, dtype=np.int64)
+    done = np.zeros(len(states.rank), dtype=np.bool_)
+    buffer, offset = states.begin_buffer.copy(), states.begin_offset.copy()
+    return _Data(states.begins.copy(), done, buffer, offset, first_end, waiting, then, held)
+
+
 @jit
 def _act(
-    rows: Int32Array, n: int, move: int, place: int, rank: int, role: int, peer: int, kind: int, sb: int, so: int,
-    db: int, do: int, count: int,
+    rows: Int32Array, n: int, move: int, place: int, rank: int, peer: int, kind: int, sb: int, so: int, db: int,
+    do: int, count: int,
 ) -> int:  # fmt: skip
+    """Write act ``n`` into a column of ``rows``, from offset ``so`` of buffer ``sb`` to ``do`` of ``db``; the number of
+    acts."""
+    role = SEND if kind == S else RECEIVE if kind in (R, RRC) else LOCAL
     rows[0, n], rows[1, n], rows[2, n], rows[3, n], rows[4, n], rows[5, n] = move, place, rank, role, peer, kind
     rows[6, n], rows[7, n], rows[8, n], rows[9, n], rows[10, n] = sb, so, db, do, count
     return n + 1
@@ -157,99 +217,91 @@ def _act(
 
 @jit
 def _play(
-    of_src: IntArray, of_dst: IntArray, src: IntArray, dst: IntArray, adds: Any, wait: IntArray, in_order: Any,
-    start: IntArray, end: IntArray, rank: IntArray, count: IntArray, begins: Any, begin_buffer: IntArray,
-    begin_offset: IntArray, ends: Any, keep_buffer: IntArray, keep_offset: IntArray, reduces: bool, scratch: IntArray,
-    rows: Int32Array,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Fill ``rows`` and ``scratch``; the number of acts, of dropped moves, and the first move of what is not there, or
-    -1. The state of a rank and piece: where its data is now, whether it is a finished sum, and what waits to be put
-    there."""
-    states = len(rank)
-    has, done = begins.copy(), np.zeros(states, dtype=np.bool_)
-    buffer, offset = begin_buffer.copy(), begin_offset.copy()
-    first_end = np.full(states, -1, dtype=np.int64)  # when the first sum arrived, if the begin is still where it was
-    waiting = np.full(states, -1, dtype=np.int64)
-    then, held = np.full(len(src), -1, dtype=np.int64), np.full(len(src), -1, dtype=np.int64)
+    moves: _Moves, states: _States, data: _Data, reduces: bool, scratch: IntArray, rows: Int32Array
+) -> tuple[int, int, int]:
+    """Fill ``rows`` and ``scratch``, change ``data`` and where states are kept; the number of acts, of dropped moves,
+    and the first move of what is not there, or -1."""
+    src, adds, wait = moves.src, moves.adds, moves.wait
+    begin_buffer, begin_offset = states.begin_buffer, states.begin_offset
+    keep_buffer, keep_offset, count = states.keep_buffer, states.keep_offset, states.chunks
+    has, done, buffer, offset = data.has, data.done, data.buffer, data.offset
     n, dropped = 0, 0
     for i in range(len(src)):
-        a, b = of_src[i], of_dst[i]
+        a, b = moves.of_src[i], moves.of_dst[i]
         if not has[a]:
             return n, dropped, i
         if (done[b] or has[b]) if not reduces else done[b]:
             dropped += 1
             continue
-        if waiting[a] >= 0:
-            n = _put(a, i, rank, count, keep_buffer, keep_offset, scratch, waiting, then, held, wait, adds, buffer,
-                     offset, rows, n)  # fmt: skip
+        if data.waiting[a] >= 0:
+            n = _put(a, i, moves, states, data, scratch, rows, n)
         sb, so = buffer[a], offset[a]
-        if reduces and first_end[a] > start[i]:
+        if reduces and data.first_end[a] > moves.start[i]:
             sb, so = begin_buffer[a], begin_offset[a]
         size = count[a]
-        u, v = src[i], dst[i]
-        n = _act(rows, n, i, i, u, SEND, v, S, sb, so, sb, so, size)
+        u, v = src[i], moves.dst[i]
+        n = _act(rows, n, i, i, u, v, S, sb, so, sb, so, size)
         begun = reduces and buffer[b] == begin_buffer[b] and offset[b] == begin_offset[b]
-        if wait[i] >= 0 and reduces and adds[i] and begun and in_order[i]:
+        if wait[i] >= 0 and reduces and adds[i] and begun and moves.in_order[i]:
             apart = keep_buffer[b] != begin_buffer[b] or keep_offset[b] != begin_offset[b]
         else:
             apart = wait[i] < 0
         if not apart:  # put it aside
-            held[i] = scratch[v]
+            data.held[i] = scratch[v]
             scratch[v] += size
-            n = _act(rows, n, i, i, v, RECEIVE, u, R, SCRATCH, held[i], SCRATCH, held[i], size)
+            n = _act(rows, n, i, i, v, u, R, SCRATCH, data.held[i], SCRATCH, data.held[i], size)
             if reduces:
-                then[i], waiting[b] = waiting[b], i
+                data.then[i], data.waiting[b] = data.waiting[b], i
             else:
-                buffer[b], offset[b], has[b] = SCRATCH, held[i], True
+                buffer[b], offset[b], has[b] = SCRATCH, data.held[i], True
             continue
         if keep_offset[b] < 0:
             keep_offset[b] = scratch[v]
             scratch[v] += size
         kb, ko = keep_buffer[b], keep_offset[b]
         if adds[i]:
-            n = _act(rows, n, i, i, v, RECEIVE, u, RRC, buffer[b], offset[b], kb, ko, size)
+            n = _act(rows, n, i, i, v, u, RRC, buffer[b], offset[b], kb, ko, size)
             if begun and (kb != begin_buffer[b] or ko != begin_offset[b]):
-                first_end[b] = end[i]
+                data.first_end[b] = moves.end[i]
         else:
-            n = _act(rows, n, i, i, v, RECEIVE, u, R, kb, ko, kb, ko, size)
+            n = _act(rows, n, i, i, v, u, R, kb, ko, kb, ko, size)
             done[b] = True
         buffer[b], offset[b], has[b] = kb, ko, True
-    for b in range(states):
-        if ends[b]:
-            if waiting[b] >= 0:
-                n = _put(b, len(src), rank, count, keep_buffer, keep_offset, scratch, waiting, then, held, wait, adds,
-                         buffer, offset, rows, n)  # fmt: skip
-            if has[b] and not begins[b] and (buffer[b] != keep_buffer[b] or offset[b] != keep_offset[b]):
-                n = _act(rows, n, -1, len(src), rank[b], LOCAL, -1, CPY, buffer[b], offset[b], keep_buffer[b],
+    for b in range(len(states.rank)):
+        if states.ends[b]:
+            if data.waiting[b] >= 0:
+                n = _put(b, len(src), moves, states, data, scratch, rows, n)
+            if has[b] and not states.begins[b] and (buffer[b] != keep_buffer[b] or offset[b] != keep_offset[b]):
+                n = _act(rows, n, -1, len(src), states.rank[b], -1, CPY, buffer[b], offset[b], keep_buffer[b],
                          keep_offset[b], count[b])  # fmt: skip
     return n, dropped, -1
 
 
 @jit
 def _put(
-    b: int, i: int, rank: IntArray, count: IntArray, keep_buffer: IntArray, keep_offset: IntArray, scratch: IntArray,
-    waiting: IntArray, then: IntArray, held: IntArray, wait: IntArray, adds: Any, buffer: IntArray, offset: IntArray,
-    rows: Int32Array, n: int,
-) -> int:  # fmt: skip
-    """Put what waits for moves before ``i`` where it belongs: first what is added, then finished sums."""
-    v = rank[b]
+    b: int, i: int, moves: _Moves, states: _States, data: _Data, scratch: IntArray, rows: Int32Array, n: int
+) -> int:
+    """Put what waits in state ``b`` for moves before ``i`` where it belongs: first what is added, then finished sums.
+    Returns the number of acts."""
+    keep_offset, waiting, then, buffer, offset = states.keep_offset, data.waiting, data.then, data.buffer, data.offset
+    v, size = states.rank[b], states.chunks[b]
     for turn in range(2):
         before, w = np.int64(-1), waiting[b]
         while w >= 0:
             following = then[w]
-            if wait[w] >= i or adds[w] != (turn == 0):
+            if moves.wait[w] >= i or moves.adds[w] != (turn == 0):
                 before = w
             else:
                 if keep_offset[b] < 0:
                     keep_offset[b] = scratch[v]
-                    scratch[v] += count[b]
-                kb, ko = keep_buffer[b], keep_offset[b]
-                if adds[w]:
+                    scratch[v] += size
+                kb, ko = states.keep_buffer[b], keep_offset[b]
+                if moves.adds[w]:
                     if buffer[b] != kb or offset[b] != ko:
-                        n = _act(rows, n, -1, i, v, LOCAL, -1, CPY, buffer[b], offset[b], kb, ko, count[b])
-                    n = _act(rows, n, -1, i, v, LOCAL, -1, RE, SCRATCH, held[w], kb, ko, count[b])
+                        n = _act(rows, n, -1, i, v, -1, CPY, buffer[b], offset[b], kb, ko, size)
+                    n = _act(rows, n, -1, i, v, -1, RE, SCRATCH, data.held[w], kb, ko, size)
                 else:
-                    n = _act(rows, n, -1, i, v, LOCAL, -1, CPY, SCRATCH, held[w], kb, ko, count[b])
+                    n = _act(rows, n, -1, i, v, -1, CPY, SCRATCH, data.held[w], kb, ko, size)
                 buffer[b], offset[b] = kb, ko
                 if before < 0:
                     waiting[b] = following

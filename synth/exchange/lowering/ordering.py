@@ -9,17 +9,18 @@ stand before it in steps that do nothing (``nop``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.channels import Blocks
 from synth.exchange.lowering.moving import Acts
 from synth.kernels import jit
 
+Array = TypeVar("Array", IntArray, Int32Array)
 MOST_CLOCKS = 2**28  # steps times thread blocks of one rank
 READS = np.array([kind in ("s", "cpy", "re", "rrc", "rrs", "rrcs") for kind in KINDS])
 WRITES = np.array([kind in ("r", "cpy", "re", "rrc", "rcs", "rrcs") for kind in KINDS])
@@ -56,7 +57,7 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
 
 
 def _laid_out(
-    by_rank: IntArray, blocks: Blocks, count: IntArray, dep_tb: IntArray, dep_step: IntArray, first: IntArray
+    by_rank: IntArray, blocks: Blocks, count: IntArray, dep_tb: Int32Array, dep_step: Int32Array, first: IntArray
 ) -> Ordered:
     """Acts with their nops before them, sorted by thread block."""
     size = np.maximum(count, 1)
@@ -79,15 +80,17 @@ def _laid_out(
 
 
 @jit
-def _longer(values: Any) -> Any:
+def _longer(values: Array) -> Array:
+    """The array with as many zeros behind it."""
     return np.concatenate((values, np.zeros(len(values), dtype=values.dtype)))
 
 
 @jit
 def _depend(
-    start: IntArray, first: IntArray, number: IntArray, kind: Any, src_buffer: Any, src_offset: Any, dst_buffer: Any,
-    dst_offset: Any, count: Any, reads: Any, writes: Any, base: IntArray,
-) -> Any:  # fmt: skip
+    start: IntArray, first: IntArray, number: IntArray, kind: Int32Array, src_buffer: Int32Array,
+    src_offset: Int32Array, dst_buffer: Int32Array, dst_offset: Int32Array, count: Int32Array, reads: BoolArray,
+    writes: BoolArray, base: IntArray,
+) -> tuple[IntArray, Int32Array, Int32Array]:  # fmt: skip
     """Of every act (by rank, in order) how many dependences it has, and all of them one after the other: thread block
     on its rank and step in it, the latest last."""
     needs = np.zeros(len(kind), dtype=np.int64)
@@ -173,7 +176,14 @@ def _depend(
 
 @jit
 def _want(
-    y: int, number: IntArray, clock: Any, low: int, own: Any, wanted: IntArray, touched: IntArray, many: int
+    y: int,
+    number: IntArray,
+    clock: Int32Array,
+    low: int,
+    own: Int32Array,
+    wanted: IntArray,
+    touched: IntArray,
+    many: int,
 ) -> int:
     """Note that act y must have ended, unless that is known; the length of ``touched``."""
     t = number[y]

@@ -90,6 +90,23 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def _dimensions(raw: Mapping[str, Any]) -> tuple[list[str], list[int], list[float], list[float]]:
+    lists = _lists(raw)
+    faults: list[Fault] = []
+    found: dict[str, list[Any]] = {key: [] for key in KEYS}
+    for dim in range(len(lists["topology"])):
+        for key in KEYS:
+            try:
+                found[key].append(_entry(key, lists[key][dim]))
+            except ValueError as error:
+                words = str(error).removeprefix("value ")
+                faults.append(Fault(f"{key}[{dim}]", words, lists[key][dim], True))
+    if faults:
+        raise InputError(faults)
+    return found["topology"], found["npus_count"], found["bandwidth"], found["latency"]
+
+
+def _lists(raw: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The lists of the file, by key, of equal length. Raises :class:`InputError`."""
     faults = [Fault(key, "is missing") for key in KEYS if key not in raw]
     faults += [Fault(str(key)[:40], "unknown key") for key in raw if key not in KEYS]
     lists = {key: raw[key] for key in KEYS if key in raw}
@@ -103,17 +120,7 @@ def _dimensions(raw: Mapping[str, Any]) -> tuple[list[str], list[int], list[floa
     if len({len(values) for values in lists.values()}) > 1:
         words = ", ".join(f"{key} {len(values)}" for key, values in lists.items())
         raise InputError(f"the lists must be of equal length, one entry a dimension: {words}")
-    found: dict[str, list[Any]] = {key: [] for key in KEYS}
-    for dim in range(len(lists["topology"])):
-        for key in KEYS:
-            try:
-                found[key].append(_entry(key, lists[key][dim]))
-            except ValueError as error:
-                words = str(error).removeprefix("value ")
-                faults.append(Fault(f"{key}[{dim}]", words, lists[key][dim], True))
-    if faults:
-        raise InputError(faults)
-    return found["topology"], found["npus_count"], found["bandwidth"], found["latency"]
+    return lists
 
 
 def _entry(key: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ out, numbers that a person supplies. What is still unknown after that is refused
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -46,35 +46,43 @@ def several(machine: Machine, boxes: int) -> Machine:
         raise InputError([Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
     if not machine.ports:
         raise InputError([Fault("--boxes", "the file shows no way out of the box (no NIC)", boxes, True)])
-    each, nodes = machine.nodes, machine.nodes * boxes + 1
+    nodes = machine.nodes * boxes + 1
     faults = too_large(nodes, boxes * (len(machine.links) + 2 * len(machine.ports)))
     if faults:
         raise InputError(faults)
-    ranks = machine.ranks
-    inner = sorted(machine.switches)
-    place = {(b, v): b * len(ranks) + i for b in range(boxes) for i, v in enumerate(ranks)}
-    place |= {(b, v): boxes * len(ranks) + b * len(inner) + i for b in range(boxes) for i, v in enumerate(inner)}
-    names = [""] * (boxes * each) + ["net"]
-    links: list[Link] = []
-    for b in range(boxes):
-        for v in range(each):
-            names[place[b, v]] = f"{b}/{machine.names[v]}"
-        for link in machine.links:
-            group = None if link.group is None else f"{b}/{link.group}"
-            links.append(replace(link, src=place[b, link.src], dst=place[b, link.dst], group=group))
-        for port in machine.ports:
-            for ends in ((place[b, port.node], nodes - 1), (nodes - 1, place[b, port.node])):
-                links.append(Link(*ends, NET, port.bandwidth, port.latency))
+    order = machine.ranks, sorted(machine.switches)  # all ranks come before all switches
+    starts = 0, boxes * len(machine.ranks)
+    place = {
+        (b, v): start + b * len(part) + i
+        for start, part in zip(starts, order, strict=True)
+        for b in range(boxes)
+        for i, v in enumerate(part)
+    }
+    names = [""] * (nodes - 1) + ["net"]
+    for (b, v), number in place.items():
+        names[number] = f"{b}/{machine.names[v]}"
+    links = [link for b in range(boxes) for link in _of_box(machine, b, place, nodes - 1)]
     return replace(
         machine,
         name=f"{machine.name}-x{boxes}",
         source=f"{boxes} of: {machine.source}",
         names=tuple(names),
-        switches=frozenset(range(boxes * len(ranks), nodes)),
+        switches=frozenset(range(boxes * len(machine.ranks), nodes)),
         links=tuple(links),
         ports=(),
         assumed=(*machine.assumed, f"{boxes} boxes alike, every port joined to one switch without limits of its own"),
     )
+
+
+def _of_box(machine: Machine, box: int, place: Mapping[tuple[int, int], int], net: int) -> Iterator[Link]:
+    """The links of one of several boxes, and those of its ports to the switch ``net``; ``place``: number of a box's
+    node."""
+    for link in machine.links:
+        group = None if link.group is None else f"{box}/{link.group}"
+        yield replace(link, src=place[box, link.src], dst=place[box, link.dst], group=group)
+    for port in machine.ports:
+        for ends in ((place[box, port.node], net), (net, place[box, port.node])):
+            yield Link(*ends, NET, port.bandwidth, port.latency)
 
 
 def only(machine: Machine, kinds: Sequence[str]) -> Machine:
@@ -96,21 +104,7 @@ def only(machine: Machine, kinds: Sequence[str]) -> Machine:
 
 def without_dead_ends(machine: Machine) -> Machine:
     """Without switches that have one neighbour or none, again and again: nothing goes through them."""
-    near: dict[int, set[int]] = {v: set() for v in range(machine.nodes)}
-    for link in machine.links:
-        near[link.src].add(link.dst)
-        near[link.dst].add(link.src)
-    queue = [v for v in machine.switches if len(near[v]) < 2]
-    gone: set[int] = set()
-    while queue:
-        node = queue.pop()
-        if node in gone:
-            continue
-        gone.add(node)
-        for other in near.pop(node):
-            near[other].discard(node)
-            if other in machine.switches and other not in gone and len(near[other]) < 2:
-                queue.append(other)
+    gone = _dead_ends(machine)
     if not gone:
         return machine
     others = [machine.names[v] for v in sorted(gone - {port.node for port in machine.ports})]
@@ -129,6 +123,26 @@ def without_dead_ends(machine: Machine) -> Machine:
         ports=tuple(replace(port, node=place[port.node]) for port in machine.ports if port.node in place),
         left_out=machine.left_out + tuple(words),
     )
+
+
+def _dead_ends(machine: Machine) -> set[int]:
+    """Switches that have at most one neighbour once all others of these are gone."""
+    near: dict[int, set[int]] = {v: set() for v in range(machine.nodes)}
+    for link in machine.links:
+        near[link.src].add(link.dst)
+        near[link.dst].add(link.src)
+    queue = [v for v in machine.switches if len(near[v]) < 2]
+    gone: set[int] = set()
+    while queue:
+        node = queue.pop()
+        if node in gone:
+            continue
+        gone.add(node)
+        for other in near.pop(node):
+            near[other].discard(node)
+            if other in machine.switches and other not in gone and len(near[other]) < 2:
+                queue.append(other)
+    return gone
 
 
 def supplied(machine: Machine, given: Supplied) -> Machine:

@@ -111,23 +111,35 @@ def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HIN
     return read_text(text_of(path), path.name, format_name, hints, str(path))
 
 
+def _told(text: str, file_name: str, source: str) -> TopologyFormat:
+    """The format as the content tells it. Raises :class:`InputError` with what the text is, if it is known."""
+    own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
+    if own is not None:
+        raise InputError(f"is {own}", source)
+    found = recognised(text)
+    if found is None and hardened.root_name(text) in _NOT_MACHINES:
+        raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
+    if found is None:
+        words = "is empty" if not text.strip() else "is of no topology format that is known"
+        known = ", ".join(one.name for one in FORMATS)
+        raise InputError(f"{words}; --format names one of {known}{_csv_header(file_name)}", source)
+    return found
+
+
+def _named(name: str) -> TopologyFormat:
+    found = format_named(name)
+    if found is None:
+        known = ", ".join(one.name for one in FORMATS)
+        raise InputError([Fault("--format", f"unknown; one of {known}", name, True)])
+    return found
+
+
 def read_text(
     text: str, file_name: str, format_name: str | None = None, hints: Hints = NO_HINTS, source: str | None = None
 ) -> Machine:
     """As :func:`read`, from a text; the machine is named after the file."""
     source = source or file_name
-    known = ", ".join(one.name for one in FORMATS)
-    chosen = recognised(text) if format_name is None else format_named(format_name)
-    own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
-    if format_name is None and own is not None:
-        raise InputError(f"is {own}", source)
-    if chosen is None and format_name is None and hardened.root_name(text) in _NOT_MACHINES:
-        raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
-    if chosen is None and format_name is None:
-        words = "is empty" if not text.strip() else "is of no topology format that is known"
-        raise InputError(f"{words}; --format names one of {known}{_csv_header(file_name)}", source)
-    if chosen is None:
-        raise InputError([Fault("--format", f"unknown; one of {known}", format_name, True)])
+    chosen = _told(text, file_name, source) if format_name is None else _named(format_name)
     if len(text) > chosen.most_bytes:
         raise InputError(f"is larger than {chosen.most_bytes:,} characters, the most for {chosen.name}", source)
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(file_name).stem).strip("-")[:60] or "machine"

@@ -7,7 +7,7 @@ told in ``unknown``, what a reader takes for granted in ``assumed``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synth.errors import Fault, InputError
@@ -126,14 +126,17 @@ class Builder:
         bandwidth: float | None = None,
         latency: float | None = None,
         *,
-        group: str | None = None,
         lanes: int = 1,
         both: bool = True,
     ) -> None:
         """A link, and the one back."""
         for tail, head in ((src, dst), (dst, src))[: 2 if both else 1]:
-            named = None if group is None else plain(group)
-            self.links.append(Link(tail, head, plain(kind), bandwidth, latency, named, lanes))
+            self.add(Link(tail, head, kind, bandwidth, latency, lanes=lanes))
+
+    def add(self, link: Link) -> None:
+        """One link."""
+        group = None if link.group is None else plain(link.group)
+        self.links.append(replace(link, kind=plain(link.kind), group=group))
 
     def machine(self, name: str, format_name: str, source: str, switching: Switching = "cut_through") -> Machine:
         """What was put together. Raises :class:`InputError` for more than is supported, and for none."""

@@ -197,14 +197,17 @@ def _gpu(
     for child in element:
         if child.tag == "nvlink":
             bond = _nvlink(child, f"{where}/nvlink", found)
-            if bond is not None and bond[1] == bus:
-                astray += bond[2]
-            elif bond is not None:
+            if bond is None:
+                continue
+            _, target, count = bond
+            if target == bus:
+                astray += count
+            else:
                 bonds.append(bond)
         elif child.tag == "c2c":
-            count = found.value(f"{where}/c2c", "count", child, _whole(1, 1000))
+            links = found.value(f"{where}/c2c", "count", child, _whole(1, 1000))
             rate_mb = found.value(f"{where}/c2c", "bw", child, _whole(1, 10**7))
-            c2c = float((count or 1) * (rate_mb or 1) * 10**6)
+            c2c = float((links or 1) * (rate_mb or 1) * 10**6)
         else:
             found.strange[child.tag[:40]] += 1
     found.gpus.append(_Gpu(bus, host, rank, sm, parent, rate, where, tuple(bonds), c2c, astray))
@@ -350,6 +353,17 @@ class _Assembly:
                 built.link(self.inner[a], self.inner[b], "SYS")
 
     def _words(self) -> None:
+        """What the file leaves open, and what is taken for granted."""
+        self._words_of_nvlinks()
+        self._words_of_rates()
+        if self.found.nameless:
+            words = "the file states no class; NCCL asks the machine it runs on"
+            self.built.unknown.append(f"what the PCI devices {listed(self.found.nameless)} are: {words}")
+        if self.found.strange:
+            every = listed(f"{tag} ({count})" for tag, count in self.found.strange.items())
+            self.built.unknown.append(f"what these elements mean, which are not read: {every}")
+
+    def _words_of_nvlinks(self) -> None:
         built, links = self.built, Counter((link.src, link.dst) for link in self.built.links if link.kind == "NV")
         astray = [f"gpu{i} ({gpu.astray})" for i, gpu in enumerate(self.gpus) if gpu.astray]
         if astray:
@@ -366,18 +380,15 @@ class _Assembly:
         one_way = [f"gpu{u}-gpu{v}" for (u, v) in links if (v, u) not in links]
         if one_way:
             built.unknown.append(f"NVLinks back of {listed(one_way)}: the file has one direction only")
+
+    def _words_of_rates(self) -> None:
+        built = self.built
         sms = sorted({gpu.sm for gpu in self.gpus if gpu.bonds and gpu.sm is not None and nvlink_rate(gpu.sm)})
         if sms:
             rates = ", ".join(f"{(nvlink_rate(sm) or 0) / 1e9:g} GB/s (sm {sm})" for sm in sms)
             built.assumed.append(f"one NVLink carries {rates}: what NCCL reckons with, not the data sheet")
         if any(link.kind == "PCI" and link.bandwidth is not None for link in built.links):
             built.assumed.append("PCIe carries what NCCL reckons with, 12 GB/s for 16 lanes of 8 GT/s")
-        if self.found.nameless:
-            words = "the file states no class; NCCL asks the machine it runs on"
-            built.unknown.append(f"what the PCI devices {listed(self.found.nameless)} are: {words}")
-        if self.found.strange:
-            every = listed(f"{tag} ({count})" for tag, count in self.found.strange.items())
-            built.unknown.append(f"what these elements mean, which are not read: {every}")
 
     def _source(self) -> str:
         hosts = f", {len(self.hosts)} hosts" if self.several else ""

@@ -67,19 +67,7 @@ def graph_machine(
     Raises :class:`InputError`.
     """
     faults: list[Fault] = []
-    names: dict[Any, str] = {}
-    kinds: dict[str, bool | None] = {}
-    for where, node in nodes.items():
-        own = node.get("id")
-        if not _hashable(own):
-            faults.append(Fault(f"{where}.id", "must be a text or a number", own, own is not None))
-            continue
-        if own in names:
-            faults.append(Fault(f"{where}.id", "stands twice", own, True))
-            continue
-        called = str(node.get("name") or node.get("label") or own)[:100]
-        names[own] = called if called not in kinds else f"{called} ({own})"[:110]
-        kinds[names[own]] = is_switch(node, where, faults)
+    names, kinds = _nodes(nodes, faults)
     rows = []
     for where, edge in edges.items():
         ends = []
@@ -97,6 +85,26 @@ def graph_machine(
     source = f"{words}, {counted(len(nodes), 'node')}, {counted(len(edges), f'{way} edge')}"
     machine = machine_of(rows, kinds, hints, name, format_name, source, faults)
     return _with_unread(machine, nodes, edges)
+
+
+def _nodes(
+    nodes: Mapping[str, Mapping[str, Any]], faults: list[Fault]
+) -> tuple[dict[Any, str], dict[str, bool | None]]:
+    """The names of the nodes by id, and by name whether each is a switch (None: the file does not say)."""
+    names: dict[Any, str] = {}
+    kinds: dict[str, bool | None] = {}
+    for where, node in nodes.items():
+        own = node.get("id")
+        if not _hashable(own):
+            faults.append(Fault(f"{where}.id", "must be a text or a number", own, own is not None))
+            continue
+        if own in names:
+            faults.append(Fault(f"{where}.id", "stands twice", own, True))
+            continue
+        called = str(node.get("name") or node.get("label") or own)[:100]
+        names[own] = called if called not in kinds else f"{called} ({own})"[:110]
+        kinds[names[own]] = is_switch(node, where, faults)
+    return names, kinds
 
 
 def _with_unread(

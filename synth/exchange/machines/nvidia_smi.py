@@ -81,21 +81,7 @@ def parsed(text: str) -> Matrix:
         faults.append(Fault(f"line {at + 1}", f"{len(devices)} devices; at most {MOST_DEVICES} are supported"))
     if faults:
         raise InputError(faults)
-    cells: dict[tuple[str, str], str] = {}
-    rows: dict[str, int] = {}
-    for n, line in enumerate(lines[at + 1 :], at + 2):
-        words = line.split()
-        if not words or words[0] not in devices:
-            if rows and _GPU.fullmatch(words[0] if words else ""):
-                faults.append(Fault(f"line {n}", f"the row {words[0]} has no column"))
-            if len(rows) == len(devices) or (rows and words[:1] == ["Legend:"]):
-                break
-            continue
-        if words[0] in rows:
-            faults.append(Fault(f"line {n}", f"the row {words[0]} stands twice, first in line {rows[words[0]]}"))
-            continue
-        rows[words[0]] = n
-        faults += _read_row(words[0], words[1:], devices, f"line {n}", cells)
+    rows, cells = _rows(lines, at, devices, faults)
     faults += [
         Fault(f"line {at + 1}", f"the row {device} is missing")
         for device in devices
@@ -109,6 +95,28 @@ def parsed(text: str) -> Matrix:
     if faults:
         raise InputError(faults)
     return Matrix(tuple(devices), cells)
+
+
+def _rows(
+    lines: list[str], header: int, devices: list[str], faults: list[Fault]
+) -> tuple[dict[str, int], dict[tuple[str, str], str]]:
+    """The line of each device's row, and the cells, below the header's line."""
+    cells: dict[tuple[str, str], str] = {}
+    rows: dict[str, int] = {}
+    for n, line in enumerate(lines[header + 1 :], header + 2):
+        words = line.split()
+        if not words or words[0] not in devices:
+            if rows and _GPU.fullmatch(words[0] if words else ""):
+                faults.append(Fault(f"line {n}", f"the row {words[0]} has no column"))
+            if len(rows) == len(devices) or (rows and words[:1] == ["Legend:"]):
+                break
+            continue
+        if words[0] in rows:
+            faults.append(Fault(f"line {n}", f"the row {words[0]} stands twice, first in line {rows[words[0]]}"))
+            continue
+        rows[words[0]] = n
+        faults += _read_row(words[0], words[1:], devices, f"line {n}", cells)
+    return rows, cells
 
 
 def _lines(text: str) -> list[str]:
@@ -213,14 +221,7 @@ def _join_by_switch(built: Builder, part: nx.Graph[str], number: Mapping[str, in
 
 def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None:
     """The tree of PCIe switches, bridges and interconnects, NICs as leaves with ports."""
-    known: dict[str, list[tuple[str, str]]] = {level: [] for level in LEVELS}
-    hidden = 0
-    for a, b in combinations(matrix.devices, 2):
-        cell = matrix.cell(a, b)
-        if cell in known:
-            known[cell].append((a, b))
-        elif cell in (None, *NOT_SHOWN):
-            hidden += 1
+    known, hidden = _pairs_by_level(matrix)
     if hidden:
         built.unknown.append(f"how {hidden} pairs of devices are connected: their cells are empty or N/A")
     against = _contradiction(known)
@@ -235,10 +236,33 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         if nic not in number:
             place[nic] = built.switch(nic)
             built.ports.append(Port(place[nic], nic))
-    top: dict[str, tuple[str, ...]] = {
-        device: (device,) for device in matrix.devices
-    }  # the cluster of each, and its node
-    node: dict[tuple[str, ...], int] = {(device,): place[device] for device in matrix.devices}
+    taken = _add_levels(built, matrix, known, place)
+    if taken:
+        built.assumed.append(
+            f"{counted(taken, 'pair')} of GPUs with NVLinks no closer on PCIe than other cells say (topo -mp shows it)"
+        )
+
+
+def _pairs_by_level(matrix: Matrix) -> tuple[dict[str, list[tuple[str, str]]], int]:
+    """The pairs of devices whose cells name each level, and how many pairs have no cell or one that says nothing."""
+    known: dict[str, list[tuple[str, str]]] = {level: [] for level in LEVELS}
+    hidden = 0
+    for a, b in combinations(matrix.devices, 2):
+        cell = matrix.cell(a, b)
+        if cell in known:
+            known[cell].append((a, b))
+        elif cell in (None, *NOT_SHOWN):
+            hidden += 1
+    return known, hidden
+
+
+def _add_levels(
+    built: Builder, matrix: Matrix, known: Mapping[str, list[tuple[str, str]]], place: Mapping[str, int]
+) -> int:
+    """Join the devices, at their nodes in ``place``, by a switch for every cluster of each level. Returns how many
+    pairs of GPUs with NVLinks, which show no level, are joined at one above PIX."""
+    top: dict[str, tuple[str, ...]] = {device: (device,) for device in matrix.devices}  # the cluster of each,
+    node: dict[tuple[str, ...], int] = {(device,): place[device] for device in matrix.devices}  # and its node
     hidden_pairs = [pair for pair in combinations(matrix.gpus, 2) if _NVLINKS.fullmatch(matrix.cell(*pair) or "")]
     taken = 0
     for level in LEVELS:
@@ -254,10 +278,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         apart = [(a, b) for a, b in hidden_pairs if top[a] != top[b]]
         taken += len(hidden_pairs) - len(apart) if level not in ("PSB", "PIX") else 0
         hidden_pairs = apart
-    if taken:
-        built.assumed.append(
-            f"{counted(taken, 'pair')} of GPUs with NVLinks no closer on PCIe than other cells say (topo -mp shows it)"
-        )
+    return taken
 
 
 def _contradiction(known: Mapping[str, list[tuple[str, str]]]) -> str | None:

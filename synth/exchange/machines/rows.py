@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from synth.errors import Fault
-from synth.exchange.machines.machine import Builder, Hints, Machine, listed
+from synth.exchange.machines.machine import Builder, Hints, Link, Machine, listed
 from synth.network.links_table import LinksTable, Row, table_of
 from synth.text.files import plain
 
@@ -42,7 +42,7 @@ def machine_of_table(
     for node in table.names:
         built.switch(node) if node in switches else built.rank(node)
     for link in table.links:
-        built.link(link.src, link.dst, link.kind, link.bandwidth, link.latency, group=link.group, both=False)
+        built.add(Link(link.src, link.dst, link.kind, link.bandwidth, link.latency, link.group))
     built.assumed += assumed
     return built.machine(name, format_name, source)
 

@@ -96,21 +96,27 @@ def _params(raw: Mapping[str, Any]) -> tuple[Rules, Params]:
             except ValueError as error:
                 faults.append(Fault(f"TopologyParams.{key}", str(error).removeprefix(f"{key} "), raw[key], True))
     alpha = raw.get("alpha", [0.0, 0.0])
-    seconds = [0.0, 0.0]
-    if not isinstance(alpha, list) or not 1 <= len(alpha) <= 2:
-        faults.append(Fault("TopologyParams.alpha", "must be a list of two latencies (links, switches)", alpha, True))
-    else:
-        for i, value in enumerate(alpha):
-            try:
-                seconds[i] = number({"value": value}, "value", 0, 1e6)
-            except ValueError as error:
-                path = f"TopologyParams.alpha[{i}]"
-                faults.append(Fault(path, str(error).removeprefix("value "), value, True))
+    seconds = _latencies(alpha, faults)
     if raw.get("name") == "AMD" and found["chassis"] > 1 and isinstance(alpha, list) and len(alpha) == 1:
         faults.append(Fault("TopologyParams.alpha", "must be a list of two latencies (links, switches)", alpha, True))
     if faults or rules is None:
         raise InputError(faults)
     return rules, Params(found["chassis"], (seconds[0], seconds[1]), found["side_length"])
+
+
+def _latencies(alpha: Any, faults: list[Fault]) -> list[float]:
+    """The latencies of links and of switches in seconds."""
+    seconds = [0.0, 0.0]
+    if not isinstance(alpha, list) or not 1 <= len(alpha) <= 2:
+        faults.append(Fault("TopologyParams.alpha", "must be a list of two latencies (links, switches)", alpha, True))
+        return seconds
+    for i, value in enumerate(alpha):
+        try:
+            seconds[i] = number({"value": value}, "value", 0, 1e6)
+        except ValueError as error:
+            path = f"TopologyParams.alpha[{i}]"
+            faults.append(Fault(path, str(error).removeprefix("value "), value, True))
+    return seconds
 
 
 def _both(u: int, v: int, rate: float, latency: float) -> Iterator[Edge]:

@@ -239,8 +239,8 @@ class _Reader(ContentHandler):
         place = f"line {self._line}, gpu {_seen(attrs, 'id')}"
         number = self._number(attrs, "id", place, 0)
         chunks = [self._number(attrs, f"{key}_chunks", place, 0) for key in "ios"]
-        known = tuple(0 if value is None else value for value in chunks)
-        self.gpus.append(_Gpu(self._line, number, (known[0], known[1], known[2])))
+        inputs, outputs, scratch = (0 if value is None else value for value in chunks)
+        self.gpus.append(_Gpu(self._line, number, (inputs, outputs, scratch)))
 
     def _block(self, attrs: Any) -> None:
         gpu = self.gpus[-1]

@@ -27,9 +27,9 @@ class Block:
     def access(self, op: dict[str, Any], spans: Sequence[tuple[str, int, int, bool]]) -> None:
         """An operation on local ``spans`` (buffer, first, size, written), behind a ``nop`` where it needs one."""
         clash = any(
-            a[0] == b[0] and a[1] < b[1] + b[2] and b[1] < a[1] + a[2] and (a[3] or b[3])
-            for a in self.touched
-            for b in spans
+            buffer == other and first < low + count and low < first + size and (written or writes)
+            for buffer, first, size, written in self.touched
+            for other, low, count, writes in spans
         )
         if self.waited or clash:
             self.meet()

@@ -149,6 +149,16 @@ class OpReading:
 
     def fits(self, name: str, kind: str, src: list[Span], dst: list[Span], place: str) -> None:
         """What the kernel asks of an operation beyond its fields."""
+        self.sizes_fit(name, src, dst, place)
+        if kind == "memory" and name in ("put", "ppkt") and len({s.buffer for s in src}) > 1:
+            self.all.fault(place, "sources in different buffers: the executor takes the first one's buffer for all")
+        if kind == "memory" and name in ("pws", "pwsf"):
+            self.all.fault(place, "over memory channels the executor puts, but gives no signal")
+        if kind == "port" and name not in ("put", "pws", "pwsf", "ppkt", "rppkt"):
+            self.all.fault(place, "the executor does this over memory channels only")
+
+    def sizes_fit(self, name: str, src: list[Span], dst: list[Span], place: str) -> None:
+        """Sources and destinations of an operation are of one size, and as many where they go together."""
         pairwise = name in ("put", "pws", "pwsf", "get", "ppkt")
         if pairwise and len(src) != len(dst):
             self.all.fault(place, f"{len(src)} sources for {len(dst)} destinations")
@@ -157,12 +167,6 @@ class OpReading:
             self.all.fault(place, "sources and destinations are of different sizes")
         if name == "get" and any(a.start != b.start for a, b in pairs):
             self.all.fault(place, "the executor swaps the offsets of its two ends, which differ")
-        if kind == "memory" and name in ("put", "ppkt") and len({s.buffer for s in src}) > 1:
-            self.all.fault(place, "sources in different buffers: the executor takes the first one's buffer for all")
-        if kind == "memory" and name in ("pws", "pwsf"):
-            self.all.fault(place, "over memory channels the executor puts, but gives no signal")
-        if kind == "port" and name not in ("put", "pws", "pwsf", "ppkt", "rppkt"):
-            self.all.fault(place, "the executor does this over memory channels only")
 
     def over_ports(self, ids: tuple[int, ...], dst: list[Span], place: str) -> None:
         """Over ports the k-th channel carries the k-th put, and must lead to the buffer's owner."""

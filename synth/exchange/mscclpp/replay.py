@@ -16,6 +16,7 @@ block waits for never depends on timing. One replay therefore finds every race, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from synth.arrays import Int32Array
 from synth.errors import Fault, FaultsByKind, UnsupportedError
@@ -23,11 +24,31 @@ from synth.exchange.mscclpp.goals import Goal, Value
 from synth.exchange.mscclpp.plan import Op, Plan, Span
 from synth.exchange.mscclpp.syncs import Block, Syncs
 
-Made = tuple[frozenset[tuple[str, int]], tuple[Int32Array, ...]]
-Stamp = tuple[int, int, str]  # entry of a clock, what it must have reached for the access to be over, place
-
 FEW = 5  # faults of a kind that are listed
 MOST_UNITS = 2**24
+
+
+class Stamp(NamedTuple):
+    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it."""
+
+    entry: int
+    reached: int
+    place: str
+
+    def over(self, clock: Int32Array) -> bool:
+        """Whether a clock says that it is over."""
+        return bool(clock[self.entry] >= self.reached)
+
+
+class Made(NamedTuple):
+    """What comes before a unit that an operation makes: the reads (by whom, of which cell), and clocks of more."""
+
+    reads: frozenset[tuple[str, int]]
+    clocks: tuple[Int32Array, ...]
+
+    def follows(self, reader: Stamp, cell: Cell) -> bool:
+        """Whether a read of the cell is over before the unit is made."""
+        return (reader.place, id(cell)) in self.reads or any(reader.over(clock) for clock in self.clocks)
 
 
 @dataclass
@@ -134,18 +155,9 @@ class Replay:
         self.done += 1
         self._overlaps(op, place)
         if op.channel_type == "port":
-            sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
-            for k, (s, d) in enumerate(zip(sources, op.dst, strict=True)):
-                channel = op.channels[k]
-                block.puts[channel].append(block.segment)
-                entry = self.syncs.port_entry[block.rank, block.number, channel]
-                self._copy(block, s, d, (entry, len(block.puts[channel]), place))
-                if op.name in ("pws", "pwsf"):
-                    self.syncs.give(block, op, channel)
-                if op.name == "pwsf":
-                    self.syncs.landed(block, channel, block.data_waited, block.order_waited, now=True)
+            self._over_ports(block, op, place)
             return
-        stamp = (block.entry, block.segment, place)
+        stamp = Stamp(block.entry, block.segment, place)
         if op.name in ("put", "get", "ppkt"):
             for s, d in zip(op.src, op.dst, strict=True):
                 self._copy(block, s, d, stamp)
@@ -155,6 +167,24 @@ class Replay:
                 self._after_its_writer(block, op.src[0], k, cell, place)
                 cell.readers.append(stamp)
             return
+        self._computed(block, op, stamp)
+
+    def _over_ports(self, block: Block, op: Op, place: str) -> None:
+        """The k-th channel carries the k-th put, and a signal behind it where the operation gives one."""
+        sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
+        for k, (s, d) in enumerate(zip(sources, op.dst, strict=True)):
+            channel = op.channels[k]
+            block.puts[channel].append(block.segment)
+            entry = self.syncs.port_entry[block.rank, block.number, channel]
+            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place))
+            if op.name in ("pws", "pwsf"):
+                self.syncs.give(block, op, channel)
+            if op.name == "pwsf":
+                self.syncs.landed(block, channel, block.data_waited, block.order_waited, now=True)
+
+    def _computed(self, block: Block, op: Op, stamp: Stamp) -> None:
+        """The sources added up (or the one source), written to all destinations."""
+        place = stamp.place
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
         if len(values) > 1:
@@ -183,7 +213,7 @@ class Replay:
         values = self._read(block, s, stamp)
         if s.rank != block.rank:
             self._moved(s.rank, block.rank, values)
-        self._write(block, d, values, stamp, self._made((s,), stamp[2]) if self.plan.packets else None)
+        self._write(block, d, values, stamp, self._made((s,), stamp.place) if self.plan.packets else None)
 
     def _made(self, sources: tuple[Span, ...], place: str) -> list[Made]:
         """Of every unit that an operation makes: the reads that come before it, and clocks of what does."""
@@ -195,7 +225,7 @@ class Replay:
                 if s.packets:
                     reads |= cell.made_of
                     known += cell.known
-            made.append((frozenset(reads), known))
+            made.append(Made(frozenset(reads), known))
         return made
 
     def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
@@ -206,13 +236,13 @@ class Replay:
         return len(self.moves) - 1
 
     def _read(self, block: Block, s: Span, stamp: Stamp) -> list[Value | None]:
-        self._begun(block, s, stamp[2])
+        self._begun(block, s, stamp.place)
         found = []
         for k, cell in enumerate(self._at(s)):
             if not s.packets:
-                self._after_its_writer(block, s, k, cell, stamp[2])
+                self._after_its_writer(block, s, k, cell, stamp.place)
             if cell.value is None:
-                self.fault(stamp[2], f"reads {self._named(s, k)}, where nothing has been written")
+                self.fault(stamp.place, f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
             if cell.came_by >= 0:
                 self.used.setdefault(cell.came_by, self.done)
@@ -221,8 +251,8 @@ class Replay:
 
     def _after_its_writer(self, block: Block, s: Span, k: int, cell: Cell, place: str) -> None:
         writer = cell.writer
-        if writer and block.data[writer[0]] < writer[1]:
-            self._race(place, f"reads {self._named(s, k)}, unordered with its writing by {writer[2]}", writer, block)
+        if writer and not writer.over(block.data):
+            self._race(place, f"reads {self._named(s, k)}, unordered with its writing by {writer.place}", writer, block)
 
     def _write(
         self,
@@ -232,29 +262,28 @@ class Replay:
         stamp: Stamp,
         made: list[Made] | None = None,
     ) -> None:
-        self._begun(block, d, stamp[2])
+        self._begun(block, d, stamp.place)
         number = self._moved(block.rank, d.rank, values) if d.rank != block.rank else -1
         for k, (cell, value) in enumerate(zip(self._at(d), values, strict=True)):
             writer = cell.writer
-            if writer and block.data[writer[0]] < writer[1]:
-                self._race(
-                    stamp[2], f"writes {self._named(d, k)}, unordered with its writing by {writer[2]}", writer, block
-                )
+            if writer and not writer.over(block.data):
+                text = f"writes {self._named(d, k)}, unordered with its writing by {writer.place}"
+                self._race(stamp.place, text, writer, block)
             elif d.packets and writer:
-                self.fault(stamp[2], f"writes packets to {self._named(d, k)}, whose flag {writer[2]} has set")
+                self.fault(stamp.place, f"writes packets to {self._named(d, k)}, whose flag {writer.place} has set")
             for reader in cell.readers:
-                if made and ((reader[2], id(cell)) in made[k][0] or any(c[reader[0]] >= reader[1] for c in made[k][1])):
+                if made and made[k].follows(reader, cell):
                     continue
-                if block.order[reader[0]] < reader[1] and reader is not stamp:
-                    text = f"writes {self._named(d, k)}, unordered with its reading by {reader[2]}"
-                    self._race(stamp[2], text, reader, block)
+                if not reader.over(block.order) and reader is not stamp:
+                    text = f"writes {self._named(d, k)}, unordered with its reading by {reader.place}"
+                    self._race(stamp.place, text, reader, block)
                     break
             cell.value, cell.writer, cell.readers, cell.came_by = value, stamp, [], number
             if d.packets and made:
-                cell.made_of, cell.known = made[k][0], (block.order.copy(), *made[k][1])
+                cell.made_of, cell.known = made[k].reads, (block.order.copy(), *made[k].clocks)
 
     def _race(self, place: str, text: str, other: Stamp, block: Block) -> None:
-        same = other[0] == block.entry
+        same = other.entry == block.entry
         self.fault(place, text + (": a nop must stand between them" if same else ""))
 
     def _begun(self, block: Block, s: Span, place: str) -> None:
@@ -304,9 +333,9 @@ class Replay:
                 for k, cell in enumerate(self.memory[rank, buffer]):
                     here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
                     late = f"{here}, whose kernel may have ended: it does not wait for it"
-                    if cell.writer and data[cell.writer[0]] < cell.writer[1]:
-                        self.fault(cell.writer[2], f"writes {late}")
+                    if cell.writer and not cell.writer.over(data):
+                        self.fault(cell.writer.place, f"writes {late}")
                     for reader in cell.readers:
-                        if order[reader[0]] < reader[1]:
-                            self.fault(reader[2], f"reads {late}")
+                        if not reader.over(order):
+                            self.fault(reader.place, f"reads {late}")
                             break

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from synth.errors import InputError
@@ -30,30 +33,21 @@ def transfers(
     size = each * 16 if part_bytes is None else part_bytes
     if size < each:
         raise InputError(f"{each} chunks of a part that has {size} bytes")
-    rows, cuts = [], set(range(0, each * _parts(goal.collective, ranks) + 1, each))
-    for k, (src, dst, values) in enumerate(replay.moves):
-        began = replay.began[k]
-        items = [-1 if value is None else _unit(goal.collective, goal.root, value[0], each, ranks) for value in values]
-        first = 0
-        for i in range(1, len(items) + 1):
-            if i == len(items) or items[i] != items[i - 1] + 1 or items[i] % each == 0:
-                rows.append((began, k, items[first], items[first] + i - first, src, dst))
-                cuts |= {items[first], items[first] + i - first}
-                first = i
-    bounds = np.array(sorted(cuts), dtype=np.int64)
-    columns: list[list[float]] = [[] for _ in range(6)]
+    runs = sorted(_runs(replay, ranks))
+    ends = (end for run in runs for end in (run.low, run.high))
+    bounds = np.array(sorted({*range(0, each * _parts(goal.collective, ranks) + 1, each), *ends}), dtype=np.int64)
+    rows: list[tuple[int, int, int, bool, int, int]] = []
+    for began, move, low, high, src, dst in runs:
+        used = replay.used.get(move, began + 1)
+        pieces = range(int(np.searchsorted(bounds, low)), int(np.searchsorted(bounds, high)))
+        rows += [(piece, src, dst, move in replay.adding, began, used) for piece in pieces]
+    piece, sender, receiver, adds, start, end_of = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
     moved = np.zeros(len(bounds) - 1, dtype=bool)
-    for began, k, low, high, src, dst in sorted(rows):
-        for piece in range(int(np.searchsorted(bounds, low)), int(np.searchsorted(bounds, high))):
-            moved[piece] = True
-            row = (piece, src, dst, k in replay.adding, began, replay.used.get(k, began + 1))
-            for column, value in zip(columns, row, strict=True):
-                column.append(value)
+    moved[piece] = True
     part = bounds[:-1] // each
     offset, end = ((units - part * each) * size // each for units in (bounds[:-1], bounds[1:]))
     kept = np.isin(part, np.unique(part[moved]))
     number = np.cumsum(kept) - 1
-    whole = np.array(columns[:3], dtype=np.int64).reshape(3, -1)
     return Transfers(
         name=plan.name,
         collective=goal.collective,
@@ -63,14 +57,37 @@ def transfers(
         piece_part=part[kept],
         piece_offset=offset[kept],
         piece_bytes=end[kept] - offset[kept],
-        piece=number[whole[0]],
-        src=whole[1],
-        dst=whole[2],
-        adds=np.array(columns[3], dtype=bool),
-        start_s=np.array(columns[4], dtype=float),
-        end_s=np.array(columns[5], dtype=float),
-        channel_hint=np.full(whole.shape[1], -1, dtype=np.int64),
+        piece=number[piece],
+        src=sender,
+        dst=receiver,
+        adds=adds.astype(bool),
+        start_s=start.astype(float),
+        end_s=end_of.astype(float),
+        channel_hint=np.full(len(piece), -1, dtype=np.int64),
     )
+
+
+class _Run(NamedTuple):
+    """Units that follow each other in one part and go in one move: the operation that moves them, the move's number,
+    the first unit and the one behind the last, sender and receiver."""
+
+    began: int
+    move: int
+    low: int
+    high: int
+    src: int
+    dst: int
+
+
+def _runs(replay: Replay, ranks: int) -> Iterator[_Run]:
+    goal, each = replay.goal, replay.goal.each
+    for k, (src, dst, values) in enumerate(replay.moves):
+        items = [-1 if value is None else _unit(goal.collective, goal.root, value[0], each, ranks) for value in values]
+        first = 0
+        for i in range(1, len(items) + 1):
+            if i == len(items) or items[i] != items[i - 1] + 1 or items[i] % each == 0:
+                yield _Run(replay.began[k], k, items[first], items[first] + i - first, src, dst)
+                first = i
 
 
 def _parts(collective: str, ranks: int) -> int:

@@ -9,7 +9,7 @@ its accesses go by, and with what has been waited for since.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -120,18 +120,22 @@ class Syncs:
                     users[op.name, block.rank, "semaphore", semaphore].add(block.number)
                 if op.name == "barrier":
                     meeting[block.rank, op.barrier].add(block.number)
-        for block in self.blocks:
-            for k, op in enumerate(self.ops(block)):
-                met = len(meeting[block.rank, op.barrier]) if op.name == "barrier" else 0
-                if op.name == "barrier" and op.parties != met:
-                    text = f"barrier {op.barrier} counts {op.parties} thread blocks, {met} have it"
-                    self.fault(self.plan.place(block.rank, block.number, k), text)
+        self._miscounted(meeting)
         for (what, rank, kind, channel), blocks in users.items():
             if len(blocks) > 1:
                 which = f"thread blocks {', '.join(map(str, sorted(blocks)))}"
                 verb = {"gives": "signal over", "takes": "wait for"}.get(what, what + " of")
                 thing = kind if kind == "semaphore" else f"{kind} channel"
                 self.fault(f"gpu {rank}", f"{which} all {verb} {thing} {channel}: which is served is open")
+
+    def _miscounted(self, meeting: Mapping[tuple[int, int], set[int]]) -> None:
+        """Barriers that count other than the thread blocks that have them (by rank and barrier)."""
+        for block in self.blocks:
+            for k, op in enumerate(self.ops(block)):
+                met = len(meeting[block.rank, op.barrier]) if op.name == "barrier" else 0
+                if op.name == "barrier" and op.parties != met:
+                    text = f"barrier {op.barrier} counts {op.parties} thread blocks, {met} have it"
+                    self.fault(self.plan.place(block.rank, block.number, k), text)
 
     def ready(self, block: Block, op: Op) -> bool:
         """Whether a wait, an acquire or a barrier goes on now; a block is noted at the barrier that it is at."""

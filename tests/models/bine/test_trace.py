@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synth_models.bine.making import read_hosts, read_node_map
+from synth_models.bine.making import hosts_of, read_node_map, to_runs
 from synth_papers.bine import tables
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,7 +117,7 @@ def test_host_lists_give_the_trace_s_allocations(trace):
     table = read_node_map(DATA / "leonardo-nodes.csv.gz")
     runs = {job.name: job.allocation for job in trace.jobs}
     for path in sorted((DATA / "leonardo-hostlists").glob("*.txt")):
-        assert read_hosts(path, table) == runs[path.stem]
+        assert to_runs([table[host] for host, _ in hosts_of(path, table)]) == runs[path.stem]
 
 
 @needs_trace

@@ -20,11 +20,12 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.epochs.counting import counted
 from synth_models.fabric.programs.epochs.deciding import Decider
 from synth_models.fabric.programs.epochs.grid import grid_of
-from synth_models.fabric.programs.epochs.method import options_of, solve
+from synth_models.fabric.programs.epochs.method import solve
 from synth_models.fabric.scheduling.chunks import seconds
 
 RESULTS = Path(__file__).resolve().parents[4] / "shared/data/peers/teccl-results.csv"
@@ -34,6 +35,11 @@ MACHINES = {
     ("NDv2", "4"): ("teccl-ndv2-4", 32, 32),
     ("DGX2", "2"): ("teccl-dgx2-2", 32, 32),
 }
+
+
+def options_of(**values: Any) -> dict[str, Any]:
+    """The method's parameters with their defaults, some replaced."""
+    return {parameter.name: parameter.default for parameter in FAMILY.methods["epochs"].parameters} | values
 
 
 def solved(instance: FabricInstance, limit: float = 60.0, solver: str = "highs", **method: Any) -> Outcome:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models.mlfm.same_transfers import same_transfers
 
 from synth.instance import parse
 from synth.options import RunOptions
@@ -15,7 +16,7 @@ from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
 from synth_models.mlfm.programs.cpsat import count_flows
 from synth_models.mlfm.programs.packing import pack_phases
 from synth_models.mlfm.references.closed_form import printed_rule
-from synth_models.mlfm.solution import ProductPhases, same_transfers
+from synth_models.mlfm.solution import ProductPhases
 
 
 def random_job(seed: int, routes: str = "minimal", most: int = 40) -> MLFMInstance:

@@ -12,6 +12,7 @@ from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.damaged_machines import cut_off, damaged, holds_by_the_slow_replay
+from models.mlfm.same_transfers import same_transfers
 
 import synth
 from synth.family import defaults_for, load
@@ -20,7 +21,7 @@ from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import working
 from synth_models.mlfm.programs.columns.model import column_problem
-from synth_models.mlfm.solution import ColumnPhases, pack, same_transfers, unpack
+from synth_models.mlfm.solution import ColumnPhases, pack, unpack
 
 
 def damaged_spines(instance: MLFMInstance) -> MLFMInstance:

@@ -11,6 +11,7 @@ from examples import some
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from models.mlfm.damaged_machines import cut_off, damaged, holds_by_the_slow_replay
+from models.mlfm.same_transfers import same_transfers
 from models.mlfm.slow_replay import asked, proves
 
 import synth
@@ -22,7 +23,7 @@ from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import leaf_problem
-from synth_models.mlfm.solution import RepairedPhases, pack, same_transfers, unpack
+from synth_models.mlfm.solution import RepairedPhases, pack, unpack
 
 
 @st.composite

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from synth.cli.main import app
 from synth.records import folder as results
-from synth.records import lock as folder_lock
+from synth.records import lock
 
 
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.slow)])
@@ -41,8 +41,8 @@ def test_no_interleaving_and_no_crash_loses_a_record(tmp_path: Path, stride: int
 def holder(folder: Path, purpose: str) -> Iterator[int]:
     """Another process that holds a lock."""
     code = (
-        "import sys; from pathlib import Path; from synth.records import lock as folder_lock\n"
-        f"with folder_lock.held(Path(sys.argv[1]), {purpose!r}): print('held', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from synth.records import lock\n"
+        f"with lock.held(Path(sys.argv[1]), {purpose!r}): print('held', flush=True); sys.stdin.read()"
     )
     words = [sys.executable, "-c", code, str(folder)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -54,7 +54,7 @@ def holder(folder: Path, purpose: str) -> Iterator[int]:
 
 @pytest.mark.parametrize("purpose", ["packing", "writing"])
 def test_who_holds_a_lock_for_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purpose: str) -> None:
-    monkeypatch.setattr(folder_lock, "wait_s", 0.2)
+    monkeypatch.setattr(lock, "wait_s", 0.2)
     write(tmp_path, FIRST, "old")
     with holder(tmp_path, purpose) as process:
         done = CliRunner().invoke(app, ["pack", str(tmp_path)])
@@ -63,7 +63,7 @@ def test_who_holds_a_lock_for_too_long_is_named(tmp_path: Path, monkeypatch: pyt
         assert f"(process {process} on " in done.output
         assert str(tmp_path) in done.output
         if purpose == "writing":
-            with pytest.raises(folder_lock.LockedError, match=f"process {process} on "):
+            with pytest.raises(lock.LockedError, match=f"process {process} on "):
                 write(tmp_path, FIRST, "new")
         assert not read_everything(tmp_path, {FIRST: {"old"}})
     pack(tmp_path)
@@ -71,7 +71,7 @@ def test_who_holds_a_lock_for_too_long_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_lock, "wait_s", 5.0)
+    monkeypatch.setattr(lock, "wait_s", 5.0)
     with holder(tmp_path, "packing") as process:
         os.kill(process, 9)
     write(tmp_path, FIRST, "old")

@@ -20,7 +20,7 @@ from synth.cli.main import app
 from synth.errors import InputError
 from synth.execution.runs import Request, expand
 from synth.records import folder as results
-from synth.records import packed as collection
+from synth.records import packed
 from synth.records import record as records
 from synth.records.record import Record
 from synth.study.table import build, read_records
@@ -92,7 +92,7 @@ def test_a_forked_process_opens_the_arrays_itself(sweep: Path) -> None:
     before = [plain(record) for record in good(sweep)]
     process = os.fork()
     if process == 0:
-        os._exit([plain(record) for record in good(sweep)] != before or collection._archive.cache_info().misses < 2)
+        os._exit([plain(record) for record in good(sweep)] != before or packed._archive.cache_info().misses < 2)
     assert [plain(record) for record in good(sweep)] == before
     assert os.waitpid(process, 0)[1] == 0
 
@@ -197,7 +197,7 @@ def test_instances_made_for_a_page_go_into_their_records(tmp_path: Path, monkeyp
 
 
 def change(sweep: Path, number: int, edit: Callable[[dict[str, Any]], Any]) -> None:
-    file = sweep / collection.NAME
+    file = sweep / packed.NAME
     lines = file.read_text().splitlines()
     found = edit(json.loads(lines[number]))
     lines[number] = found if isinstance(found, str) else json.dumps(found)
@@ -256,7 +256,7 @@ def test_arrays_that_are_too_large_are_not_read(sweep: Path, monkeypatch: pytest
     [npz] = sweep.glob("*.npz")
     with zipfile.ZipFile(npz) as archive:
         name = archive.namelist()[0]
-    monkeypatch.setattr(collection, "MOST_BYTES", 100)
+    monkeypatch.setattr(packed, "MOST_BYTES", 100)
     [said] = [text for text in faults(sweep) if name.rpartition("/")[0] in text]
     assert "more than 100 bytes" in said
 
@@ -275,9 +275,9 @@ def test_a_damaged_file_of_arrays(sweep: Path) -> None:
 
 def test_a_collection_that_cannot_be_read(sweep: Path) -> None:
     """A folder of that name is no collection; bytes that are no text are wrong lines."""
-    (sweep / "x" / collection.NAME).mkdir(parents=True)
+    (sweep / "x" / packed.NAME).mkdir(parents=True)
     (sweep / "y").mkdir()
-    (sweep / "y" / collection.NAME).write_bytes(b"\xff\xfe\x00\n\xff")
+    (sweep / "y" / packed.NAME).write_bytes(b"\xff\xfe\x00\n\xff")
     said = faults(sweep)
     assert all("y/records.jsonl" in text for text in said if "x/records.jsonl" not in text)
     assert len(good(sweep / "xtree")) == 6
@@ -328,15 +328,15 @@ def test_packing_killed_before_the_old_files_went(sweep: Path, monkeypatch: pyte
 
 
 def test_a_record_written_while_its_folder_is_packed_stays(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, path = collection.prepare, sweep / "xtree/ring-8-c1/pull.json"
+    real, path = packed.prepare, sweep / "xtree/ring-8-c1/pull.json"
 
-    def late(*args: Any) -> collection.Prepared:
+    def late(*args: Any) -> packed.Prepared:
         made = real(*args)
         held = records.read(path)
         records.write(Record({**held.data, "message": "late"}, held.packed), path)
         return made
 
-    monkeypatch.setattr(collection, "prepare", late)
+    monkeypatch.setattr(packed, "prepare", late)
     results.pack(sweep)
     assert path.is_file()
     assert records.read(path)["message"] == "late"

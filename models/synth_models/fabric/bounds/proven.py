@@ -24,8 +24,3 @@ class Proven:
 
 
 NOTHING = Proven(Fraction(0), "nothing", lambda: "nothing has to move", lambda: {"argument": "nothing"})
-
-
-def stronger(one: Proven, other: Proven | None) -> Proven:
-    """The one that proves more, the first on a tie."""
-    return one if other is None or other.seconds <= one.seconds else other

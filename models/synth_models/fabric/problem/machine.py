@@ -94,8 +94,8 @@ class Machine:
         ends = zip(old.src.tolist(), old.dst.tolist(), old.bandwidth.tolist(), strict=True)
         left = [float(exact(rate) * shares[u, v]) if (u, v) in shares else rate for u, v, rate in ends]
         links = np.stack([old.src, old.dst], axis=1)
-        network = Network(old.nodes, links, left, old.latency, kind=old.kind, grid=old.grid, names=old.names)
-        network.positions = old.positions
+        network = Network(old.nodes, links, left, old.latency, kind=old.kind, grid=old.grid)
+        network = network.shown_as(old.names, old.positions)
         return Machine(network, self.is_switch, self.group, self.names, self.group_names)
 
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:

@@ -98,7 +98,7 @@ class _Rows:
             self.group.append(group)
 
     def machine(self, names: list[str], switches: set[int], kind: str, positions: Any = None) -> Machine:
-        network = Network(len(names), self.ends, self.bandwidth, self.latency, kind=kind, positions=positions)
+        network = Network(len(names), self.ends, self.bandwidth, self.latency, kind=kind).shown_as(None, positions)
         groups = list(dict.fromkeys(name for name in self.group if name is not None))
         number: dict[str | None, int] = {name: i for i, name in enumerate(groups)}
         is_switch = np.zeros(len(names), dtype=bool)

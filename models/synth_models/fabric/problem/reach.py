@@ -24,9 +24,8 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bruck": ("allgather", "alltoall"),
     "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
 }
-CUT_THROUGH_ONLY = frozenset[str]()
 
 
-def knows(method: str, collective: str, mode: str) -> bool:
-    """Whether the method takes this collective on machines that switch in this way."""
-    return collective in COLLECTIVES_OF.get(method, ()) and (mode == "cut_through" or method not in CUT_THROUGH_ONLY)
+def knows(method: str, collective: str) -> bool:
+    """Whether the method takes this collective."""
+    return collective in COLLECTIVES_OF.get(method, ())

@@ -93,7 +93,7 @@ def _from_others(incumbent: Incumbent) -> None:
     for name, method in OTHERS.items():
         if incumbent.over():
             return
-        if (name == "ring" or not large) and knows(name, instance.collective, instance.switching.mode):
+        if (name == "ring" or not large) and knows(name, instance.collective):
             try:
                 found = method(instance, incumbent.options)
             except UnsupportedError:

@@ -84,7 +84,7 @@ def offer_other_methods(incumbent: CertifiedIncumbent, share: Callable[[], RunOp
     for name, method in OTHERS.items():
         if incumbent.settled or (incumbent.best is not None and incumbent.options.out_of_time()):
             return
-        if not knows(name, incumbent.instance.collective, incumbent.instance.switching.mode):
+        if not knows(name, incumbent.instance.collective):
             continue
         part = share()
         found: Schedule | None = None

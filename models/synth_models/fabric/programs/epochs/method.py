@@ -161,11 +161,3 @@ def _told(instance: FabricInstance, made: tuple[Schedule, int], planned: Fractio
         f"{shown(float(took), SECONDS)} with {pieces}, {100 * more:.2g} % more than the epochs' "
         f"{shown(float(planned), SECONDS)}, which leave out latencies and what crossing a switch takes"
     )
-
-
-def options_of(**values: Any) -> dict[str, Any]:
-    """The method's parameters with their defaults, some replaced: for callers without the command."""
-    return {
-        "tau": "fast", "chunks": 1, "horizon": None, "counting": True, "start": True, "fold": True, "cuts": True,
-        "symmetry": True, **values,
-    }  # fmt: skip
