@@ -307,7 +307,7 @@ def _sums(
     return lost, longest, redundant
 
 
-@jit
+@jit(inlined=True)
 def _leaves(
     sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, i: int, code: npt.NDArray[np.int8]
 ) -> None:
