@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def within_a_limit(seconds: float, work: Callable[[], Any]) -> Any:
     return found[0]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=some(20))
 @given(data=st.data(), nodes=st.integers(3, 6), in_order=st.booleans())
 def test_transfers_are_timed_within_the_limit_or_not_at_all(data: st.DataObject, nodes: int, in_order: bool) -> None:
     """Random broadcasts over trees: with seconds left the same schedule as without a limit, without any no part of

@@ -196,7 +196,7 @@ def _replay(instance: BineInstance, messages: Messages, job: int, ranks: int) ->
         spans = np.maximum(first - low, 0), np.minimum(first + count - low, len(blocks))
         low_in, high_in = (span[inside] for span in spans)
         within = _Rows(step[inside], src[inside], dst[inside], low_in, high_in, adds[inside])
-        code, row, position = _run(begin, within, reduces, end)
+        code, row, position = _run(begin, np.zeros(begin.shape[:2], dtype=bool), within, reduces, end)
         if code:
             r = np.flatnonzero(inside)[row]
             what = f"round {step[r]}: rank {src[r]} -> {dst[r]}, block {blocks[position]}: {_WORDS[code]}"
@@ -249,68 +249,52 @@ def _wanted(collective: str, root: int, ranks: int, blocks: IntArray) -> BoolArr
 
 
 @jit
-def _run(state: WordArray, rows: _Rows, reduces: bool, full: WordArray) -> tuple[int, int, int]:
+def _run(state: WordArray, complete: BoolArray, rows: _Rows, reduces: bool, full: WordArray) -> tuple[int, int, int]:
     """Move the rows through ``state``, shape (ranks, blocks, words), in place, all of a round at once; (fault code,
-    row, position), code 0 if none. Only what is complete may be copied."""
-    ranks, blocks, _ = state.shape
-    complete = np.zeros((ranks, blocks), dtype=np.bool_)
+    row, position), code 0 if none. ``complete``, shape (ranks, blocks), becomes whether a rank has all of a block.
+
+    Only what is complete may be copied. What is added is put aside first, or the whole state where that is less: rows
+    may send a block again and again."""
+    step, src, dst, low, high, adds = rows
+    ranks, blocks, words = state.shape
     for r in range(ranks):
         for b in range(blocks):
             complete[r, b] = _is_full(state, r, b, full)
     begin = 0
-    while begin < len(rows.round):
-        end, added = begin, 0
-        while end < len(rows.round) and rows.round[end] == rows.round[begin]:
-            for b in range(rows.low[end], rows.high[end]):
-                if not rows.adds[end] and not complete[rows.src[end], b]:
-                    return (_INCOMPLETE if reduces else _NOT_HELD), end, b
-            added += (rows.high[end] - rows.low[end]) * rows.adds[end]
+    while begin < len(step):
+        end, size = begin, 0
+        while end < len(step) and step[end] == step[begin]:
+            size += (high[end] - low[end]) * adds[end]
             end += 1
-        row, position = _move_round(state, complete, rows, begin, end, added, full)
-        if row >= 0:
-            return _ADDED_TWICE, row, position
+        crowded = size > ranks * blocks
+        before = state.copy() if crowded else state
+        moved = np.empty((0 if crowded else size, words), dtype=np.uint64)
+        at = 0
+        for i in range(begin, end):
+            for b in range(low[i], high[i]):
+                if not adds[i] and not complete[src[i], b]:
+                    return (_INCOMPLETE if reduces else _NOT_HELD), i, b
+                if adds[i] and not crowded:
+                    for w in range(words):
+                        moved[at, w] = state[src[i], b, w]
+                    at += 1
+        at = 0
+        for i in range(begin, end):
+            for b in range(low[i], high[i]):
+                if adds[i]:
+                    for w in range(words):
+                        came = before[src[i], b, w] if crowded else moved[at, w]
+                        if state[dst[i], b, w] & came:
+                            return _ADDED_TWICE, i, b
+                        state[dst[i], b, w] |= came
+                    complete[dst[i], b] = _is_full(state, dst[i], b, full)
+                    at += 1
+                elif not complete[dst[i], b]:
+                    for w in range(words):
+                        state[dst[i], b, w] = full[w]
+                    complete[dst[i], b] = True
         begin = end
     return 0, 0, 0
-
-
-@jit
-def _move_round(
-    state: WordArray, complete: BoolArray, rows: _Rows, begin: int, end: int, added: int, full: WordArray
-) -> tuple[int, int]:
-    """One round, rows ``begin`` to ``end``; the first row and position that add what the receiver has, or -1, -1. The
-    ``added`` blocks are put aside first, or the whole state where that is less: rows may send a block again and
-    again."""
-    ranks, blocks, words = state.shape
-    crowded = added > ranks * blocks
-    before = state.copy() if crowded else state
-    moved = np.empty((0 if crowded else added, words), dtype=np.uint64)
-    at = 0
-    for i in range(begin, end):
-        if rows.adds[i] and not crowded:
-            for b in range(rows.low[i], rows.high[i]):
-                for w in range(words):
-                    moved[at, w] = state[rows.src[i], b, w]
-                at += 1
-    at = 0
-    for i in range(begin, end):
-        to = rows.dst[i]
-        for b in range(rows.low[i], rows.high[i]):
-            if not rows.adds[i]:
-                if not complete[to, b]:
-                    for w in range(words):
-                        state[to, b, w] = full[w]
-                    complete[to, b] = True
-                continue
-            twice = np.uint64(0)
-            for w in range(words):
-                came = before[rows.src[i], b, w] if crowded else moved[at, w]
-                twice |= state[to, b, w] & came
-                state[to, b, w] |= came
-            if twice:
-                return i, b
-            complete[to, b] = _is_full(state, to, b, full)
-            at += 1
-    return -1, -1
 
 
 @jit

@@ -24,10 +24,10 @@ class Rows:
 
     def finish(self, layout: IntArray, shares: int = 1) -> Steps:
         """All rows with something to carry, ordered by round."""
-        columns = [np.concatenate([part[i] for part in self.parts]) for i in range(6)]
-        order = np.argsort(columns[0], kind="stable")
-        order = order[columns[4][order] > 0]
-        step, src, dst, first, count, adds = (c[order] for c in columns)
+        step, src, dst, first, count, adds = (np.concatenate(column) for column in zip(*self.parts, strict=True))
+        order = np.argsort(step, kind="stable")
+        order = order[count[order] > 0]
+        step, src, dst, first, count, adds = (column[order] for column in (step, src, dst, first, count, adds))
         return Steps(step, src, dst, first, count, adds, np.asarray(layout, dtype=np.int64), shares)
 
 

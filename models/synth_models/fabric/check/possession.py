@@ -125,7 +125,8 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     if reduces:
         came = _came_before(piece, source, head, schedule.route_start, machine.is_switch, pieces)
         hands_on = _HandsOn(schedule.route_start, schedule.adds, came, switching.buffer, switching.copies)
-        count, chain, redundant = _sums(events, ends, hands_on, code, missing)
+        sums = _nothing_moved(machine.nodes, len(instance.members), schedule.transfers)
+        count, chain, redundant = _sums(events, ends, hands_on, sums, code, missing)
     else:
         count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
     return Held(code, missing[: min(count, MOST_KEPT)], int(count), int(chain), int(redundant))
@@ -223,46 +224,11 @@ def _lacks(missing: IntArray, count: int, piece: int, rank: int, contributions: 
     return count + 1
 
 
-@jit
-def _sums(
-    events: _Events, ends: _Ends, hands_on: _HandsOn, code: npt.NDArray[np.int8], missing: IntArray
-) -> tuple[int, int, int]:
-    """Pieces to which every member contributes."""
-    members: IntArray = np.flatnonzero(ends.place >= 0)
-    sums = _nothing_moved(len(ends.is_switch), len(members), len(events.start))
-    lost, longest, redundant = 0, 0, 0
-    for p in range(len(ends.goal)):
-        n, a, last = events.sent_start[p], events.come_start[p], events.come_start[p + 1]
-        while n < events.sent_start[p + 1] or a < last:
-            if a < last and (
-                n == events.sent_start[p + 1] or events.arrive[events.come[a]] <= events.start[events.sent[n]]
-            ):
-                redundant += _arrives(sums, events, ends, hands_on, p, events.come[a], code)
-                a += 1
-            else:
-                i = events.sent[n]
-                if sums.frees[0] == 0:
-                    sums = _with_more_rows(sums, len(ends.is_switch) + 2)
-                _leaves(sums, events, ends, hands_on, p, i, code)
-                longest = max(longest, sums.chain[i])
-                n += 1
-        for n in range(events.sent_start[p], events.sent_start[p + 1]):  # what is in switches
-            i = events.sent[n]
-            if hands_on.adds[i] and ends.is_switch[events.head[hands_on.route_start[i + 1] - 1]]:
-                _free_row(sums, sums.carried[i])
-        for v in members:
-            if ends.goal[p] < 0 or v == ends.goal[p]:
-                lost = _at_goal(sums, ends, p, v, len(members), missing, lost)
-    return lost, longest, redundant
-
-
-@jit
 def _nothing_moved(nodes: int, members: int, transfers: int) -> _Sums:
     """The state before the first piece, with 16 rows for partial sums."""
-    slots = nodes + 2
+    slots, position = nodes + 2, np.arange(members)
     has = np.zeros((slots + 16, (members + 63) // 64), dtype=np.uint64)
-    for m in range(members):
-        has[nodes, m // 64] |= np.uint64(1) << np.uint64(m % 64)
+    np.bitwise_or.at(has[nodes], position // 64, np.uint64(1) << (position % 64).astype(np.uint64))
     return _Sums(
         has,
         np.zeros(slots + 16, dtype=np.int64),
@@ -277,54 +243,71 @@ def _nothing_moved(nodes: int, members: int, transfers: int) -> _Sums:
 
 
 @jit
-def _with_more_rows(sums: _Sums, slots: int) -> _Sums:
-    """Twice as many rows for partial sums, which begin at ``slots``; for when none is free."""
-    size = len(sums.waits) - slots
-    has = np.zeros((slots + 2 * size, sums.has.shape[1]), dtype=np.uint64)
-    has[: slots + size] = sums.has
-    waits = np.concatenate((sums.waits, np.zeros(size, dtype=np.int64)))
-    free = np.zeros(2 * size, dtype=np.int32)
-    for s in range(size):
-        free[s] = slots + 2 * size - 1 - s
-    sums.frees[0] = size
-    return _Sums(has, waits, free, sums.frees, sums.of_piece, sums.depth, sums.chain, sums.carried, sums.left_once)
+def _sums(
+    events: _Events, ends: _Ends, hands_on: _HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray
+) -> tuple[int, int, int]:
+    """Pieces to which every member contributes. A contribution that comes twice is a fault."""
+    members: IntArray = np.flatnonzero(ends.place >= 0)
+    full, slots, place = len(ends.is_switch), len(ends.is_switch) + 2, ends.place
+    has, waits, free, frees, of_piece, depth, chain, carried, left_once = sums
+    lost, longest, redundant = 0, 0, 0
+    for p in range(len(ends.goal)):
+        n, a, last = events.sent_start[p], events.come_start[p], events.come_start[p + 1]
+        behind = events.sent_start[p + 1]
+        while n < behind or a < last:
+            if a == last or (n < behind and events.arrive[events.come[a]] > events.start[events.sent[n]]):
+                if frees[0] == 0:  # twice the rows for partial sums
+                    size = len(waits) - slots
+                    has = np.concatenate((has, np.zeros((size, has.shape[1]), dtype=np.uint64)))
+                    waits = np.concatenate((waits, np.zeros(size, dtype=np.int64)))
+                    free = np.zeros(2 * size, dtype=np.int32)
+                    for s in range(size):
+                        free[s] = slots + 2 * size - 1 - s
+                    frees[0] = size
+                    sums = _Sums(has, waits, free, frees, of_piece, depth, chain, carried, left_once)
+                i = events.sent[n]
+                _leaves(sums, events, ends, hands_on, p, i, code)
+                longest = max(longest, chain[i])
+                n += 1
+                continue
+            k = events.come[a]
+            v, i = events.head[k], events.owner[k]
+            a += 1
+            if ends.is_switch[v]:
+                continue
+            _own(v, p, of_piece, has, depth, place)
+            if hands_on.adds[i]:
+                row = carried[i]
+                for w in range(has.shape[1]):
+                    if has[v, w] & has[row, w]:
+                        code[i] = max(code[i], DOUBLED)
+                    has[v, w] |= has[row, w]
+                depth[v] = max(depth[v], chain[i])
+                waits[row] -= 1
+                if waits[row] == 0:
+                    free[frees[0]] = row
+                    frees[0] += 1
+            elif _same(has, v, full):
+                redundant += 1
+            else:
+                _copy(has, full, v)
+                depth[v] = chain[i]
+        for n in range(events.sent_start[p], behind):  # what is in switches
+            i = events.sent[n]
+            if hands_on.adds[i] and ends.is_switch[events.head[hands_on.route_start[i + 1] - 1]]:
+                free[frees[0]] = carried[i]
+                frees[0] += 1
+        for v in members:
+            if ends.goal[p] >= 0 and v != ends.goal[p]:
+                continue
+            _own(v, p, of_piece, has, depth, place)
+            if not _same(has, v, full):
+                lacking, first = _lacking(has, v, len(members))
+                lost = _lacks(missing, lost, p, v, lacking, first)
+    return lost, longest, redundant
 
 
-@jit
-def _free_row(sums: _Sums, row: int) -> None:
-    sums.free[sums.frees[0]] = row
-    sums.frees[0] += 1
-
-
-@jit
-def _arrives(
-    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, k: int, code: npt.NDArray[np.int8]
-) -> int:
-    """Hop k brings what it carries of piece p to its head, where a switch only lets it pass; 1 if that had all of it.
-    A contribution that comes twice is a fault."""
-    v, i, full, has = events.head[k], events.owner[k], len(ends.is_switch), sums.has
-    if ends.is_switch[v]:
-        return 0
-    _own(sums, v, p, ends.place)
-    if hands_on.adds[i]:
-        row = sums.carried[i]
-        for w in range(has.shape[1]):
-            if has[v, w] & has[row, w]:
-                code[i] = max(code[i], DOUBLED)
-            has[v, w] |= has[row, w]
-        sums.depth[v] = max(sums.depth[v], sums.chain[i])
-        sums.waits[row] -= 1
-        if sums.waits[row] == 0:
-            _free_row(sums, row)
-        return 0
-    if _same(has, v, full):
-        return 1
-    _copy(has, full, v)
-    sums.depth[v] = sums.chain[i]
-    return 0
-
-
-@jit
+@jit(inlined=True)
 def _leaves(
     sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, i: int, code: npt.NDArray[np.int8]
 ) -> None:
@@ -335,7 +318,7 @@ def _leaves(
     before = came[i]
     value, deep = empty, np.int32(0)
     if not ends.is_switch[u]:
-        _own(sums, u, p, ends.place)
+        _own(u, p, sums.of_piece, sums.has, sums.depth, ends.place)
         value, deep = u, sums.depth[u]
     elif before >= 0 and (arrive[before] == start[i] or (hands_on.buffer and arrive[before] < start[i])):
         value, deep = sums.carried[before], sums.chain[before]
@@ -359,30 +342,27 @@ def _leaves(
 
 
 @jit
-def _at_goal(sums: _Sums, ends: _Ends, p: int, v: int, members: int, missing: IntArray, lost: int) -> int:
-    """Note what node v lacks of the sum of piece p; how many sums are not complete at their goals so far."""
-    _own(sums, v, p, ends.place)
-    if _same(sums.has, v, len(ends.is_switch)):
-        return lost
+def _lacking(has: WordArray, row: int, members: int) -> tuple[int, int]:
+    """How many contributions a row lacks, and the position in the group of the first."""
     lacking, first = 0, -1
     for m in range(members):
-        if not sums.has[v, m // 64] >> np.uint64(m % 64) & np.uint64(1):
+        if not has[row, m // 64] >> np.uint64(m % 64) & np.uint64(1):
             lacking += 1
             if first < 0:
                 first = m
-    return _lacks(missing, lost, p, v, lacking, first)
+    return lacking, first
 
 
 @jit
-def _own(sums: _Sums, v: int, p: int, place: IntArray) -> None:
+def _own(v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, place: IntArray) -> None:
     """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
-    if sums.of_piece[v] == p:
+    if of_piece[v] == p:
         return
-    sums.of_piece[v], sums.depth[v] = p, 0
-    for w in range(sums.has.shape[1]):
-        sums.has[v, w] = 0
+    of_piece[v], depth[v] = p, 0
+    for w in range(has.shape[1]):
+        has[v, w] = 0
     if place[v] >= 0:
-        sums.has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
+        has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
 
 
 @jit

@@ -38,13 +38,15 @@ def sums(parts: IntArray, at: IntArray, size: int) -> IntArray:
 
 def value(total: IntArray) -> FloatArray:
     """Sums that are not negative, as floats."""
-    found: FloatArray = (total[2] * CUT_OFF + total[1] * 2.0 ** (-2 * BITS)) + total[0] * 2.0**-BITS
+    high, middle, low = total
+    found: FloatArray = (low * CUT_OFF + middle * 2.0 ** (-2 * BITS)) + high * 2.0**-BITS
     return found
 
 
 def magnitude(total: IntArray) -> FloatArray:
     """Absolute values of sums that may be negative, to the last bit where they are below 2^-29."""
-    near = (total[0] >= -2) & (total[0] < 2)
-    exact = (np.where(near, total[0], 0) << 2 * BITS) + (total[1] << BITS) + total[2]
-    found: FloatArray = np.where(near, np.abs(exact) * CUT_OFF, np.abs(total[0].astype(np.float64)) * 2.0**-BITS)
+    high, middle, low = total
+    near = (high >= -2) & (high < 2)
+    exact = (np.where(near, high, 0) << 2 * BITS) + (middle << BITS) + low
+    found: FloatArray = np.where(near, np.abs(exact) * CUT_OFF, np.abs(high.astype(np.float64)) * 2.0**-BITS)
     return found

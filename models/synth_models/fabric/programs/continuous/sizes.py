@@ -1,9 +1,24 @@
 """The best sizes of the pieces where routes, waits and the order on every link stay: a linear program.
 
-With z_p the bytes of piece p and s_i the start of transfer i, every duration is z_p times a constant, so that
+With z_p the bytes of piece p and s_i the start of transfer i, what a transfer does k links on comes at s_i plus a
+constant plus z_p times another, a :class:`Line` l over the piece's size:
 
-    minimise T:  s_j >= s_i + latencies + z / bandwidth (waits, turns),  T >= arrivals,
-                 sum over a block of z_p = its bytes.
+    minimise T                                                    over s >= 0, z >= 1 byte
+    (1) arrived        s_i + l_i(z) <= s_j + l_j(z)               j waits for i, or comes to a node behind it
+    (2) in_turn        s_i + end_ik(z) <= s_j + begin_jk(z)       j follows i on a link or group k
+    (3) makespan       s_i + arrival_i(z) <= T
+    (4) whole_blocks   sum_{p of b} z_p = B_b                     of a block b
+
+=================  ==============================  ===========================  =======================
+page               code                            index set                    unit
+=================  ==============================  ===========================  =======================
+s_i                first columns                   transfers i                  about the longest time
+T                  the column behind               one number                   about the longest time
+z_p                last columns                    pieces p                     the largest block
+l, begin, end,     ``RouteLines``                  transfers, their links       seconds, seconds a byte
+arrival
+B_b                ``blocks.bytes``                blocks b                     bytes
+=================  ==============================  ===========================  =======================
 
 Sizes are rounded to whole bytes, and start times computed again. A few uneven pieces do the work of many even ones: the
 first are small, so that ranks begin soon to pass them on; the last are small, so that they arrive soon.
@@ -11,7 +26,7 @@ first are small, so that ranks begin soon to pass them on; the last are small, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -79,32 +94,51 @@ class _Lines:
 def resized(order: Order) -> list[int] | None:
     """Sizes of the pieces, in bytes, that let the order end soonest; None if the solver finds none."""
     problem, rows = order.problem, order.rows
-    count, pieces = len(rows), len(problem.size)
     lines = _Lines(problem)
-    table: list[After] = []
+    table = [*arrived(order, lines), *in_turn(order, lines), *makespan(order, lines)]
+    return _solved(problem, table, len(rows), len(problem.size))
 
-    def after(i: int, j: int, sooner: Line, later: Line) -> None:
-        """start j + later >= start i + sooner"""
-        paces = [(rows[i].piece, sooner.pace), (rows[j].piece, -later.pace)]
-        table.append(After(i, j, sooner.seconds - later.seconds, paces))
 
-    now = Line(0.0, 0.0)
+def _after(order: Order, i: int, j: int, sooner: Line, later: Line) -> After:
+    """start j + later >= start i + sooner"""
+    paces = [(order.rows[i].piece, sooner.pace), (order.rows[j].piece, -later.pace)]
+    return After(i, j, sooner.seconds - later.seconds, paces)
+
+
+def arrived(order: Order, lines: _Lines) -> Iterator[After]:
+    """(1): a transfer starts when what it sends has come, or ends behind what it must not come before."""
+    rows, now = order.rows, Line(0.0, 0.0)
     for i, j, leaf in order.needs:
-        after(i, j, lines.of(rows[i].route).arrival[leaf], now)
+        yield _after(order, i, j, lines.of(rows[i].route).arrival[leaf], now)
     for i, j, leaf in order.misses:
-        after(i, j, now, lines.of(rows[j].route).arrival[leaf])
+        yield _after(order, i, j, now, lines.of(rows[j].route).arrival[leaf])
     for i, k, j, leaf in order.before:
-        after(i, j, lines.of(rows[i].route).arrival[k], lines.of(rows[j].route).arrival[leaf])
+        yield _after(order, i, j, lines.of(rows[i].route).arrival[k], lines.of(rows[j].route).arrival[leaf])
+
+
+def in_turn(order: Order, lines: _Lines) -> Iterator[After]:
+    """(2): a link or group begins with a transfer when it has ended with the one before."""
+    problem, rows = order.problem, order.rows
     for resource, turn in order.turns.items():
         for i, j in pairwise(turn):
             for a, e in enumerate(problem.routes.all[rows[i].route].links):
                 for b, f in enumerate(problem.routes.all[rows[j].route].links):
                     if resource in problem.resources_of[e] and resource in problem.resources_of[f]:
-                        after(i, j, lines.of(rows[i].route).end[a], lines.of(rows[j].route).begin[b])
-    for i, row in enumerate(rows):
+                        yield _after(order, i, j, lines.of(rows[i].route).end[a], lines.of(rows[j].route).begin[b])
+
+
+def makespan(order: Order, lines: _Lines) -> Iterator[After]:
+    """(3): T is no less than any arrival; it stands behind the starts."""
+    for i, row in enumerate(order.rows):
         for arrival in lines.of(row.route).arrival:
-            table.append(After(i, count, arrival.seconds, [(row.piece, arrival.pace)]))
-    return _solved(problem, table, count, pieces)
+            yield After(i, len(order.rows), arrival.seconds, [(row.piece, arrival.pace)])
+
+
+def whole_blocks(problem: Problem, first: int) -> Any:
+    """(4): the pieces of a block make it up; their columns begin at ``first``."""
+    pieces, blocks = len(problem.block), len(problem.instance.blocks.bytes)
+    columns = np.arange(first, first + pieces)
+    return csr_array((np.ones(pieces), (np.array(problem.block), columns)), shape=(blocks, first + pieces))
 
 
 def _solved(problem: Problem, table: list[After], count: int, pieces: int) -> list[int] | None:
@@ -121,10 +155,7 @@ def _solved(problem: Problem, table: list[After], count: int, pieces: int) -> li
         right.append(-seconds / scale)
     r, c, v = zip(*at, strict=True)
     above = csr_array((v, (r, c)), shape=(len(table), count + 1 + pieces))
-    of_block = np.array(problem.block)
-    equal = csr_array(
-        (np.ones(pieces), (of_block, np.arange(count + 1, count + 1 + pieces))), shape=(len(blocks), count + 1 + pieces)
-    )
+    equal = whole_blocks(problem, count + 1)
     cost = np.zeros(count + 1 + pieces)
     cost[count] = 1.0
     limits = [(0.0, None)] * (count + 1) + [(1.0 / whole, None)] * pieces

@@ -3,13 +3,31 @@
 A route through a switch uses as much capacity into it as out of it. Where a machine has as much of both (links in
 opposite pairs) the cuts can be reached; where it has not, the cuts overlook this, and the most that routes can do is a
 linear program: capacities c' <= c that balance at every switch, and a flow of the same value x times the roots' weight
-to every member within c' (with x per root and unit weight; x as great as can be). Its solution is rounded to whole
+to every member within c' (with x per root and unit weight; x as great as can be):
+
+    maximise x                                                                             over c', f >= 0, c' <= c
+    (1) balance        sum_{e out of v} c'_e - sum_{e into v} c'_e = 0                     of an inner node v
+    (2) conservation   sum_{e out of v} f_{d,e} - sum_{e into v} f_{d,e} = weight_v x      of a sink d, a node v
+    (3) within         f_{d,e} <= c'_e                                                     of a sink d, an edge e
+
+=================  ==============================  ======================  ===================
+page               code                            index set               unit
+=================  ==============================  ======================  ===================
+c_e                ``cap``                         edges e                 units of capacity
+c'_e               first columns                   edges e                 units of capacity
+f_{d,e}            the columns behind              sinks d, edges e        units of capacity
+x                  last column                     one number              units a root's weight
+weight_v           ``weight``                      nodes v                 --
+=================  ==============================  ======================  ===================
+
+Its solution is rounded to whole
 units that balance exactly. The rate is then computed again from the rounded capacities: rounding lowers the rate, which
 stays exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -67,46 +85,22 @@ def _program(
     """The capacities c' of the linear program, shape (edges,); of all optima one that uses little."""
     count, nodes = len(tail), len(cap)
     columns = count * (len(sinks) + 1) + 1  # c', a flow per sink, x
-    entries: list[tuple[int, int, float]] = []
-    rhs_rows = 0
-    for v in np.flatnonzero(~member).tolist():  # balance
-        for e in np.flatnonzero(tail == v).tolist():
-            entries.append((rhs_rows, e, 1.0))
-        for e in np.flatnonzero(head == v).tolist():
-            entries.append((rhs_rows, e, -1.0))
-        rhs_rows += 1
-    for i, sink in enumerate(sinks):  # conservation: out - in = weight * x everywhere but at the sink
-        base = count * (i + 1)
-        for v in range(nodes):
-            if v == sink:
-                continue
-            for e in np.flatnonzero(tail == v).tolist():
-                entries.append((rhs_rows, base + e, 1.0))
-            for e in np.flatnonzero(head == v).tolist():
-                entries.append((rhs_rows, base + e, -1.0))
-            if weight[v]:
-                entries.append((rhs_rows, columns - 1, -float(weight[v])))
-            rhs_rows += 1
+    inner = np.flatnonzero(~member).tolist()
+    equations = [*balances(inner, tail, head), *conservation(weight, tail, head, sinks)]
+    entries = [(n, column, value) for n, terms in enumerate(equations) for column, value in terms]
     rows, cols, values = (np.array(x) for x in zip(*entries, strict=True))
-    equal = coo_array((values, (rows, cols)), shape=(rhs_rows, columns)).tocsr()
-    flows = np.arange(count, columns - 1)
-    within = coo_array(
-        (
-            np.concatenate([np.ones(len(flows)), -np.ones(len(flows))]),
-            (np.tile(np.arange(len(flows)), 2), np.concatenate([flows, (flows - count) % count])),
-        ),
-        shape=(len(flows), columns),
-    ).tocsr()
+    equal = coo_array((values, (rows, cols)), shape=(len(equations), columns)).tocsr()
+    upper_rows = within(count, len(sinks))
     cost = np.full(columns, 0.0)
     scale = float(cap.max())
     cost[:count] = 1e-6 / count
     cost[-1] = -1.0
     upper = np.concatenate([cap[tail, head] / scale, np.full(columns - count, np.inf)])
     words: dict[str, Any] = {
-        "c": cost, "A_ub": within, "b_ub": np.zeros(len(flows)), "A_eq": equal, "b_eq": np.zeros(rhs_rows),
+        "c": cost, "A_ub": upper_rows, "b_ub": np.zeros(count * len(sinks)), "A_eq": equal,
+        "b_eq": np.zeros(len(equations)),
         "bounds": np.stack([np.zeros(columns), upper], axis=1),
     }  # fmt: skip
-    inner = np.flatnonzero(~member).tolist()
 
     def names() -> tuple[list[str], list[str]]:
         flows = list(product(sinks, range(count)))
@@ -118,6 +112,41 @@ def _program(
     writing.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     return None if found.x is None else np.asarray(found.x[:count] * scale)
+
+
+Terms = list[tuple[int, float]]  # columns and coefficients of a row
+
+
+def _out_less_in(v: int, tail: IntArray, head: IntArray, first: int) -> Terms:
+    """What leaves a node over edges less what enters it; the edges' columns begin at ``first``."""
+    out = [(first + e, 1.0) for e in np.flatnonzero(tail == v).tolist()]
+    return out + [(first + e, -1.0) for e in np.flatnonzero(head == v).tolist()]
+
+
+def balances(inner: list[int], tail: IntArray, head: IntArray) -> Iterator[Terms]:
+    """(1): as much capacity leads out of an inner node as into it."""
+    for v in inner:
+        yield _out_less_in(v, tail, head, 0)
+
+
+def conservation(weight: IntArray, tail: IntArray, head: IntArray, sinks: list[int]) -> Iterator[Terms]:
+    """(2): of the flow to a sink a node lets out what it takes in, and a root x times its weight more."""
+    count = len(tail)
+    x = count * (len(sinks) + 1)
+    for i, sink in enumerate(sinks):
+        for v in range(len(weight)):
+            if v != sink:
+                source = [(x, -float(weight[v]))] if weight[v] else []
+                yield _out_less_in(v, tail, head, count * (i + 1)) + source
+
+
+def within(count: int, sinks: int) -> Any:
+    """(3): the flow to a sink stays within the capacities, as rows <= 0."""
+    flows = np.arange(count, count * (sinks + 1))
+    value = np.concatenate([np.ones(len(flows)), -np.ones(len(flows))])
+    row = np.tile(np.arange(len(flows)), 2)
+    column = np.concatenate([flows, (flows - count) % count])
+    return coo_array((value, (row, column)), shape=(len(flows), count * (sinks + 1) + 1)).tocsr()
 
 
 def _balanced(wanted: IntArray, member: BoolArray) -> IntArray:
