@@ -15,11 +15,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import FloatArray
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.parts.carrying import Prices, price
@@ -209,7 +209,7 @@ def _choose(later: FloatArray, capacity: int, reach: int, middle: int, gaps: lis
     return chosen
 
 
-def _trace(one_from: Any, x: int, b: int) -> list[int]:
+def _trace(one_from: IntArray, x: int, b: int) -> list[int]:
     """Ascending hops of the circuits from one end, the last ``x``, in sum ``b``."""
     hops: list[int] = []
     while x > 0:
@@ -219,7 +219,7 @@ def _trace(one_from: Any, x: int, b: int) -> list[int]:
 
 
 @jit
-def _one_end(later: Any, capacity: int, reach: int) -> Any:
+def _one_end(later: FloatArray, capacity: int, reach: int) -> tuple[FloatArray, IntArray]:
     """Cheapest rest behind new holders up to ``x`` whose circuits use exactly ``b`` hops, and the holder before."""
     one = np.full((reach + 1, capacity + 1), INFINITE)
     before = np.zeros((reach + 1, capacity + 1), np.int64)
@@ -235,7 +235,7 @@ def _one_end(later: Any, capacity: int, reach: int) -> Any:
 
 
 @jit
-def _two_ends(one: Any, most: int, capacity: int) -> Any:
+def _two_ends(one: FloatArray, most: int, capacity: int) -> tuple[FloatArray, IntArray, IntArray]:
     """The same from both ends, new holders ``s`` from the ends in sum; with the first end's share of ``s`` and hops."""
     reach = len(one) - 1
     two = np.full((most + 1, capacity + 1), INFINITE)
@@ -253,7 +253,7 @@ def _two_ends(one: Any, most: int, capacity: int) -> Any:
 
 
 @jit
-def _knapsack(tables: Any, order: Any, capacity: int) -> Any:
+def _knapsack(tables: FloatArray, order: IntArray, capacity: int) -> IntArray:
     """Hops for every entry of ``order`` (a row of ``tables``) with the least sum, all within ``capacity``; a first
     entry of -1 says that nothing fits."""
     count = len(order)
