@@ -68,18 +68,18 @@ class TimeExpanded:
         self.nodes, self.reach = self.instance.nodes, self.instance.max_hops
         self.steps, self.items = range(1, self.horizon + 1), range(self.nodes)
         self.waves, self.directions = range(self.instance.wavelengths), range(2 * len(self.instance.dimensions))
-        self.ways = [  # direction, hops
+        self.reaches = [  # direction, hops
             (d, h)
             for d in self.directions
             for h in range(1, min(self.reach, self.instance.dimensions[d // 2].side - 1) + 1)
         ]
         self.orbits = self._orbits()
         self.sources = [u for u in self.items if self.orbits.stands_for(u, u)[0] == u]  # one of every orbit
-        self.ends = {(d, h): [self._end(u, d, h) for u in self.items] for d, h in self.ways}
-        for t, (d, h), u, o in product(self.steps, self.ways, self.sources, self.items):
+        self.ends = {(d, h): [self._end(u, d, h) for u in self.items] for d, h in self.reaches}
+        for t, (d, h), u, o in product(self.steps, self.reaches, self.sources, self.items):
             if self.ends[d, h][u] not in (o, None) and (t > 1 or o == u):
                 self.send[t, d, u, h, o] = self.model.new_bool_var("")
-        for t, (d, h), u, wave in product(self.steps, self.ways, self.items, self.waves):
+        for t, (d, h), u, wave in product(self.steps, self.reaches, self.items, self.waves):
             if self.ends[d, h][u] is not None:
                 self.lit[t, d, u, h, wave] = self.model.new_bool_var("")
         name_variables(self.model, "send", "t d u h o", self.send)
@@ -106,18 +106,18 @@ class TimeExpanded:
 
     def arrivals(self, t: int, v: int, o: int) -> list[Any]:
         """All variables that bring item ``o`` to node ``v`` in step ``t``."""
-        sources = ((d, h, self.ends[d ^ 1, h][v]) for d, h in self.ways)
+        sources = ((d, h, self.ends[d ^ 1, h][v]) for d, h in self.reaches)
         found = (self.sent(t, d, u, h, o) for d, h, u in sources if u is not None)
         return [variable for variable in found if variable is not None]
 
     def circuits_of(self, t: int, d: int, u: int, h: int) -> Iterator[tuple[int, Any]]:
-        """The items that may take this way, with their variables."""
+        """The items that may go from u over h hops in direction d, with their variables."""
         return ((o, x) for o in self.items if (x := self.sent(t, d, u, h, o)) is not None)
 
     def circuits(self, value: Any) -> Circuits:
         """The schedule of a point; ``value`` gives the truth value of a variable."""
         rows = []
-        for t, (d, h), u in product(self.steps, self.ways, self.items):
+        for t, (d, h), u in product(self.steps, self.reaches, self.items):
             if (v := self.ends[d, h][u]) is not None:
                 waves = [wave for wave in self.waves if value(self.lit[t, d, u, h, wave])]
                 items = [o for o, variable in self.circuits_of(t, d, u, h) if value(variable)]
@@ -159,15 +159,15 @@ def held_before(program: TimeExpanded) -> None:
             continue
         earlier: list[Any] = []
         for t in program.steps:
-            for d, h in program.ways:
+            for d, h in program.reaches:
                 if (variable := program.sent(t, d, u, h, o)) is not None:
                     program.model.add_bool_or([*earlier, variable.negated()])
             earlier += program.arrivals(t, u, o)
 
 
 def circuits_lit(program: TimeExpanded) -> None:
-    """(3): as many wavelengths carry a circuit from u over h hops as items are sent that way."""
-    for t, (d, h), u in product(program.steps, program.ways, program.items):
+    """(3): as many wavelengths carry a circuit from u over h hops as items are sent so."""
+    for t, (d, h), u in product(program.steps, program.reaches, program.items):
         if program.ends[d, h][u] is not None:
             items = sum(variable for _, variable in program.circuits_of(t, d, u, h))
             program.model.add(items == sum(program.lit[t, d, u, h, wave] for wave in program.waves))
@@ -177,7 +177,7 @@ def link_capacity(program: TimeExpanded) -> None:
     """(4): on every link, direction and wavelength at most one circuit. A link is named by the node at which circuits
     come in."""
     circuits: dict[tuple[int, int], list[tuple[int, int]]] = {}  # by direction and entry: source and hops
-    for d, h in program.ways:
+    for d, h in program.reaches:
         for before in range(h):
             for entry in program.items:
                 u = entry if before == 0 else program.ends[d ^ 1, before][entry]
@@ -197,7 +197,7 @@ def price_paid(program: TimeExpanded) -> None:
         for o in range(program.period):
             hops: list[Any] = []
             weights: list[int] = []
-            for t, (d, h), u in product(program.steps, program.ways, range(program.nodes)):
+            for t, (d, h), u in product(program.steps, program.reaches, range(program.nodes)):
                 if (variable := program.sent(t, d, u, h, o)) is not None:
                     hops.append(variable)
                     weights.append(prices[t - 1] * h)
