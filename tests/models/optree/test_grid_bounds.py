@@ -63,7 +63,7 @@ def test_reach_by_hand() -> None:
     2 * 2 = 8 hops for 6 nodes, so 7 hold it; then 9 more in the second step, at one hop each more than 8. The prices
     (1, 1) refute nothing of the sort (15 hops, 16 are there), prices that rise do."""
     instance = grid((4, 4), TORUS, 2)
-    assert near_nodes(instance).tolist() == [[0, 4, 2, 0], [0, 2, 1, 0], [0, 2, 1, 0]]
+    assert [row.tolist() for row in near_nodes(instance)] == [[0, 4, 2, 0], [0, 2, 1, 0], [0, 2, 1, 0]]
     steps, _, certificate = lower_bound(instance, options())
     assert (steps, certificate["binding"], certificate["horizon"]) == (3, "reach", 2)
     assert check_bound(instance, 3, certificate) == []

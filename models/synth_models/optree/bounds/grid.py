@@ -35,7 +35,7 @@ one hop at least. The prices are found by cutting planes and rounded to whole nu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def _cut_words(instance: OpTreeInstance, links: IntArray, inside: BoolArray) -> 
 class FrontierPrices(CuttingPlanes):
     """Prices of the first steps and, last, of all later ones, at which an item pays as much as possible."""
 
-    def __init__(self, nodes: int, near: IntArray, horizon: int) -> None:
+    def __init__(self, nodes: int, near: NearNodes, horizon: int) -> None:
         first = min(FIRST_STEPS, horizon)
         super().__init__(np.r_[np.ones(first), horizon - first] if horizon > first else np.ones(first))
         self.nodes, self.near, self.first = nodes, near, first
@@ -133,9 +133,17 @@ class FrontierPrices(CuttingPlanes):
         return float(cost), hops[: len(prices)] if cost < INFINITE / 2 else None
 
 
-def near_nodes(instance: OpTreeInstance) -> IntArray:
-    """How many nodes there are at distance ``k``, at most: rows ``a_k`` (from a holder, in all dimensions), ``b_k`` (in
-    all dimensions but one), ``c_k`` (in one dimension); shape (3, longest side)."""
+class NearNodes(NamedTuple):
+    """How many nodes there are at distance 0, 1, 2, …, at most, shape (longest side,) each: from a holder in all
+    dimensions (``a_k``), in ``all_but_one`` (``b_k``), in ``one`` (``c_k``)."""
+
+    all: IntArray
+    all_but_one: IntArray
+    one: IntArray
+
+
+def near_nodes(instance: OpTreeInstance) -> NearNodes:
+    """The counts of an instance whose circuits are no longer than its budgets allow."""
     one = np.zeros((len(instance.dimensions), max(dimension.side for dimension in instance.dimensions)), dtype=np.int64)
     for k, dimension in enumerate(instance.dimensions):
         places = np.arange(1, dimension.side)
@@ -143,11 +151,11 @@ def near_nodes(instance: OpTreeInstance) -> IntArray:
     one[:, instance.max_hops + 1 :] = 0
     within = one.cumsum(axis=1)
     others = (within.sum(axis=0) - within).max(axis=0)
-    return np.stack([one.sum(axis=0), np.diff(others, prepend=0), np.diff(within.max(axis=0), prepend=0)])
+    return NearNodes(one.sum(axis=0), np.diff(others, prepend=0), np.diff(within.max(axis=0), prepend=0))
 
 
 @jit
-def _dealt(count: Any, most: int) -> Any:
+def _dealt(count: IntArray, most: int) -> IntArray:
     """Hops of the 0, 1, 2, … nearest of ``count[k]`` nodes at distance ``k``, up to ``most`` of them."""
     hops = np.zeros(min(most, count.sum()) + 1, np.int64)
     taken = 0
@@ -159,23 +167,23 @@ def _dealt(count: Any, most: int) -> Any:
 
 
 @jit
-def _least_hops(nodes: int, near: Any, step: int, h: int) -> Any:
+def _least_hops(nodes: int, near: NearNodes, step: int, h: int) -> IntArray:
     """``G(h, j)`` for ``j`` = 0, 1, …, as many as can be reached in the step (from 0)."""
-    general = _dealt(h * near[0], nodes - h)
+    general = _dealt(h * near.all, nodes - h)
     if step != 1:
         return general
-    axis = near[0] + (h - 1) * near[2]
-    left = near[0].sum() - (h - 1)
+    axis = near.all + (h - 1) * near.one
+    left = near.all.sum() - (h - 1)
     for distance in range(len(axis)):
         axis[distance] = max(0, min(axis[distance], left))
         left -= axis[distance]
-    second = _dealt(axis + (h - 1) * near[1], nodes - h)
+    second = _dealt(axis + (h - 1) * near.all_but_one, nodes - h)
     most = min(len(general), len(second))
     return np.maximum(general[:most], second[:most])
 
 
 @jit
-def _frontier(nodes: int, near: Any, prices: Any, later: float) -> Any:
+def _frontier(nodes: int, near: NearNodes, prices: FloatArray, later: float) -> tuple[float, FloatArray]:
     """The least cost and the hops of a cheapest way per step, the last entry those of the later steps."""
     first = len(prices)
     cost, pick = np.empty((first + 1, nodes + 1)), np.zeros((first + 1, nodes + 1), np.int64)
@@ -211,7 +219,7 @@ def reach_bounds(instance: OpTreeInstance, options: RunOptions, best: Bound) -> 
         yield best
 
 
-def _refuted(instance: OpTreeInstance, near: IntArray, horizon: int) -> dict[str, Any] | None:
+def _refuted(instance: OpTreeInstance, near: NearNodes, horizon: int) -> dict[str, Any] | None:
     """The certificate that so many steps are too few, or None when none was found."""
     offered = instance.directed_links * instance.wavelengths
     search = FrontierPrices(instance.nodes, near, horizon)

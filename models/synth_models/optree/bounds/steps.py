@@ -97,8 +97,9 @@ def lower_bound(instance: OpTreeInstance, options: RunOptions) -> tuple[int, str
     """The strongest bound in steps that is found in time, its proof in words and its certificate. The run holds it."""
     best: tuple[int, str, dict[str, Any]] | None = None
     with options.in_time():
-        for best in _bounds(instance, options):
-            options.held.offer_bound(float(best[0]), best[1], best[2])
+        for steps, words, certificate in _bounds(instance, options):
+            best = steps, words, certificate
+            options.held.offer_bound(float(steps), words, certificate)
     if best is None:  # the first takes no time
         raise OutOfTime
     return best

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth.text.untrusted import whole_numbers
 from synth_models.optree.check.grid_certificates import check_grid_bound
@@ -56,7 +57,7 @@ def check_bound(instance: OpTreeInstance, bound: float, certificate: Mapping[str
 
 
 @jit
-def _least_cost(nodes: int, weights: Any, max_hops: int) -> Any:
+def _least_cost(nodes: int, weights: IntArray, max_hops: int) -> int:
     """Least weighted wavelength-hops with which one item reaches the whole ring in ``len(weights)`` steps.
 
     Exact: N-1 circuits of at most N-1 hops at ``MOST_WEIGHT`` are less than 2^57 at ``MOST_NODES``.
@@ -93,4 +94,5 @@ def _least_cost(nodes: int, weights: Any, max_hops: int) -> Any:
                     least = min(least, two[s] + rest[gap - s])
             filled[gap] = least
         rest = filled
-    return rest[nodes]
+    found: int = rest[nodes]
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth.text.untrusted import whole_numbers
 from synth_models.optree.instance import OpTreeInstance
@@ -86,7 +87,9 @@ def _reach(instance: OpTreeInstance, certificate: Mapping[str, Any]) -> int:
 
 
 @jit
-def _least_cost(nodes: int, anywhere: Any, elsewhere: Any, along: Any, weights: Any, later: int) -> Any:
+def _least_cost(
+    nodes: int, anywhere: IntArray, elsewhere: IntArray, along: IntArray, weights: IntArray, later: int
+) -> int:
     """Least weighted wavelength-hops with which one item gets from one holder to ``nodes``: 8192 nodes, 4096 hops and
     ``MOST_WEIGHT``, 8192 nodes and ``MOST_LATER`` are less than 2^46. ``cost[h]``: of the steps still to come, with
     ``h`` holders before them. The other arrays count, by ``k``, nodes within ``k`` hops of a node: in all dimensions,
@@ -116,4 +119,5 @@ def _least_cost(nodes: int, anywhere: Any, elsewhere: Any, along: Any, weights: 
                     second += closer
                 cheapest = min(cheapest, weights[t] * max(hops, second) + before[h + more])
             cost[h] = cheapest
-    return cost[1]
+    found: int = cost[1]
+    return found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.family import Verdict
 from synth.kernels import jit
 from synth_models.optree.check.counts import count_steps
@@ -64,7 +65,7 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     facts: dict[str, Any] = {"steps": circuits.steps, "circuits": len(circuits)}
     if nodes > 20_000:
         return Verdict(None, facts, ["explicit circuits are replayed up to 20000 nodes"])
-    columns: list[Any] = [getattr(circuits, name) for name in COLUMNS]
+    columns: list[Int32Array] = [getattr(circuits, name) for name in COLUMNS]
     if np.any(circuits.step[1:] < circuits.step[:-1]):  # not by differences: those of 32 bits wrap
         order = np.argsort(circuits.step, kind="stable")
         columns = [column[order] for column in columns]
@@ -73,10 +74,9 @@ def _check_circuits(instance: OpTreeInstance, circuits: Circuits) -> Verdict:
     if slots > MOST_SLOTS:
         words = f"explicit circuits are replayed up to {MOST_SLOTS} wavelengths of links, not {slots}"
         return Verdict(None, facts, [words])
-    sides, strides, rings = (np.array(column, dtype=np.int64) for column in zip(*instance.dimensions, strict=True))
-    kinds, rows, details, count, held, longest, hops_sum = _replay(
-        nodes, sides, strides, rings, instance.wavelengths, max(1, used), instance.max_hops, MAX_FAULTS, *columns
-    )
+    lines = _Lines(*(np.array(column, dtype=np.int64) for column in zip(*instance.dimensions, strict=True)))
+    limits = instance.wavelengths, max(1, used), instance.max_hops, MAX_FAULTS
+    kinds, rows, details, count, held, longest, hops_sum = _replay(nodes, lines, *limits, _Rows(*columns))
     faults = [
         _words(instance, int(kind), [int(column[row]) for column in columns], int(detail))
         for kind, row, detail in zip(kinds, rows, details, strict=True)
@@ -114,27 +114,35 @@ def _words(instance: OpTreeInstance, kind: int, row: list[int], detail: int) -> 
     return f"{where}: {what[kind]}"
 
 
+class _Lines(NamedTuple):
+    """The dimensions, shape (dimensions,) each: ``side`` nodes on a ``ring`` (1) or line (0), ``stride`` apart."""
+
+    side: IntArray
+    stride: IntArray
+    ring: IntArray
+
+
+class _Rows(NamedTuple):
+    """Circuits sorted by step, shape (circuits,) each."""
+
+    step: Int32Array
+    src: Int32Array
+    dst: Int32Array
+    direction: Int32Array
+    wavelength: Int32Array
+    origin: Int32Array
+
+
 @jit
 def _replay(
-    nodes: int,
-    sides: Any,
-    strides: Any,
-    rings: Any,
-    wavelengths: int,
-    used: int,
-    max_hops: int,
-    limit: int,
-    step: Any,
-    src: Any,
-    dst: Any,
-    direction: Any,
-    wavelength: Any,
-    origin: Any,
-) -> Any:
-    """Replay rows sorted by step: fault kinds, rows and details (at most ``limit``), their true count, who holds
-    what at the end (shape (items, nodes)), the longest circuit and the sum of all hops. Dimension ``k`` has
-    ``sides[k]`` nodes on a ring (``rings[k]``) or line, numbers ``strides[k]`` apart; a link is named by its node lower
-    down."""
+    nodes: int, lines: _Lines, wavelengths: int, used: int, max_hops: int, limit: int, circuits: _Rows
+) -> tuple[IntArray, IntArray, IntArray, int, BoolArray, int, int]:
+    """Replay circuits: fault kinds, rows and details (at most ``limit``), their true count, who holds what at the end
+    (shape (items, nodes)), the longest circuit and the sum of all hops. A link is named by its node lower down;
+    wavelengths from ``used`` on are those of no circuit."""
+    sides, strides, rings = lines.side, lines.stride, lines.ring
+    step, src, dst = circuits.step, circuits.src, circuits.dst
+    direction, wavelength, origin = circuits.direction, circuits.wavelength, circuits.origin
     kinds, rows, details = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit, np.int64)
     found = 0
     held = np.zeros((nodes, nodes), np.bool_)

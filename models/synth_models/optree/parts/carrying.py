@@ -18,8 +18,6 @@ Only circuits of at most ``longest`` hops are priced. Time O(T * (longest^2 + N 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from synth.arrays import FloatArray
@@ -28,7 +26,7 @@ from synth_models.optree.parts.cutting_planes import INFINITE, CuttingPlanes
 
 
 @jit
-def _lower(values: Any, cost: float, others: Any) -> None:
+def _lower(values: FloatArray, cost: float, others: FloatArray) -> None:
     """``values[k] = min(values[k], cost + others[k])`` for all ``k``: a plain loop, of which the compiler makes vector
     code. Most of the time of all searches for prices is spent here."""
     for k in range(len(values)):
@@ -37,7 +35,7 @@ def _lower(values: Any, cost: float, others: Any) -> None:
 
 
 @jit
-def price(gap: int, prices: Any, longest: int) -> Any:
+def price(gap: int, prices: FloatArray, longest: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """``rest`` (shape (T+1, gap+1)), ``one`` (shape (T, longest+1)) and ``two`` (shape (T, 2*longest+1))."""
     horizon = len(prices)
     reach = max(0, min(longest, gap - 1))
@@ -64,7 +62,7 @@ def price(gap: int, prices: Any, longest: int) -> Any:
 
 
 @jit
-def hops_used(gap: int, prices: Any, rest: Any, one: Any, two: Any) -> Any:
+def hops_used(gap: int, prices: FloatArray, rest: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
     """Wavelength-hops per step, shape (T,), of a cheapest way to fill the gap."""
     horizon = len(prices)
     hops = np.zeros(horizon)

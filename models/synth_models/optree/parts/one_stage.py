@@ -32,7 +32,7 @@ class Stage:
     @property
     def wavelengths(self) -> int:
         """How many wavelengths it uses."""
-        return 1 + max(row[3] for row in self.rows)
+        return 1 + max(wavelength for _, _, _, wavelength in self.rows)
 
     def circuits(self, wavelengths: int) -> Circuits:
         """As a schedule of ``wavelengths`` wavelengths a step."""

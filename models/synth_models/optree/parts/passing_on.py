@@ -6,11 +6,9 @@ Every directed link is a queue, served in order of arrival, as many items a step
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from synth.arrays import Int32Array
+from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
 
 
@@ -31,7 +29,9 @@ def passing_on(side: int, wavelengths: int, items: int, ring: bool) -> list[Int3
 
 
 @jit
-def _queues(side: int, wavelengths: int, items: int, reach: int, ring: bool) -> Any:
+def _queues(
+    side: int, wavelengths: int, items: int, reach: int, ring: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Upwards: the items wait at every node, its own first; each goes ``reach`` hops, on a line to the end at most."""
     most = side * items * reach
     step, src = np.empty(most, np.int64), np.empty(most, np.int64)

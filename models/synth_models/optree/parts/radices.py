@@ -11,10 +11,9 @@ Method ``optree`` builds circuits for them, method ``stages`` reports them and s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
 
@@ -47,7 +46,7 @@ def count_steps(nodes: int, wavelengths: int, radices: tuple[int, ...], items: i
 
 
 @jit
-def _first_steps(nodes: int, wavelengths: int, groups: int, size: int, items: int, ring: bool) -> Any:
+def _first_steps(nodes: int, wavelengths: int, groups: int, size: int, items: int, ring: bool) -> int:
     """Steps of stage 1, round the ring or along the line."""
     if ring:
         return (ring_wavelengths(groups, size * items) - 1) // wavelengths + 1
@@ -55,13 +54,13 @@ def _first_steps(nodes: int, wavelengths: int, groups: int, size: int, items: in
 
 
 @jit
-def _first_hops(nodes: int, groups: int, size: int, ring: bool) -> Any:
+def _first_hops(nodes: int, groups: int, size: int, ring: bool) -> int:
     """Hops of the longest circuit of stage 1."""
     return (groups // 2) * size if ring else min(nodes - 1, (groups - 1) * size)
 
 
 @jit
-def _dynamic(nodes: int, wavelengths: int, max_hops: int, items: int, ring: bool) -> Any:
+def _dynamic(nodes: int, wavelengths: int, max_hops: int, items: int, ring: bool) -> tuple[int, IntArray]:
     """The best size of stage 1's groups (0: none) and, per group size, the best radix of its stage."""
     far = np.int64(2**62)
     best = np.full(nodes, far)
@@ -96,7 +95,7 @@ def _dynamic(nodes: int, wavelengths: int, max_hops: int, items: int, ring: bool
 
 
 @jit
-def _uniform_plans(nodes: int, wavelengths: int, max_hops: int, items: int, ring: bool) -> Any:
+def _uniform_plans(nodes: int, wavelengths: int, max_hops: int, items: int, ring: bool) -> np.int64:
     """Fewest steps of the plans whose later stages all have radix 2, 3 or 4 (or that have none): stages that alone
     take as many belong to no better plan."""
     fewest = np.int64(2**62)

@@ -42,7 +42,9 @@ def staged(
 
 
 @jit
-def _ring_stage(nodes: int, radix: int, size: int, items: int) -> Any:
+def _ring_stage(
+    nodes: int, radix: int, size: int, items: int
+) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     """Stage 1: circles through pairs of groups, ``size`` times for each of ``items`` items. Colours count from 0 in
     each direction."""
     half, odd = radix // 2, radix % 2
@@ -93,7 +95,9 @@ def _ring_stage(nodes: int, radix: int, size: int, items: int) -> Any:
 
 
 @jit
-def _segment_stage(nodes: int, radix: int, size: int) -> Any:
+def _segment_stage(
+    nodes: int, radix: int, size: int
+) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     """A later stage: within every group of ``radix * size`` positions, intervals coloured from left to right."""
     group = radix * size
     groups = (nodes - 1) // group + 1

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome, Termination
 from synth.kernels import jit
@@ -78,7 +79,7 @@ def _no_plan(instance: OpTreeInstance) -> UnsupportedError:
 
 
 @jit
-def _arcs(nodes: int, wavelengths: int, max_hops: int) -> Any:
+def _arcs(nodes: int, wavelengths: int, max_hops: int) -> IntArray:
     """All arcs of the program as rows (size, radix, steps); radix 0 marks the ring stage that closes a plan."""
     count = nodes
     for size in range(1, nodes):

@@ -7,10 +7,9 @@ first. O(m^4) time; no guarantee beyond validity; nothing is random.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
@@ -45,10 +44,14 @@ def first_fit(nodes: int, shape: str, longest_first: bool) -> Stage:
     """First fit, in order of source and destination or longest circuits first."""
     rows = [(u, v, _short_way(nodes, u, v, shape)) for u in range(nodes) for v in range(nodes) if u != v]
     if longest_first:
-        rows.sort(key=lambda row: -((row[1] - row[0]) % nodes if row[2] == 0 else (row[0] - row[1]) % nodes))
+        rows.sort(key=lambda row: -_hops(nodes, *row))
     table = np.array(rows, dtype=np.int64)
     colours = _first_fit(nodes, table, published_wavelengths(nodes, shape) * 3 + 3)
     return Stage(tuple((u, v, d, int(colour)) for (u, v, d), colour in zip(rows, colours, strict=True)))
+
+
+def _hops(nodes: int, u: int, v: int, direction: int) -> int:
+    return (v - u) % nodes if direction == 0 else (u - v) % nodes
 
 
 def _short_way(nodes: int, u: int, v: int, shape: str) -> int:
@@ -61,7 +64,7 @@ def _short_way(nodes: int, u: int, v: int, shape: str) -> int:
 
 
 @jit
-def _first_fit(nodes: int, table: Any, most: int) -> Any:
+def _first_fit(nodes: int, table: IntArray, most: int) -> IntArray:
     taken = np.zeros((2, nodes, most), np.bool_)
     colours = np.empty(len(table), np.int64)
     for i in range(len(table)):

@@ -13,11 +13,9 @@ holder saves others on its rings the hops by which it is nearer than what holds 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 
 SIGHT = 5
@@ -39,8 +37,15 @@ def find_way(
 
 @jit
 def _way(
-    sides: Any, strides: Any, budgets: Any, longest: Any, spread: float, thrift: float, most: int, seed: int
-) -> Any:
+    sides: IntArray,
+    strides: IntArray,
+    budgets: IntArray,
+    longest: IntArray,
+    spread: float,
+    thrift: float,
+    most: int,
+    seed: int,
+) -> tuple[IntArray, int, bool]:
     np.random.seed(seed)
     nodes = sides.prod()
     ways = 2 * len(sides)
@@ -96,7 +101,7 @@ def _way(
 
 
 @jit
-def _hops_from_holders(holds: Any, sides: Any, strides: Any, longest: Any) -> Any:
+def _hops_from_holders(holds: BoolArray, sides: IntArray, strides: IntArray, longest: IntArray) -> IntArray:
     """Hops from the nearest holder by direction, shape (nodes, 2 d); 0 where there is none near enough."""
     nodes = len(holds)
     hops = np.zeros((nodes, 2 * len(sides)), np.int64)
@@ -114,7 +119,7 @@ def _hops_from_holders(holds: Any, sides: Any, strides: Any, longest: Any) -> An
 
 
 @jit
-def _all_at_once(holds: Any, hops: Any, budget: Any) -> Any:
+def _all_at_once(holds: BoolArray, hops: IntArray, budget: IntArray) -> IntArray:
     """A direction for every node that is left, all within the budget (holders: -1); -2 first where none is found.
 
     Every node takes its shortest way; then those that lose least change to directions that have room.
@@ -160,7 +165,7 @@ def _all_at_once(holds: Any, hops: Any, budget: Any) -> Any:
 
 
 @jit
-def _nearest(held: Any, sides: Any, strides: Any) -> Any:
+def _nearest(held: BoolArray, sides: IntArray, strides: IntArray) -> IntArray:
     """Hops to the nearest holder on the node's rings, at most ``SIGHT + 1``."""
     near = np.full(len(held), SIGHT + 1, np.int64)
     for v in range(len(held)):
@@ -170,7 +175,7 @@ def _nearest(held: Any, sides: Any, strides: Any) -> Any:
 
 
 @jit
-def _come_near(node: int, near: Any, sides: Any, strides: Any) -> None:
+def _come_near(node: int, near: IntArray, sides: IntArray, strides: IntArray) -> None:
     """Take a new holder into account."""
     near[node] = 0
     for k in range(len(sides)):
@@ -183,7 +188,7 @@ def _come_near(node: int, near: Any, sides: Any, strides: Any) -> None:
 
 
 @jit
-def _saved(node: int, held: Any, near: Any, sides: Any, strides: Any) -> Any:
+def _saved(node: int, held: BoolArray, near: IntArray, sides: IntArray, strides: IntArray) -> int:
     """Hops that a new holder would save others."""
     saved = 0
     for k in range(len(sides)):

@@ -80,7 +80,7 @@ def _coloured_way(
             return None
         colours: Colours = {}
         failed = False
-        for step, direction in sorted({(int(row[0]), int(row[2])) for row in way}):
+        for step, direction in sorted({(step, direction) for step, _, direction, _ in way.tolist()}):
             hops = way[(way[:, 0] == step) & (way[:, 2] == direction), 3].tolist()
             room = min(int(limits[direction]), sum(hops) + SPARE)
             found = colour_rotations(int(sides[direction // 2]), hops, room, options.seed)

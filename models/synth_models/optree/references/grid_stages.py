@@ -109,8 +109,9 @@ def circuits_of(instance: OpTreeInstance, phases: list[Phase]) -> Circuits:
         else:
             local = passing_on(dimension.side, instance.wavelengths, phase.items, dimension.ring)
         each = phase.steps // phase.rounds
+        begun, *ends, copy = local
         for turn in range(phase.rounds):
-            columns = [local[0] + step + turn * each, *local[1:6], local[6] + turn]
+            columns = [begun + step + turn * each, *ends, copy + turn]
             parts.append(_on_every_line(instance, phase.dimension, done, columns))
         step += phase.steps
         done.append(dimension)

@@ -31,7 +31,7 @@ from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.references.grid_relay import grid_relay
 from synth_models.optree.references.optree import schedule
 from synth_models.optree.references.relay_graph import graph_pattern
-from synth_models.optree.references.relay_pattern import Pattern, find_pattern, usable_hops
+from synth_models.optree.references.relay_pattern import Pattern, Reception, find_pattern, usable_hops
 from synth_models.optree.references.relay_program import program_pattern
 from synth_models.optree.references.relay_two import odd_ring
 from synth_models.optree.references.relay_wavelengths import colour_rotations, safe_load
@@ -80,7 +80,7 @@ def both_ways(nodes: int) -> tuple[Pattern, Colours]:
     colours = {(step, clockwise): np.zeros((1, nodes), np.int32) for step in steps for clockwise in (True, False)}
     if nodes % 2 == 0:
         del colours[nodes // 2, False]
-    return Pattern(nodes, [(step, step - 1, step, 1, True) for step in steps]), colours
+    return Pattern(nodes, [Reception(step, step - 1, step, 1, True) for step in steps]), colours
 
 
 def plan_steps(instance: OpTreeInstance, options: RunOptions, most: int) -> tuple[Pattern, Colours] | None:

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from itertools import chain, count
 
-from synth_models.optree.references.relay_pattern import Pattern
+from synth_models.optree.references.relay_pattern import Pattern, Reception
 from synth_models.optree.references.relay_wavelengths import safe_load
 
 Point = int  # step - 1 for a leap clockwise, steps + step - 1 for one counterclockwise
@@ -116,16 +116,16 @@ def _fewer(edges: list[Edge], steps: int, needed: int) -> list[Edge]:
 
 def _way(nodes: int, steps: int, edges: list[Edge]) -> Pattern:
     """The receptions that the leaps and fills are."""
-    rows: list[tuple[int, int, int, int, bool]] = []
+    rows: list[Reception] = []
     front = [0, 0]  # how far the item is clockwise, counterclockwise
     for leap, own in enumerate(_by_leap(edges, steps)):
         side, sign = leap // steps, 1 if leap < steps else -1
         low = front[side]
         high = front[side] = low + 1 + len(own)
-        rows.append((leap % steps + 1, sign * low % nodes, sign * high % nodes, high - low, sign > 0))
+        rows.append(Reception(leap % steps + 1, sign * low % nodes, sign * high % nodes, high - low, sign > 0))
         for _, point in own:
             outwards = point // steps == side
             src, dst = (low, low + 1) if outwards else (high, high - 1)
             low, high = (dst, high) if outwards else (low, dst)
-            rows.append((point % steps + 1, sign * src % nodes, sign * dst % nodes, 1, point < steps))
+            rows.append(Reception(point % steps + 1, sign * src % nodes, sign * dst % nodes, 1, point < steps))
     return Pattern(nodes, rows, mirrored=False)

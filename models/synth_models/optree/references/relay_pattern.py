@@ -12,14 +12,14 @@ and a knapsack over all gaps chooses the new holders that leave the cheapest res
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import FloatArray
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.parts.carrying import Prices, price
@@ -30,26 +30,40 @@ FEWER_HOPS = 10  # capacities that are tried in a step whose circuits do not fit
 Fits = Callable[[list[int]], bool]
 
 
+Ends = tuple[list[int], list[int]]
+"""Ascending hops of the circuits from the two ends of a gap."""
+
+
+class Reception(NamedTuple):
+    """Item 0 goes from ``src`` to ``dst``, offsets from its origin, over so many hops."""
+
+    step: int
+    src: int
+    dst: int
+    hops: int
+    clockwise: bool
+
+
 @dataclass
 class Pattern:
-    """Receptions of item 0: (step, src, dst, hops, clockwise) with node offsets from the origin. If ``mirrored``, those
-    on its clockwise half and the middle, whose mirror images give the other half; a reception at ``N/2`` has none."""
+    """Receptions of item 0. If ``mirrored``, those on its clockwise half and the middle, whose mirror images give the
+    other half; a reception at ``N/2`` has none."""
 
     nodes: int
-    rows: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
+    rows: list[Reception] = field(default_factory=list)
     mirrored: bool = True
 
     @property
     def steps(self) -> int:
         """The last step of a reception."""
-        return max((row[0] for row in self.rows), default=0)
+        return max((row.step for row in self.rows), default=0)
 
-    def whole(self) -> list[tuple[int, int, int, int, bool]]:
+    def whole(self) -> list[Reception]:
         """All N-1 receptions of item 0."""
         n = self.nodes
         if not self.mirrored:
             return self.rows
-        mirrored = [(t, -u % n, -v % n, h, not cw) for t, u, v, h, cw in self.rows if 2 * v != n]
+        mirrored = [Reception(t, -u % n, -v % n, h, not cw) for t, u, v, h, cw in self.rows if 2 * v != n]
         return self.rows + mirrored
 
 
@@ -67,53 +81,91 @@ def find_pattern(
     fit gets fewer hops, up to ``FEWER_HOPS``.
     """
     horizon, reach = len(capacities), usable_hops(max(capacities), max_hops)
-    pattern = Pattern(nodes)
-    middle, start = nodes, 0  # the middle gap and the node at its clockwise end
-    gaps: list[tuple[int, int]] = []  # (node at its counterclockwise end, length) behind the clockwise frontier
+    plan = _Plan(Pattern(nodes), nodes)
     prices: FloatArray = np.full(horizon, 1 / horizon)
     every = max(1, -(-horizon // RESOLVES))
     for step in range(1, horizon + 1):
-        left = horizon - step
         if options.out_of_time():
             return None
-        if (step - 1) % every == 0:
-            counts = {middle: 1} if middle > 1 else {}
-            for _, length in gaps:
-                counts[length] = counts.get(length, 0) + 2
-            if counts:
-                search = Prices(counts, left + 1, reach)
-                search.best = prices[-left - 1 :] / prices[-left - 1 :].sum()
-                search.settle(40, 0.002)
-                if search.cost > 2 * max(capacities) + 1e-6:
-                    return None  # even a mixture of ways does not fit: this horizon is lost
-                prices = 0.97 * search.best + 0.03 / (left + 1)
-                rest, _, _ = price(max(counts), prices, reach)
-                resolved = step
-        later = rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are computed again
-        chosen = _choose_fitting(later, capacities[step - 1], reach, middle, [length for _, length in gaps], fits)
+        if (step - 1) % every == 0 and (counts := plan.gap_counts()):
+            renewed = _renewed(prices[step - 1 - horizon :], counts, reach)
+            if renewed.cost > 2 * max(capacities) + 1e-6:
+                return None  # even a mixture of ways does not fit: this horizon is lost
+            prices, resolved = renewed.prices, step
+        later = renewed.rest[step - resolved + 1]  # gaps only shrink, so this covers them until prices are renewed
+        lengths = [length for _, length in plan.gaps]
+        chosen = _choose_fitting(later, capacities[step - 1], reach, plan.middle, lengths, fits)
         if chosen is None:
             return None
-        new_gaps: list[tuple[int, int]] = []
-        for (node, length), (ahead, behind) in zip([*gaps, (start, middle)], chosen, strict=True):
+        plan.receive(step, chosen)
+    return plan.pattern if plan.filled else None
+
+
+@dataclass
+class _Plan:
+    """What is planned of a way: its receptions, and the gaps that they leave.
+
+    ``middle`` is the length of the middle gap and ``start`` the node at its clockwise end; ``gaps`` are those behind
+    the clockwise frontier: the node at the counterclockwise end, and the length.
+    """
+
+    pattern: Pattern
+    middle: int
+    start: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def filled(self) -> bool:
+        """Whether no gap is left."""
+        return not self.gaps and self.middle <= 1
+
+    def gap_counts(self) -> dict[int, int]:
+        """How many gaps of each length there are on the whole ring."""
+        counts = {self.middle: 1} if self.middle > 1 else {}
+        for _, length in self.gaps:
+            counts[length] = counts.get(length, 0) + 2
+        return counts
+
+    def receive(self, step: int, chosen: Sequence[Ends]) -> None:
+        """Add the receptions of a step; the middle gap's are the last."""
+        nodes, rows = self.pattern.nodes, self.pattern.rows
+        left: list[tuple[int, int]] = []
+        for (node, length), (ahead, behind) in zip([*self.gaps, (self.start, self.middle)], chosen, strict=True):
             for hops in ahead:
-                pattern.rows.append((step, node, (node + hops) % nodes, hops, True))
+                rows.append(Reception(step, node, (node + hops) % nodes, hops, True))
             for hops in behind:
-                pattern.rows.append((step, (node + length) % nodes, (node + length - hops) % nodes, hops, False))
-            if node == start and length == middle:
-                stops = [0, *ahead]
-                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
-                last = stops[-1]
-                start, middle = node + last, max(0, length - 2 * last)
+                rows.append(Reception(step, (node + length) % nodes, (node + length - hops) % nodes, hops, False))
+            stops = [0, *ahead]
+            if node == self.start and length == self.middle:
+                self.start, self.middle = node + stops[-1], max(0, length - 2 * stops[-1])
             else:
-                stops = [0, *ahead, *[length - hops for hops in reversed(behind)], length]
-                new_gaps += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
-        gaps = new_gaps
-    return pattern if not gaps and middle <= 1 else None
+                stops += [*[length - hops for hops in reversed(behind)], length]
+            left += [(node + a, b - a) for a, b in itertools.pairwise(stops) if b - a > 1]
+        self.gaps = left
+
+
+class _Renewed(NamedTuple):
+    """Prices of the remaining steps, what all gaps cost at them at least if the steps' prices add up to 1, and the
+    least cost ``rest[t, length]`` of a gap from the t-th of these steps on."""
+
+    prices: FloatArray
+    cost: float
+    rest: FloatArray
+
+
+def _renewed(prices: FloatArray, counts: dict[int, int], reach: int) -> _Renewed:
+    """Compute the prices of the remaining steps again, from the ones so far, shape (steps,)."""
+    search = Prices(counts, len(prices), reach)
+    search.best = prices / prices.sum()
+    search.settle(40, 0.002)
+    prices = 0.97 * search.best + 0.03 / len(prices)
+    rest, _, _ = price(max(counts), prices, reach)
+    return _Renewed(prices, search.cost, rest)
 
 
 def _choose_fitting(
     later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int], fits: Fits | None
-) -> list[tuple[list[int], list[int]]] | None:
+) -> list[Ends] | None:
     """:func:`_choose` with the most hops with which the circuits fit; with the fewest tried where none do."""
     chosen = None
     for allowed in range(capacity, max(0, capacity - FEWER_HOPS), -1):
@@ -123,9 +175,7 @@ def _choose_fitting(
     return chosen
 
 
-def _choose(
-    later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int]
-) -> list[tuple[list[int], list[int]]] | None:
+def _choose(later: FloatArray, capacity: int, reach: int, middle: int, gaps: list[int]) -> list[Ends] | None:
     """Per gap (the middle one last) the hops of the circuits from its two ends, or None when nothing fits."""
     widest = max([2, *gaps])
     one, one_from = _one_end(later, capacity, min(reach, max(widest - 1, middle // 2)))
@@ -148,7 +198,7 @@ def _choose(
     spent = _knapsack(tables, order, capacity)
     if spent is None or spent[0] < 0:
         return None
-    chosen: list[tuple[list[int], list[int]]] = []
+    chosen: list[Ends] = []
     for place, row in enumerate(order):
         b, pick = int(spent[place]), int(picks[row, spent[place]])
         if place == len(gaps):
@@ -159,7 +209,7 @@ def _choose(
     return chosen
 
 
-def _trace(one_from: Any, x: int, b: int) -> list[int]:
+def _trace(one_from: IntArray, x: int, b: int) -> list[int]:
     """Ascending hops of the circuits from one end, the last ``x``, in sum ``b``."""
     hops: list[int] = []
     while x > 0:
@@ -169,7 +219,7 @@ def _trace(one_from: Any, x: int, b: int) -> list[int]:
 
 
 @jit
-def _one_end(later: Any, capacity: int, reach: int) -> Any:
+def _one_end(later: FloatArray, capacity: int, reach: int) -> tuple[FloatArray, IntArray]:
     """Cheapest rest behind new holders up to ``x`` whose circuits use exactly ``b`` hops, and the holder before."""
     one = np.full((reach + 1, capacity + 1), INFINITE)
     before = np.zeros((reach + 1, capacity + 1), np.int64)
@@ -185,7 +235,7 @@ def _one_end(later: Any, capacity: int, reach: int) -> Any:
 
 
 @jit
-def _two_ends(one: Any, most: int, capacity: int) -> Any:
+def _two_ends(one: FloatArray, most: int, capacity: int) -> tuple[FloatArray, IntArray, IntArray]:
     """The same from both ends, new holders ``s`` from the ends in sum; with the first end's share of ``s`` and hops."""
     reach = len(one) - 1
     two = np.full((most + 1, capacity + 1), INFINITE)
@@ -203,7 +253,7 @@ def _two_ends(one: Any, most: int, capacity: int) -> Any:
 
 
 @jit
-def _knapsack(tables: Any, order: Any, capacity: int) -> Any:
+def _knapsack(tables: FloatArray, order: IntArray, capacity: int) -> IntArray:
     """Hops for every entry of ``order`` (a row of ``tables``) with the least sum, all within ``capacity``; a first
     entry of -1 says that nothing fits."""
     count = len(order)

@@ -24,7 +24,7 @@ direction get some, the next try gives the other direction the same leaps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,10 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.options import RunOptions
+from synth.solvers.rows import Term, ones
 from synth.solvers.whole_point import whole_point
-from synth_models.optree.references.relay_pattern import Pattern
+from synth.time_expanded.rows import sparse_rows
+from synth_models.optree.references.relay_pattern import Pattern, Reception
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
@@ -52,24 +54,21 @@ Fits = Callable[[Pattern], set[tuple[int, bool]]]
 class Rows:
     """Linear constraints, row by row."""
 
-    entries: list[tuple[int, int, float]] = field(default_factory=list)
+    terms: list[list[Term]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
 
-    def add(self, low: float, terms: list[tuple[int, float]], high: float) -> None:
+    def add(self, low: float, terms: Iterable[Term], high: float) -> None:
         """``low <= sum of coefficient * column <= high``."""
-        self.entries += [(len(self.low), column, coefficient) for column, coefficient in terms]
+        self.terms.append(list(terms))
         self.low.append(low)
         self.high.append(high)
 
     def constraint(self, columns: int) -> LinearConstraint:
         """All of them, for scipy."""
         from scipy.optimize import LinearConstraint
-        from scipy.sparse import coo_array
 
-        row, column, coefficient = zip(*self.entries, strict=True)
-        matrix = coo_array((coefficient, (row, column)), shape=(len(self.low), columns))
-        return LinearConstraint(matrix.tocsr(), self.low, self.high)
+        return LinearConstraint(sparse_rows(self.terms, columns), self.low, self.high)
 
 
 class Program:
@@ -89,24 +88,24 @@ class Program:
         for fill, column in self.fills.items():
             self.links[fill[0]].append(column)
         self.rows = Rows()
-        self.rows.add(nodes - 1, [(column, 1) for column in range(self.columns)], nodes - 1)  # whole_ring
+        self.rows.add(nodes - 1, ones(range(self.columns)), nodes - 1)  # whole_ring
         for t, d in itertools.product(range(steps), (0, 1)):
             self._capacity(t, d, wavelengths)
-            self.rows.add(0, [(c, 1) for k in range(1, LEVELS + 1) for c in self.links[t, d, k]], max_hops)  # reach
+            self.rows.add(0, ones(c for k in range(1, LEVELS + 1) for c in self.links[t, d, k]), max_hops)  # reach
         self._in_turn()
 
     def _capacity(self, t: int, d: int, wavelengths: int) -> None:
-        terms = [(column, float(k)) for k in range(1, LEVELS + 1) for column in self.links[t, d, k]]
-        terms += [(column, float(j)) for (_, at, way, j), column in self.fills.items() if (at, way) == (t, d)]
+        terms: list[Term] = [(k, column) for k in range(1, LEVELS + 1) for column in self.links[t, d, k]]
+        terms += [(j, column) for (_, at, way, j), column in self.fills.items() if (at, way) == (t, d)]
         self.rows.add(0, terms, wavelengths)
 
     def _in_turn(self) -> None:
         for (s, x, k), column in self.leaps.items():
             if k < LEVELS:
-                self.rows.add(0, [(column, 1), (self.leaps[s, x, k + 1], -1)], 1)
+                self.rows.add(0, [(1, column), (-1, self.leaps[s, x, k + 1])], 1)
         for (gap, t, d, j), column in self.fills.items():
             before = self.leaps[gap] if j == 1 else self.fills[gap, t, d, j - 1]
-            self.rows.add(0, [(before, 1), (column, -1)], 1)
+            self.rows.add(0, [(1, before), (-1, column)], 1)
 
     def lengths(self, found: IntArray, step: int, direction: int) -> list[int]:
         """Links of the gaps that the leaps of a step and direction leave, the farthest first, ``LEVELS`` numbers."""
@@ -115,7 +114,7 @@ class Program:
     def keep(self, step: int, direction: int, lengths: list[int]) -> None:
         """From now on the leaps of the step and direction must leave gaps of these lengths."""
         for k, length in enumerate(lengths, 1):
-            self.rows.add(length, [(column, 1) for column in self.links[step, direction, k]], length)
+            self.rows.add(length, ones(self.links[step, direction, k]), length)
 
     def solve(self, seed: int, options: RunOptions) -> IntArray | None:
         """A solution, shape (columns,), or None where there is none within the limits."""
@@ -154,7 +153,8 @@ class Program:
     def _receive(self, pattern: Pattern, step: int, x: int, src: int, dst: int) -> None:
         sign = 1 if x == 0 else -1
         n = self.nodes
-        pattern.rows.append((step + 1, sign * src % n, sign * dst % n, abs(dst - src), (dst > src) == (x == 0)))
+        hops, clockwise = abs(dst - src), (dst > src) == (x == 0)
+        pattern.rows.append(Reception(step + 1, sign * src % n, sign * dst % n, hops, clockwise))
 
 
 def program_pattern(

@@ -19,11 +19,9 @@ meet. A few attempts are made. With ``p = 1`` there is nothing to choose, and on
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from synth.arrays import Int32Array
+from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
 
 ATTEMPTS = 30
@@ -82,7 +80,7 @@ def _groups(nodes: int, hops: list[int], wavelengths: int) -> list[list[int]] | 
 
 
 @jit
-def _fewest_by_groups(nodes: int, hops: Any) -> Any:
+def _fewest_by_groups(nodes: int, hops: IntArray) -> tuple[IntArray, IntArray]:
     """Per set of circuits (a bit mask) the fewest wavelengths in groups, and the group that holds its first circuit."""
     sets = 1 << len(hops)
     needed, choice = np.zeros(sets, np.int64), np.zeros(sets, np.int64)
@@ -121,7 +119,7 @@ def _by_blocks(nodes: int, hops: list[int]) -> Int32Array:
 
 
 @jit
-def _single_hops(colours: Any, lengths: Any, wavelengths: int) -> None:
+def _single_hops(colours: Int32Array, lengths: IntArray, wavelengths: int) -> None:
     """Give the circuits of one hop the lowest wavelengths that the longer ones leave free on their link, in place."""
     circuits, nodes = colours.shape
     free = np.ones((nodes, wavelengths), np.bool_)
@@ -141,7 +139,7 @@ def _single_hops(colours: Any, lengths: Any, wavelengths: int) -> None:
 
 
 @jit
-def _by_strands(nodes: int, lengths: Any, seed: int) -> Any:
+def _by_strands(nodes: int, lengths: IntArray, seed: int) -> tuple[Int32Array, bool]:
     """Colours of shape (circuits, nodes) and whether they close round the ring."""
     np.random.seed(seed)
     count, width = len(lengths), lengths.sum()

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.family import Outcome
 from synth.graph.hops import breadth_first
 from synth.graph.max_flow import MaximumFlow
@@ -100,7 +100,7 @@ def _late_arrivals(
     )
 
 
-def _hops(network: Network, some: IntArray, instance: XTreeInstance) -> Any:
+def _hops(network: Network, some: IntArray, instance: XTreeInstance) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Of each of these nodes, shape (nodes named,): how far away the farthest node starts, the timesteps that late
     arrivals prove, from how many hops away on, and how many chunks these are."""
     pointer, links = network.in_links
@@ -109,7 +109,9 @@ def _hops(network: Network, some: IntArray, instance: XTreeInstance) -> Any:
 
 
 @jit
-def _late(some: Any, pointer: Any, tail: Any, nodes: int, chunks: int, every: int) -> Any:
+def _late(
+    some: IntArray, pointer: Int32Array, tail: Int32Array, nodes: int, chunks: int, every: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Breadth-first search backwards from each of the nodes ``some``; ``every`` > 0: one late node stands for all."""
     farthest, needed = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     hops, crossings = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)

@@ -11,11 +11,9 @@ Complexity: a pass takes O(M log M) for M transfers. Guarantee: a valid schedule
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from synth.arrays import Int32Array
+from synth.arrays import FloatArray, Int32Array
 from synth.kernels import jit
 from synth.schedule import Schedule
 
@@ -44,7 +42,10 @@ def allreduce(
     root = np.argmin(parent, axis=1)
     order = np.arange(trees)[:, None]
     to_go = depth + height[np.arange(trees), root][:, None]
-    key_up, key_down = order - PER_HOP * to_go + 0.0, order - PER_HOP * height - COPIES_FIRST
+    key_up, key_down = (
+        (order - PER_HOP * to_go).astype(np.float64),
+        (order - PER_HOP * height - COPIES_FIRST).astype(np.float64),
+    )
     forwards, best = True, None
     for number in range(passes + 1):
         ways = (up, down) if forwards else (down, up)
@@ -67,7 +68,7 @@ def allreduce(
 
 
 @jit
-def _shape(parent: Any) -> Any:
+def _shape(parent: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     """Depth, height, number of children, first child and next sibling of every node in every tree."""
     trees, nodes = parent.shape
     depth, height = np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes), np.int32)
@@ -100,8 +101,16 @@ def _shape(parent: Any) -> Any:
 
 @jit
 def _pass(
-    parent: Any, children: Any, first: Any, sibling: Any, up: Any, down: Any, key_up: Any, key_down: Any, links: int
-) -> Any:
+    parent: Int32Array,
+    children: Int32Array,
+    first: Int32Array,
+    sibling: Int32Array,
+    up: Int32Array,
+    down: Int32Array,
+    key_up: FloatArray,
+    key_down: FloatArray,
+    links: int,
+) -> tuple[int, Int32Array, Int32Array]:
     """One pass: timesteps in all, and the timestep of every sum and copy, shape (trees, nodes); least keys go first."""
     trees, nodes = parent.shape
     at_up, at_down = np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes), np.int32)

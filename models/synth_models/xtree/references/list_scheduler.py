@@ -13,14 +13,33 @@ Guarantee: every chunk gets wherever its tree goes, and no link idles while a ch
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import Int32Array
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth.network import Network
 from synth.schedule import Schedule
+
+
+class _Copying(NamedTuple):
+    """Copies down the trees, shape (trees, nodes) each, (0, nodes) for none: the ``link`` over which a node gets one,
+    its ``first`` child, its next ``sibling`` (-1: none), and the hops still to go from its parent (``rank``)."""
+
+    link: Int32Array
+    first: Int32Array
+    sibling: Int32Array
+    rank: Int32Array
+
+
+class _Summing(NamedTuple):
+    """Sums up the trees, shape (trees, nodes) each, (0, nodes) for none: the ``link`` over which a node sends its own,
+    how many ``children`` it waits for, and the hops still to go (``rank``)."""
+
+    link: Int32Array
+    children: Int32Array
+    rank: Int32Array
 
 
 def list_schedule(
@@ -64,8 +83,8 @@ def list_schedule(
         weights = np.broadcast_to(uses[:, None], links.shape)[there]
         counts += np.bincount(links[there], weights, network.links).astype(np.int64)
     none = np.zeros((0, nodes), np.int32)
-    copying = (none if down is None else down, first, sibling, copy_rank)
-    summing = (none if up is None else up, waiting, sum_rank)
+    copying = _Copying(none if down is None else down, first, sibling, copy_rank)
+    summing = _Summing(none if up is None else up, waiting, sum_rank)
     begin = np.concatenate(([0], np.cumsum(counts)))
     tree_of = np.ascontiguousarray(tree_of, np.int32)
     step, link, chunk, adds = _list_schedule(network.src, network.dst, tree_of, groups, copying, summing, begin)
@@ -86,14 +105,14 @@ def _parents(network: Network, links: Int32Array | None, near: Int32Array, far: 
 
 def _shape_of(parent: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     """Per (tree, node): depth, height, number of children, first child, next sibling (-1: none)."""
-    cycle, *arrays = _measure(parent)
+    cycle, depth, height, children, first, sibling = _measure(parent)
     if cycle >= 0:
         raise ValueError(f"tree {cycle} has a cycle")
-    return tuple(arrays)
+    return depth, height, children, first, sibling
 
 
 @jit
-def _measure(parent: Any) -> Any:
+def _measure(parent: Int32Array) -> tuple[int, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array]:
     trees, nodes = parent.shape
     depth, height = np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes), np.int32)
     children = np.zeros((trees, nodes), np.int32)
@@ -134,7 +153,7 @@ def _measure(parent: Any) -> Any:
 
 
 @jit
-def _push(key: int, e: int, heap: Any, begin: Any, size: Any) -> None:
+def _push(key: int, e: int, heap: IntArray, begin: IntArray, size: IntArray) -> None:
     """Add ``key`` to the binary heap of link ``e`` (least key on top), which starts at ``heap[begin[e]]``."""
     base, i = begin[e], size[e]
     size[e] += 1
@@ -148,7 +167,7 @@ def _push(key: int, e: int, heap: Any, begin: Any, size: Any) -> None:
 
 
 @jit
-def _pop(e: int, heap: Any, begin: Any, size: Any) -> int:
+def _pop(e: int, heap: IntArray, begin: IntArray, size: IntArray) -> int:
     """Take the least key off the heap of link ``e``."""
     base = begin[e]
     top: int = heap[base]
@@ -168,9 +187,17 @@ def _pop(e: int, heap: Any, begin: Any, size: Any) -> int:
 
 
 @jit
-def _list_schedule(src: Any, dst: Any, tree_of: Any, group: Any, copying: Any, summing: Any, begin: Any) -> Any:
-    down, first, sibling, copy_rank = copying
-    up, children, sum_rank = summing
+def _list_schedule(
+    src: Int32Array,
+    dst: Int32Array,
+    tree_of: Int32Array,
+    group: IntArray,
+    copying: _Copying,
+    summing: _Summing,
+    begin: IntArray,
+) -> tuple[Int32Array, Int32Array, Int32Array, BoolArray]:
+    down, first, sibling, copy_rank = copying.link, copying.first, copying.sibling, copying.rank
+    up, children, sum_rank = summing.link, summing.children, summing.rank
     chunks, nodes, links = len(tree_of), copy_rank.shape[1], len(src)
     copies, sums = len(down) > 0, len(up) > 0
     longest = max(copy_rank.max(), sum_rank.max())

@@ -7,17 +7,18 @@ of preference yields a maximum matching of best total preference.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.kernels import jit
 
 MAX_SLOTS = 62  # slots are bits of one integer
 
 
 @jit
-def augment(item: int, offers: Any, taken: Any, masks: Any, parent: Any, queue: Any, slots: int) -> bool:
+def augment(
+    item: int, offers: np.int64, taken: IntArray, masks: IntArray, parent: IntArray, queue: IntArray, slots: int
+) -> bool:
     """Try to match ``item``, which the slots in the bit mask ``offers`` can carry.
 
     ``taken[j]`` is the item in slot ``j`` or -1 and ``masks[j]`` that item's own offers; both are updated.

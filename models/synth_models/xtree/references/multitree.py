@@ -17,10 +17,9 @@ that with one, so link idleness in the one-chunk schedule is never filled. Deter
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.deadline import demand_time, left
 from synth.family import Outcome
 from synth.kernel_clock import now
@@ -57,7 +56,9 @@ def allgather(network: Network, chunks: int) -> Schedule:
 
 
 @jit
-def _multitree(nodes: int, dst: Any, pointer: Any, links: Any, seconds: float) -> Any:
+def _multitree(
+    nodes: int, dst: Int32Array, pointer: Int32Array, links: Int32Array, seconds: float
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     arrived = np.full((nodes, nodes), -1, np.int32)  # timestep at which a tree got a node
     members = np.empty((nodes, nodes), np.int32)  # in order of arrival

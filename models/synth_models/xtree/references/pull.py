@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from synth.arrays import Int32Array, IntArray, WordArray
 from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -90,7 +90,7 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
 
 
 @jit
-def _promise(k: int, holders: Any, order: Any, place: Any, end: Any) -> None:
+def _promise(k: int, holders: IntArray, order: IntArray, place: IntArray, end: IntArray) -> None:
     """Count one more holder of ``k``, keeping ``order`` sorted by holders: swap it to its bucket's end, shrink it."""
     count = holders[k]
     last = end[count] - 1
@@ -109,7 +109,16 @@ for _bit in range(64):
 
 
 @jit(wraps=True)  # DE_BRUIJN
-def _offered(v: int, first: int, slots: int, src: Any, links: Any, held: Any, place: Any, ranks: Any) -> int:
+def _offered(
+    v: int,
+    first: int,
+    slots: int,
+    src: Int32Array,
+    links: Int32Array,
+    held: WordArray,
+    place: IntArray,
+    ranks: IntArray,
+) -> int:
     """Write the ranks of the chunks that v misses and some in-link's tail holds into ``ranks``; return how many."""
     count = 0
     for w in range(held.shape[1]):
@@ -126,7 +135,7 @@ def _offered(v: int, first: int, slots: int, src: Any, links: Any, held: Any, pl
 
 
 @jit
-def _shortlist(ranks: Any, count: int, best: Any) -> None:
+def _shortlist(ranks: IntArray, count: int, best: IntArray) -> None:
     """The smallest of ``ranks[:count]``, as many as ``best`` takes, ascending."""
     size = len(best)
     best[:] = np.iinfo(np.int64).max
@@ -141,7 +150,16 @@ def _shortlist(ranks: Any, count: int, best: Any) -> None:
 
 
 @jit
-def _pull(nodes: int, chunks: int, src: Any, dst: Any, pointer: Any, links: Any, seed: int, seconds: float) -> Any:
+def _pull(
+    nodes: int,
+    chunks: int,
+    src: Int32Array,
+    dst: Int32Array,
+    pointer: Int32Array,
+    links: Int32Array,
+    seed: int,
+    seconds: float,
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks

@@ -10,11 +10,10 @@ the load is the way up and down one tree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from synth.arrays import Int32Array
+from synth.arrays import Int32Array, IntArray
 from synth.errors import UnsupportedError
 from synth.kernels import jit
 from synth.network import Network
@@ -104,8 +103,14 @@ def tree_links(edges: Edges, parent: Int32Array) -> tuple[Int32Array, Int32Array
 
 @jit
 def _shortest(
-    distance: Any, neighbour: Any, edge: Any, capacity: Any, roots: Any, order: Any, seed: int
-) -> tuple[Any, Any]:
+    distance: Int32Array,
+    neighbour: Int32Array,
+    edge: Int32Array,
+    capacity: Int32Array,
+    roots: Int32Array,
+    order: IntArray,
+    seed: int,
+) -> tuple[Int32Array, IntArray]:
     np.random.seed(seed)
     nodes, width = neighbour.shape
     parent = np.full((len(roots), nodes), -1, np.int32)
@@ -134,7 +139,15 @@ def _shortest(
 
 @jit
 def _level(
-    parent: Any, roots: Any, neighbour: Any, edge: Any, capacity: Any, load: Any, height: int, moves: int, seed: int
+    parent: Int32Array,
+    roots: Int32Array,
+    neighbour: Int32Array,
+    edge: Int32Array,
+    capacity: Int32Array,
+    load: IntArray,
+    height: int,
+    moves: int,
+    seed: int,
 ) -> None:
     np.random.seed(seed)
     trees, nodes = parent.shape

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -111,7 +111,9 @@ def _images(network: Network, own: IntArray, kind: IntArray, tail: IntArray) -> 
 
 
 @jit
-def _offer(y: int, j: int, pair: int, distance: Any, start: Any, size: Any, top: Any, offered: Any) -> None:
+def _offer(
+    y: int, j: int, pair: int, distance: IntArray, start: IntArray, size: IntArray, top: IntArray, offered: IntArray
+) -> None:
     """Class j could deliver ``pair`` = chunk * nodes + y from now on: put it with those at its distance."""
     away = distance[y]
     offered[j, start[away] + size[j, away]] = pair
@@ -120,7 +122,16 @@ def _offer(y: int, j: int, pair: int, distance: Any, start: Any, size: Any, top:
 
 
 @jit
-def _draw(j: int, most: int, held: Any, start: Any, size: Any, top: Any, offered: Any, drawn: Any) -> int:
+def _draw(
+    j: int,
+    most: int,
+    held: BoolArray,
+    start: IntArray,
+    size: IntArray,
+    top: IntArray,
+    offered: IntArray,
+    drawn: IntArray,
+) -> int:
     """Up to ``most`` of the farthest missing pairs that class j could deliver, at random among those of one distance,
     into ``drawn``; returns how many. Pairs that are held by now are dropped."""
     count, away = 0, top[j]
@@ -145,7 +156,9 @@ def _draw(j: int, most: int, held: Any, start: Any, size: Any, top: Any, offered
 
 
 @jit
-def _one_node(nodes: int, chunks: int, target: Any, distance: Any, seed: int, seconds: float) -> Any:
+def _one_node(
+    nodes: int, chunks: int, target: IntArray, distance: IntArray, seed: int, seconds: float
+) -> tuple[IntArray, IntArray, IntArray]:
     """Deliver pairs ``chunk * nodes + node``, one per class and timestep; returns (step, class, pair) arrays."""
     np.random.seed(seed)
     until = now() + seconds

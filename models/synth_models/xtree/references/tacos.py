@@ -17,10 +17,9 @@ Complexity: O(T * links * NC) at worst, far less in practice, as the chunk is dr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.deadline import demand_time, left
 from synth.family import Outcome
 from synth.kernel_clock import now
@@ -50,7 +49,9 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
 
 
 @jit
-def _tacos(nodes: int, chunks: int, src: Any, dst: Any, seed: int, seconds: float) -> Any:
+def _tacos(
+    nodes: int, chunks: int, src: Int32Array, dst: Int32Array, seed: int, seconds: float
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks

@@ -28,8 +28,6 @@ Deterministic. Meshes only; an EquiMesh is used as the mesh in it, its edge ring
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from synth.arrays import Int32Array
@@ -148,7 +146,7 @@ def disjoint_arborescences(nodes: int, tail: Int32Array, head: Int32Array, roots
 
 
 @jit
-def _flood(src: Any, dst: Any, trees: Any, back: Any) -> Any:
+def _flood(src: Int32Array, dst: Int32Array, trees: Int32Array, back: Int32Array) -> Int32Array:
     """Each tree turned to be rooted at each node: links in, shape (trees, owners, nodes). ``back`` are the links of
     ``trees`` the other way."""
     count, nodes = trees.shape

@@ -13,10 +13,9 @@ Complexity: O(T * (NC * links + N * NC)). No guarantee but completion.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from synth.arrays import Int32Array
 from synth.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -61,8 +60,15 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
 
 @jit
 def _xtree(
-    nodes: int, chunks: int, distance: Any, dst: Any, pointer: Any, links: Any, seed: int, seconds: float
-) -> Any:
+    nodes: int,
+    chunks: int,
+    distance: Int32Array,
+    dst: Int32Array,
+    pointer: Int32Array,
+    links: Int32Array,
+    seed: int,
+    seconds: float,
+) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     np.random.seed(seed)
     total = nodes * chunks

@@ -131,45 +131,38 @@ def grid_of(instance: FabricInstance, tau: Fraction, chunks: int = 1) -> Grid:
 
     Raises :class:`UnsupportedError` where the blocks of a copied collective are of unlike size.
     """
-    blocks, machine = instance.blocks, instance.machine
-    rule: Rule = "copied" if np.any(blocks.goal == EVERYONE) else "fluid"
-    largest = int(blocks.bytes.max())
-    switching = instance.switching
-    if rule == "copied" and switching.mode == "store_and_forward" and switching.buffer and not switching.copies:
-        raise UnsupportedError("epochs has no program for switches that keep data but do not copy it")
-    if rule == "copied" and int(blocks.bytes.min()) != largest:
-        raise UnsupportedError("epochs takes blocks of one size where data is copied")
-    chunk = Fraction(largest, chunks)
-    net = machine.network
-    capacity = [exact(float(b)) * tau / chunk for b in net.bandwidth]
+    rule = _rule_of(instance)
+    chunk = Fraction(int(instance.blocks.bytes.max()), chunks)
+    capacity = [exact(float(b)) * tau / chunk for b in instance.machine.network.bandwidth]
     away = _latency_epochs(instance, tau)
     if rule == "copied":
         window = [math.ceil(1 / c) for c in capacity]
-        into = machine.is_switch[net.dst]
+        into = instance.machine.is_switch[instance.machine.network.dst]
         lag = [a if s else a + w for a, w, s in zip(away, window, into, strict=True)]
         unit, quota = 1, [math.floor(w * c) for w, c in zip(window, capacity, strict=True)]
     else:
         window, lag = [1] * len(capacity), [a + 1 for a in away]
-        unit = _unit(capacity, [Fraction(int(n)) / chunk for n in blocks.bytes])
+        unit = _unit(capacity, [Fraction(int(n)) / chunk for n in instance.blocks.bytes])
         quota = [math.floor(c * unit) for c in capacity]
     if max(lag, default=0) > MOST_EPOCHS or max(window, default=0) > MOST_EPOCHS or max(quota, default=0) > 2**40:
         raise UnsupportedError("epochs of this length are too many or carry too much; choose tau=<seconds>")
     span, cost, budget = _turns(instance, capacity, window, unit)
     return Grid(
-        instance,
-        rule,
-        tau,
-        chunk,
-        chunks,
-        unit,
-        np.array(lag, dtype=np.int64),
-        np.array(window, dtype=np.int64),
-        np.array(quota, dtype=np.int64),
-        tuple(capacity),
-        span,
-        cost,
-        budget,
-    )
+        instance, rule, tau, chunk, chunks, unit, *(np.array(row, dtype=np.int64) for row in (lag, window, quota)),
+        tuple(capacity), span, cost, budget,
+    )  # fmt: skip
+
+
+def _rule_of(instance: FabricInstance) -> Rule:
+    """Whether data is copied. Raises :class:`UnsupportedError` where it is and no program fits."""
+    blocks, switching = instance.blocks, instance.switching
+    if not np.any(blocks.goal == EVERYONE):
+        return "fluid"
+    if switching.mode == "store_and_forward" and switching.buffer and not switching.copies:
+        raise UnsupportedError("epochs has no program for switches that keep data but do not copy it")
+    if int(blocks.bytes.min()) != int(blocks.bytes.max()):
+        raise UnsupportedError("epochs takes blocks of one size where data is copied")
+    return "copied"
 
 
 def epoch_seconds(instance: FabricInstance, tau: str, chunks: int = 1) -> Fraction:

@@ -10,8 +10,10 @@ take longer than its epochs, and more pieces bring it near.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +27,19 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import mirrored
 from synth_models.fabric.solution import Schedule
 
-Key = tuple[int, int, int, int]  # of a move: epoch, chunk, first link, and the last where nothing is copied
 MOST_TRANSFERS = 100_000
 MOST_PIECES = 256  # of a chunk
 MANY = 10_000  # moves whose list scheduling may take long, where links wait for each other
 WORTH = Fraction(1, 10_000)  # doublings that save less, two in a row, end the search
+
+
+class Move(NamedTuple):
+    """What tells a move from others: its first epoch, chunk, first link, and the last link where nothing is copied."""
+
+    epoch: int
+    chunk: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -69,37 +79,42 @@ def schedule_of(
 
 def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
     """The moves that bring every chunk first to whoever needs it; sends that nobody needs are left out."""
-    feeders = _feeders(grid, sends)
-    needed = _needed(grid, sends, feeders)
-    lag, src = grid.lag.tolist(), grid.src.tolist()
-    link, epoch = sends.link.tolist(), sends.epoch.tolist()
-    routes: dict[Key, list[int]] = {}  # where copies: an out-tree
-    ways: dict[tuple[int, int], Key] = {}
-    for (c, v), i in sorted(needed.items(), key=lambda item: epoch[item[1]]):
-        way = [link[j] for j in _way(feeders, i)]
-        key = (epoch[_way(feeders, i)[0]], c, way[0], -1 if grid.copies else link[i])
-        route = routes.setdefault(key, [])
-        route += [e for e in way if e not in route]
-        ways[c, v] = key
-    fed = {key: ways.get((key[1], src[key[2]])) for key in routes}
-    keys = sorted(routes, key=lambda key: (key[0], _depth(fed, key), *key[1:]))
+    routes, fed = _routes(grid, sends)
+    keys = sorted(routes, key=lambda key: (key.epoch, _depth(fed, key), *key[1:]))
     number = {key: i for i, key in enumerate(keys)}
-    sizes = [size for total in grid.instance.blocks.bytes.tolist() for size in _shares(total, grid.chunks)]
+    lag = grid.lag.tolist()
     return Moves(
-        [c for _, c, _, _ in keys],
+        [key.chunk for key in keys],
         [routes[key] for key in keys],
         [[] if (before := fed[key]) is None else [number[before]] for key in keys],
-        [epoch for epoch, _, _, _ in keys],
+        [key.epoch for key in keys],
         [max(lag[e] for e in routes[key]) for key in keys],
         [c // grid.chunks for c in range(len(grid.origin))],
-        sizes,
+        [size for total in grid.instance.blocks.bytes.tolist() for size in _shares(total, grid.chunks)],
     )
 
 
-def _depth(fed: dict[Key, Key | None], key: Key) -> int:
+def _routes(grid: Grid, sends: Sends) -> tuple[dict[Move, list[int]], dict[Move, Move | None]]:
+    """The links of every move, an out-tree where switches copy; and the move that brings what it takes, None from the
+    chunk's origin."""
+    feeders = _feeders(grid, sends)
+    src, link, epoch = grid.src.tolist(), sends.link.tolist(), sends.epoch.tolist()
+    routes: dict[Move, list[int]] = {}
+    brought: dict[tuple[int, int], Move] = {}  # by chunk and node
+    for (c, v), i in sorted(_needed(grid, sends, feeders).items(), key=lambda item: epoch[item[1]]):
+        way = _way(feeders, i)
+        links = [link[j] for j in way]
+        key = Move(epoch[way[0]], c, links[0], -1 if grid.copies else link[i])
+        route = routes.setdefault(key, [])
+        route += [e for e in links if e not in route]
+        brought[c, v] = key
+    return routes, {key: brought.get((key.chunk, src[key.first])) for key in routes}
+
+
+def _depth(fed: Mapping[Move, Move | None], key: Move) -> int:
     """How many moves of the same epoch, one after the other, come before this one."""
     depth, before = 0, fed[key]
-    while before is not None and before[0] == key[0]:
+    while before is not None and before.epoch == key.epoch:
         depth, before = depth + 1, fed[before]
     return depth
 

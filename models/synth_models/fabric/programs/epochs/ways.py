@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.graph.rows import lists_by
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.scheduling.epoch_reservations import EpochLinks, EpochRoutes
 
@@ -45,34 +46,40 @@ def links_of(grid: Grid) -> EpochLinks:
 
 def ways_of(grid: Grid) -> Ways | None:
     """All ways that pass no switch twice; None if they are too many."""
-    src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
-    out: list[list[int]] = [[] for _ in holds]
-    for e, u in enumerate(src):
-        out[u].append(e)
+    found = _links_of_ways(grid)
+    if found is None:
+        return None
+    found.sort(key=lambda way: (way[-1], len(way), way))
+    start = np.concatenate([[0], np.cumsum([len(way) for way in found])]).astype(np.int64)
+    link = np.array([e for way in found for e in way], dtype=np.int64)
+    before = np.concatenate([[0], np.cumsum(grid.lag[link])]).astype(np.int64)  # lags of all links in front of each
+    first, last = link[start[:-1]], link[start[1:] - 1]
+    return Ways(
+        grid.src[first],
+        grid.dst[last],
+        before[start[1:]] - before[start[:-1]],
+        start,
+        link,
+        before[:-1] - np.repeat(before[start[:-1]], np.diff(start)),
+        np.searchsorted(last, np.arange(len(grid.src) + 1)).astype(np.int64),
+    )
+
+
+def _links_of_ways(grid: Grid) -> list[list[int]] | None:
+    """The links of every way, in no order that matters; None if there are more than :data:`MOST_WAYS`."""
+    dst, holds = grid.dst.tolist(), grid.holds.tolist()
+    out = lists_by(grid.src, len(holds))
     found: list[list[int]] = []
     for u, keeps in enumerate(holds):
         stack = [[e] for e in out[u]] if keeps else []
         while stack:
             way = stack.pop()
             head = dst[way[-1]]
-            if holds[head]:
-                if head != u:
-                    found.append(way)
-                    if len(found) > MOST_WAYS:
-                        return None
-                continue
-            passed = {dst[e] for e in way}
-            stack += [[*way, e] for e in out[head] if dst[e] not in passed]
-    found.sort(key=lambda way: (way[-1], len(way), way))
-    lag = grid.lag.tolist()
-    offsets = [[sum(lag[e] for e in way[:i]) for i in range(len(way))] for way in found]
-    last = np.array([way[-1] for way in found], dtype=np.int64)
-    return Ways(
-        np.array([src[way[0]] for way in found], dtype=np.int64),
-        np.array([dst[way[-1]] for way in found], dtype=np.int64),
-        np.array([sum(lag[e] for e in way) for way in found], dtype=np.int64),
-        np.concatenate([[0], np.cumsum([len(way) for way in found])]).astype(np.int64),
-        np.array([e for way in found for e in way], dtype=np.int64),
-        np.array([o for row in offsets for o in row], dtype=np.int64),
-        np.searchsorted(last, np.arange(len(src) + 1)).astype(np.int64),
-    )
+            if not holds[head]:
+                passed = {dst[e] for e in way}
+                stack += [[*way, e] for e in out[head] if dst[e] not in passed]
+            elif head != u:
+                found.append(way)
+                if len(found) > MOST_WAYS:
+                    return None
+    return found

@@ -10,7 +10,7 @@ the quickest corner's is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -282,15 +282,10 @@ class Search:
             return {}
         machine = self.instance.machine
         rows = [(*question, NUMBER[proof["argument"]] if proof else SOLVER) for question, proof in self.claims]
-        lengths = [proof["length"] for _, proof in self.claims if proof and proof["argument"] == "paths"]
-        parts = [proof["part"] for _, proof in self.claims if proof and proof["argument"] == "parts"]
-        timed = [proof for _, proof in self.claims if proof and "price" in proof]
-        tables = {
-            "refuted_tables": np.array([len(proof["price"]) for proof in timed], dtype=np.int64),
-            "refuted_price": np.concatenate([proof["price"].reshape(-1) for proof in timed] or [_NONE]),
-            "refuted_of": np.concatenate([proof["of"] for proof in timed] or [_NONE]),
-        }
-        return (tables if timed else {}) | {
+        proofs = [proof for _, proof in self.claims if proof]
+        lengths = [proof["length"] for proof in proofs if proof["argument"] == "paths"]
+        parts = [proof["part"] for proof in proofs if proof["argument"] == "parts"]
+        return _price_tables([proof for proof in proofs if "price" in proof]) | {
             "refuted": np.array(rows, dtype=np.int64).reshape(-1, 4),
             "refuted_length": np.array(lengths, dtype=np.int64).reshape(-1, machine.links),
             "refuted_part": np.array(parts, dtype=np.int64).reshape(-1, machine.nodes),
@@ -308,6 +303,17 @@ class Search:
                   ("rounds", "step", "piece", "link")}  # fmt: skip
         adds = [plan.get("adds", np.zeros(len(plan["step"]), dtype=np.int8)) for plan in plans]
         return found | ({"front_adds": np.concatenate(adds)} if any(row.any() for row in adds) else {})
+
+
+def _price_tables(timed: Sequence[Certificate]) -> dict[str, Any]:
+    """The tables of the proofs by prices, one behind the other; nothing where there are none."""
+    if not timed:
+        return {}
+    return {
+        "refuted_tables": np.array([len(proof["price"]) for proof in timed], dtype=np.int64),
+        "refuted_price": np.concatenate([proof["price"].reshape(-1) for proof in timed]),
+        "refuted_of": np.concatenate([proof["of"] for proof in timed]),
+    }
 
 
 def _words(question: Question) -> str:

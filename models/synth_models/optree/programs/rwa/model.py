@@ -15,8 +15,8 @@ paper               code                     index set                          
     (2) link capacity   sum over circuits through e of x[u,v,d,l] <= 1     for every link e, direction d, wavelength l
     (3) in order        x[u_l,v_l,d,l] = 1      for circuits u_l -> v_l, l = 1, 2, …, that must cross the middle link
 
-Strengthening: where the load bound leaves no hop to spare, ways round are dropped (``shortest_ways``). (3) is symmetry
-breaking: wavelengths are interchangeable.
+Strengthening: where the load bound leaves no hop to spare, longer directions are dropped (``shortest_directions``).
+(3) is symmetry breaking: wavelengths are interchangeable.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StageProgram:
     def __post_init__(self) -> None:
         pairs = [(u, v) for u in range(self.nodes) for v in range(self.nodes) if u != v]
         self.routes = {pair: self._directions(*pair) for pair in pairs}
-        shortest_ways(self)
+        shortest_directions(self)
         for (u, v), directions in self.routes.items():
             self.keys += [(u, v, d, wave) for d in directions for wave in range(self.wavelengths)]
 
@@ -85,11 +85,11 @@ def link_capacity(program: StageProgram, use: Variables) -> dict[tuple[int, int,
     return {where: (ones(chosen), "<=", 1) for where, chosen in on_link.items()}
 
 
-def shortest_ways(program: StageProgram) -> None:
-    """Strengthening: drop ways round that no colouring with so few wavelengths can afford.
+def shortest_directions(program: StageProgram) -> None:
+    """Strengthening: drop directions that no colouring with so few wavelengths can afford.
 
-    On a ring the shortest ways are ``m * floor(m^2/4)`` hops in sum. Where that is all that ``2m`` links times ``W``
-    offer, every circuit must take a shortest way.
+    On a ring the shortest circuits are ``m * floor(m^2/4)`` hops in sum. Where that is all that ``2m`` links times
+    ``W`` offer, every circuit must be a shortest one.
     """
     nodes = program.nodes
     if program.shape == "ring" and 2 * program.wavelengths == nodes * nodes // 4:

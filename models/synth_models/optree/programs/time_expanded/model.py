@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 
 from synth.solvers.names import name_variables
+from synth.time_expanded.orbits import PairOrbits, generated_orbits, unfolded
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.carrying import Prices, price
 from synth_models.optree.solution import CLOCKWISE, Circuits
@@ -65,65 +66,59 @@ class TimeExpanded:
 
     def __post_init__(self) -> None:
         self.nodes, self.reach = self.instance.nodes, self.instance.max_hops
-        self.steps, self.items, self.waves = (
-            range(1, self.horizon + 1),
-            range(self.nodes),
-            range(self.instance.wavelengths),
-        )
-        self.directions = range(2 * len(self.instance.dimensions))
-        self.ways = [  # direction, hops
+        self.steps, self.items = range(1, self.horizon + 1), range(self.nodes)
+        self.waves, self.directions = range(self.instance.wavelengths), range(2 * len(self.instance.dimensions))
+        self.reaches = [  # direction, hops
             (d, h)
             for d in self.directions
             for h in range(1, min(self.reach, self.instance.dimensions[d // 2].side - 1) + 1)
         ]
-        self.sources = [u for u in self.items if self.turned(u, u)[0] == u]  # one of every orbit
-        for t, (d, h), u, o in product(self.steps, self.ways, self.sources, self.items):
-            if self.end(u, d, h) not in (o, None) and (t > 1 or o == u):
+        self.orbits = self._orbits()
+        self.sources = [u for u in self.items if self.orbits.stands_for(u, u)[0] == u]  # one of every orbit
+        self.ends = {(d, h): [self._end(u, d, h) for u in self.items] for d, h in self.reaches}
+        for t, (d, h), u, o in product(self.steps, self.reaches, self.sources, self.items):
+            if self.ends[d, h][u] not in (o, None) and (t > 1 or o == u):
                 self.send[t, d, u, h, o] = self.model.new_bool_var("")
-        for t, (d, h), u, wave in product(self.steps, self.ways, self.items, self.waves):
-            if self.end(u, d, h) is not None:
+        for t, (d, h), u, wave in product(self.steps, self.reaches, self.items, self.waves):
+            if self.ends[d, h][u] is not None:
                 self.lit[t, d, u, h, wave] = self.model.new_bool_var("")
         name_variables(self.model, "send", "t d u h o", self.send)
         name_variables(self.model, "lit", "t d u h l", self.lit)
 
-    def end(self, node: int, direction: int, hops: int) -> int | None:
+    def _orbits(self) -> PairOrbits:
+        """The nodes and items that rotations map onto each other: by ``period`` nodes, or on a grid along every
+        ring."""
+        if self.period == self.nodes:
+            return unfolded(self.nodes, self.nodes)
+        around = [dimension for dimension in self.instance.dimensions if dimension.ring]
+        by = self.period if self.instance.grid is None else 1
+        turns = [np.array([dimension.moved(v, by) for v in self.items], dtype=np.int64) for dimension in around]
+        return generated_orbits(turns, turns)
+
+    def _end(self, node: int, direction: int, hops: int) -> int | None:
         """The node so many hops further in this direction; None beyond the end of a line."""
         return self.instance.dimensions[direction // 2].moved(node, hops if direction % 2 == CLOCKWISE else -hops)
 
-    def turned(self, node: int, item: int) -> tuple[int, int]:
-        """The first node of the orbit, and the item that stands for ``item`` there."""
-        if self.period == self.nodes:
-            return node, item
-        if self.instance.grid is None:
-            back = node - node % self.period
-            return node - back, (item - back) % self.nodes
-        for dimension in self.instance.dimensions:
-            if dimension.ring:
-                place = dimension.place(node)
-                node -= place * dimension.stride
-                item = dimension.moved(item, -place) or 0  # 0 or the place there: a ring goes on everywhere
-        return node, item
-
     def sent(self, t: int, d: int, u: int, h: int, o: int) -> Any:
         """``x[t,d,u,h,o]``, the variable of the first source of its orbit; None if it is fixed to 0."""
-        first, item = self.turned(u, o)
-        return self.send.get((t, d, first, h, item))
+        source, item = self.orbits.stands_for(u, o)
+        return self.send.get((t, d, source, h, item))
 
     def arrivals(self, t: int, v: int, o: int) -> list[Any]:
         """All variables that bring item ``o`` to node ``v`` in step ``t``."""
-        sources = ((d, h, self.end(v, d ^ 1, h)) for d, h in self.ways)
+        sources = ((d, h, self.ends[d ^ 1, h][v]) for d, h in self.reaches)
         found = (self.sent(t, d, u, h, o) for d, h, u in sources if u is not None)
         return [variable for variable in found if variable is not None]
 
     def circuits_of(self, t: int, d: int, u: int, h: int) -> Iterator[tuple[int, Any]]:
-        """The items that may take this way, with their variables."""
+        """The items that may go from u over h hops in direction d, with their variables."""
         return ((o, x) for o in self.items if (x := self.sent(t, d, u, h, o)) is not None)
 
     def circuits(self, value: Any) -> Circuits:
         """The schedule of a point; ``value`` gives the truth value of a variable."""
         rows = []
-        for t, (d, h), u in product(self.steps, self.ways, self.items):
-            if (v := self.end(u, d, h)) is not None:
+        for t, (d, h), u in product(self.steps, self.reaches, self.items):
+            if (v := self.ends[d, h][u]) is not None:
                 waves = [wave for wave in self.waves if value(self.lit[t, d, u, h, wave])]
                 items = [o for o, variable in self.circuits_of(t, d, u, h) if value(variable)]
                 rows += [(t, u, v, d, wave, o) for wave, o in zip(waves, items, strict=True)]
@@ -164,16 +159,16 @@ def held_before(program: TimeExpanded) -> None:
             continue
         earlier: list[Any] = []
         for t in program.steps:
-            for d, h in program.ways:
+            for d, h in program.reaches:
                 if (variable := program.sent(t, d, u, h, o)) is not None:
                     program.model.add_bool_or([*earlier, variable.negated()])
             earlier += program.arrivals(t, u, o)
 
 
 def circuits_lit(program: TimeExpanded) -> None:
-    """(3): as many wavelengths carry a circuit from u over h hops as items are sent that way."""
-    for t, (d, h), u in product(program.steps, program.ways, program.items):
-        if program.end(u, d, h) is not None:
+    """(3): as many wavelengths carry a circuit from u over h hops as items are sent so."""
+    for t, (d, h), u in product(program.steps, program.reaches, program.items):
+        if program.ends[d, h][u] is not None:
             items = sum(variable for _, variable in program.circuits_of(t, d, u, h))
             program.model.add(items == sum(program.lit[t, d, u, h, wave] for wave in program.waves))
 
@@ -181,14 +176,16 @@ def circuits_lit(program: TimeExpanded) -> None:
 def link_capacity(program: TimeExpanded) -> None:
     """(4): on every link, direction and wavelength at most one circuit. A link is named by the node at which circuits
     come in."""
+    circuits: dict[tuple[int, int], list[tuple[int, int]]] = {}  # by direction and entry: source and hops
+    for d, h in program.reaches:
+        for before in range(h):
+            for entry in program.items:
+                u = entry if before == 0 else program.ends[d ^ 1, before][entry]
+                if u is not None and program.ends[d, h][u] is not None:
+                    circuits.setdefault((d, entry), []).append((u, h))
     for t, d, wave, entry in product(program.steps, program.directions, program.waves, program.items):
-        hops = [h for way, h in program.ways if way == d]
-        program.model.add_at_most_one(
-            program.lit[key]
-            for h in hops
-            for before in range(h)
-            if (u := program.end(entry, d ^ 1, before)) is not None and (key := (t, d, u, h, wave)) in program.lit
-        )
+        through = circuits.get((d, entry), ())
+        program.model.add_at_most_one(program.lit[t, d, u, h, wave] for u, h in through)
 
 
 def price_paid(program: TimeExpanded) -> None:
@@ -200,7 +197,7 @@ def price_paid(program: TimeExpanded) -> None:
         for o in range(program.period):
             hops: list[Any] = []
             weights: list[int] = []
-            for t, (d, h), u in product(program.steps, program.ways, range(program.nodes)):
+            for t, (d, h), u in product(program.steps, program.reaches, range(program.nodes)):
                 if (variable := program.sent(t, d, u, h, o)) is not None:
                     hops.append(variable)
                     weights.append(prices[t - 1] * h)
