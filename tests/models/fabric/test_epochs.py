@@ -21,10 +21,10 @@ from synth.options import RunOptions
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.epochs.counting import counted
-from synth_models.fabric.programs.epochs.deciding import Decider
+from synth_models.fabric.programs.epochs.counted_bound import counted
 from synth_models.fabric.programs.epochs.grid import grid_of
 from synth_models.fabric.programs.epochs.method import options_of, solve
+from synth_models.fabric.programs.epochs.one_horizon import Decider
 from synth_models.fabric.scheduling.chunks import seconds
 
 RESULTS = Path(__file__).resolve().parents[4] / "shared/data/peers/teccl-results.csv"

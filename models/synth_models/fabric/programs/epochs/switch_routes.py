@@ -1,4 +1,4 @@
-"""Ways from one node that keeps data to another, over switches that do not, as flat rows."""
+"""Routes from one node that keeps data to another, over switches that do not, as flat rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_WAYS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class SwitchRoutes:
     """``link[start[r]:start[r + 1]]``: the links of way r, which is at its link i ``offset`` epochs after its start
-    and at its end after ``lag[r]``; ``src``, ``dst``, ``lag``: shape (ways,). In order of the last links:
+    and at its end after ``lag[r]``; ``src``, ``dst``, ``lag``: shape (routes,). In order of the last links:
     those that end with link e are ``by_last[e]:by_last[e + 1]``."""
 
     src: IntArray
@@ -43,8 +43,8 @@ def links_of(grid: Grid) -> EpochLinks:
     )
 
 
-def ways_of(grid: Grid) -> Ways | None:
-    """All ways that pass no switch twice; None if they are too many."""
+def switch_routes(grid: Grid) -> SwitchRoutes | None:
+    """All routes that pass no switch twice; None if they are too many."""
     src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
     out: list[list[int]] = [[] for _ in holds]
     for e, u in enumerate(src):
@@ -67,7 +67,7 @@ def ways_of(grid: Grid) -> Ways | None:
     lag = grid.lag.tolist()
     offsets = [[sum(lag[e] for e in way[:i]) for i in range(len(way))] for way in found]
     last = np.array([way[-1] for way in found], dtype=np.int64)
-    return Ways(
+    return SwitchRoutes(
         np.array([src[way[0]] for way in found], dtype=np.int64),
         np.array([dst[way[-1]] for way in found], dtype=np.int64),
         np.array([sum(lag[e] for e in way) for way in found], dtype=np.int64),
