@@ -117,7 +117,7 @@ def test_switches_split_off_together_leave_what_they_leave_one_by_one(
         def __init__(self, fluid: Fluid, node: int, trusting: bool = False) -> None:
             super().__init__(fluid, node)
 
-    monkeypatch.setattr(splitting, "_Switch", Careful)
+    monkeypatch.setattr(edge_splitting, "_Switch", Careful)
     edge_splitting.split_off(alone)
     assert np.array_equal(together.capacity, alone.capacity)
     for pair, parts in alone.shares.items():
