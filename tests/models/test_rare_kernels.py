@@ -15,6 +15,7 @@ from synth.exchange.lowering import moving, ordering
 from synth.exchange.lowering.chunking import chunked
 from synth.graph.hops import breadth_first
 from synth_models.fabric.check import possession
+from synth_models.fabric.programs.forest import tree_packing
 from synth_models.fabric.scheduling import reservations
 from synth_models.harvest.programs.column_generation import congestion, search
 from synth_models.harvest.programs.column_generation.lifts import Lift
@@ -123,3 +124,25 @@ def test_what_waits_in_scratch() -> None:
                 break
     assert name in found.kernels
     assert found.faults == []
+
+
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_trees_that_split_more_often_than_the_first_stack_has_room_for(seed: int) -> None:
+    """The root's edges are ever narrower, so that fewer copies of a tree can take each: from 18 members on the stack of
+    unfinished trees outgrows its room. The trees span, carry the demand and stay within the capacity."""
+    random = np.random.default_rng(seed)
+    n, copies = int(random.integers(18, 26)), 60
+    narrower = np.sort(random.choice(copies - 1, n - 2, replace=False))
+    capacity = np.zeros((n, n), dtype=np.int64)
+    capacity[0, 1], capacity[0, 2:], capacity[1, 2:] = copies, copies - 1 - narrower, 1 + narrower
+    names = random.permutation(n)
+    capacity = capacity[np.ix_(names, names)]
+    demand = np.where(names == 0, copies, 0)
+    with twice() as found:
+        trees = tree_packing.pack_trees(capacity, demand)
+    assert (tree_packing.__name__, "_with_more_room") in found.kernels
+    assert found.faults == []
+    assert trees.copies.sum() == copies
+    assert set(names[trees.roots].tolist()) == {0}
+    assert np.all(trees.depth < n)
+    assert np.all(trees.used() <= capacity)

@@ -22,10 +22,10 @@ from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.epochs.counting import counted
-from synth_models.fabric.programs.epochs.deciding import Decider
+from synth_models.fabric.programs.epochs.counted_bound import counted
 from synth_models.fabric.programs.epochs.grid import grid_of
 from synth_models.fabric.programs.epochs.method import solve
+from synth_models.fabric.programs.epochs.one_horizon import Decider
 from synth_models.fabric.scheduling.chunks import seconds
 
 RESULTS = Path(__file__).resolve().parents[4] / "shared/data/peers/teccl-results.csv"

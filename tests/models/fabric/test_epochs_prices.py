@@ -11,7 +11,7 @@ from models.fabric.small_machines import machine
 from models.fabric.test_epochs import facts, solved, some_slow, tiny
 
 from synth_models.fabric.check.plans import plan_verdict
-from synth_models.fabric.programs.epochs.counting import counted
+from synth_models.fabric.programs.epochs.counted_bound import counted
 from synth_models.fabric.programs.epochs.grid import grid_of
 from synth_models.fabric.programs.epochs.priced import priced
 

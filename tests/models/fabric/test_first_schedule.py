@@ -14,7 +14,7 @@ from synth.options import RunOptions
 from synth.records.verify import replay
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.programs.forest import splitting
+from synth_models.fabric.programs.forest import edge_splitting
 from synth_models.fabric.programs.forest.capacities import Fluid, fluid_of, set_rate
 from synth_models.fabric.references.first_schedule import first_schedule, hold_first
 from synth_models.fabric.scheduling.chunks import seconds
@@ -91,7 +91,7 @@ def fluid(keys: dict[str, Any]) -> Fluid:
     members = np.array(instance.members)
     made = fluid_of(instance.machine, members, dict.fromkeys(instance.members, 1))
     set_rate(made)
-    splitting.trim(made)
+    edge_splitting.trim(made)
     return made
 
 
@@ -111,14 +111,14 @@ def test_switches_split_off_together_leave_what_they_leave_one_by_one(
 ) -> None:
     """Cuts are looked at after several switches, and again one by one where they object."""
     together, alone = fluid(keys), fluid(keys)
-    splitting.split_off(together)
+    edge_splitting.split_off(together)
 
-    class Careful(splitting._Switch):
+    class Careful(edge_splitting._Switch):
         def __init__(self, fluid: Fluid, node: int, trusting: bool = False) -> None:
             super().__init__(fluid, node)
 
-    monkeypatch.setattr(splitting, "_Switch", Careful)
-    splitting.split_off(alone)
+    monkeypatch.setattr(edge_splitting, "_Switch", Careful)
+    edge_splitting.split_off(alone)
     assert np.array_equal(together.capacity, alone.capacity)
     for pair, parts in alone.shares.items():
         assert sorted(together.shares[pair]) == sorted(parts)

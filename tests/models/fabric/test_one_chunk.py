@@ -16,10 +16,10 @@ from synth.solvers import program
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps import sums
-from synth_models.fabric.programs.steps.deciding import Decider
 from synth_models.fabric.programs.steps.lanes import lanes_of
 from synth_models.fabric.programs.steps.method import solve
 from synth_models.fabric.programs.steps.one_chunk import OneChunk
+from synth_models.fabric.programs.steps.one_question import Decider
 
 Link = tuple[int, int, int]
 

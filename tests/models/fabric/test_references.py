@@ -18,7 +18,7 @@ from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
-from synth_models.fabric.references import bfb, cycles, double_tree, ring, spreading
+from synth_models.fabric.references import bfb, cycles, double_tree, out_trees, ring
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})
@@ -72,7 +72,7 @@ def test_ring_of_four_both_ways() -> None:
 def test_chain_in_chunks(count: int) -> None:
     """n = 4 ranks, latency a = 2, M = 8 bytes in k chunks: (n - 1) a + (n - 1 + k - 1) M / k seconds."""
     instance = around(4, 2.0, collective="broadcast", bytes=8)
-    schedule = spreading.spread(instance, ring.trees(instance, ((0, 1, 2, 3),)), count)
+    schedule = out_trees.spread(instance, ring.trees(instance, ((0, 1, 2, 3),)), count)
     assert check_schedule(instance, schedule).value == 3 * 2 + (3 + count - 1) * 8 // count
 
 

@@ -22,8 +22,8 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.counting import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.steps.deciding import Decider
 from synth_models.fabric.programs.steps.method import solve
+from synth_models.fabric.programs.steps.one_question import Decider
 from synth_models.fabric.programs.steps.plan import schedule_of, synchronous_seconds
 from synth_models.fabric.solution import Schedule, pack, unpack
 

@@ -14,9 +14,9 @@ from synth_models.fabric.check.counting import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.steps.deciding import Decider
+from synth_models.fabric.programs.steps.lp_relaxation import relaxed
+from synth_models.fabric.programs.steps.one_question import Decider
 from synth_models.fabric.programs.steps.plan import schedule_of
-from synth_models.fabric.programs.steps.relaxing import relaxed
 
 
 def oracle_chunks(instance: FabricInstance, copies: int) -> list[tuple[int | None, list[int]]]:

@@ -1,4 +1,4 @@
-"""TransferRoutes: what one transfer may take from a node that holds a piece to nodes that then hold it.
+"""Routes: what one transfer may take from a node that holds a piece to nodes that then hold it.
 
 Cut through, a route is a path over switches from rank to rank, or with ``multicast`` an out-tree of them. Stored and
 forwarded without a buffer it is the same, run hop by hop without waiting (an out-tree where switches copy). Where
@@ -66,7 +66,7 @@ def timing(route: Route, duration: Sequence[int], latency: Sequence[int], hop_by
 
 class TransferRoutes:
     """All routes of an instance; ``complete`` unless there are more than :data:`MOST_PATHS` or :data:`MOST_TREES` from
-    some rank. TransferRoutes that a schedule takes are added by :meth:`number`."""
+    some rank. Routes that a schedule takes are added by :meth:`number`."""
 
     def __init__(self, instance: FabricInstance) -> None:
         machine, switching = instance.machine, instance.switching

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from synth_models.fabric.check.infeasibility_proof import SETS
-from synth_models.fabric.programs.epochs.counting import Counted
+from synth_models.fabric.programs.epochs.counted_bound import Counted
 from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.sends import Sends
@@ -15,8 +15,8 @@ from synth_models.fabric.programs.epochs.sends import Sends
 
 def claims(grid: Grid, plan: Sends | Streams, epochs: int, least: Counted, proven: int) -> dict[str, Any]:
     """The plan as plain values and flat arrays. ``counted`` epochs are proven by the ``cut`` (empty: by distances) and
-    what belongs to it (:class:`synth_models.fabric.programs.epochs.counting.Counted`); where a solver has proven more,
-    ``refuted`` is what it says to be infeasible."""
+    what belongs to it (:class:`synth_models.fabric.programs.epochs.counted_bound.Counted`); where a solver has proven
+    more, ``refuted`` is what it says to be infeasible."""
     told = {"kind": "epochs", **_on(grid), "epochs": epochs, "counted": min(least.epochs, epochs), **_because(least)}
     if proven > least.epochs:
         told["refuted"] = proven - 1

@@ -243,7 +243,7 @@ def all_arrive(program: CopiedProgram) -> dict[tuple[int, int], Row]:
 def leaves_in_time(program: CopiedProgram, cut: tuple[int, ...]) -> dict[int, Row]:
     """(8): every chunk that must leave ``cut`` does so early enough for the member outside that is furthest (ours;
     counting over these rows and the links' windows is the bound of
-    :mod:`synth_models.fabric.programs.epochs.counting`)."""
+    :mod:`synth_models.fabric.programs.epochs.counted_bound`)."""
     grid = program.grid
     inside = np.isin(np.arange(grid.instance.machine.nodes), cut)
     out = np.flatnonzero(inside[grid.src] & ~inside[grid.dst])

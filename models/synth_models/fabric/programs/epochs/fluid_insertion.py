@@ -1,9 +1,9 @@
-"""Insertion on the epoch grid for data that is not copied: block after block, on the way that arrives first.
+"""Insertion on the epoch grid for data that is not copied: block after block, on the route that arrives first.
 
 A block's shares are pushed along earliest arrivals in what the blocks before left free, as much at a time as fits the
-whole way (a fluid: shares of one block may take several ways). Blocks with long ways go first; then the order is
+whole route (a fluid: shares of one block may take several routes). Blocks with long routes go first; then the order is
 improved by letting those that came last go earlier (squeaky wheel optimisation: Joslin and Clements 1999).
-Complexity: pushes times (nodes^2 + ways), a push fills a link's epoch or ends a block.
+Complexity: pushes times (nodes^2 + routes), a push fills a link's epoch or ends a block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from synth.graph.rows import rows_by
 from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
-from synth_models.fabric.programs.epochs.ways import Ways, links_of
+from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of
 from synth_models.fabric.scheduling.epoch_reservations import (
     EpochLinks,
     EpochReservations,
@@ -56,7 +56,7 @@ def ends_of(grid: Grid, streams: Streams) -> IntArray:
 
 
 def inserted(
-    grid: Grid, ways: Ways, most: int, least: int, seed: int, rounds: int, more: Callable[[], bool]
+    grid: Grid, routes: SwitchRoutes, most: int, least: int, seed: int, rounds: int, more: Callable[[], bool]
 ) -> Streams | None:
     """The shortest plan of at most ``most`` epochs found in ``rounds``, or None; ends at ``least`` epochs."""
     generator = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ def inserted(
     key = -far + 0.5 * generator.random(len(far))
     best, shortest = None, most + 1
     for _ in range(rounds):
-        streams = placed(grid, ways, np.argsort(key, kind="stable").astype(np.int64), most)
+        streams = placed(grid, routes, np.argsort(key, kind="stable").astype(np.int64), most)
         if streams is not None:
             ends = np.zeros(len(blocks), dtype=np.int64)
             np.maximum.at(ends, streams.block, ends_of(grid, streams))
@@ -81,15 +81,15 @@ def inserted(
     return best
 
 
-def placed(grid: Grid, ways: Ways, order: IntArray, most: int) -> Streams | None:
+def placed(grid: Grid, routes: SwitchRoutes, order: IntArray, most: int) -> Streams | None:
     """The blocks placed in this order within ``most`` epochs; None where one does not fit."""
     machine, blocks = grid.instance.machine, grid.instance.blocks
-    first, by_src = rows_by(ways.src, machine.nodes)
+    first, by_src = rows_by(routes.src, machine.nodes)
     pushes, hops = _place(
         order,
         Demands(blocks.origin, blocks.goal, grid.demand),
         links_of(grid),
-        ways.routes,
+        routes.routes,
         Leaving(first, by_src),
         most,
         left(),

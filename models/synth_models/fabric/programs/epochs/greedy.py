@@ -18,7 +18,7 @@ from synth.kernel_clock import now
 from synth.kernels import jit
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
-from synth_models.fabric.programs.epochs.ways import Ways, links_of
+from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of
 from synth_models.fabric.scheduling.epoch_reservations import (
     EpochLinks,
     EpochReservations,
@@ -29,7 +29,7 @@ from synth_models.fabric.scheduling.epoch_reservations import (
 )
 
 
-def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends | None:
+def greedy(grid: Grid, routes: SwitchRoutes, most: int, seed: int, noise: float) -> Sends | None:
     """A plan of at most ``most`` epochs, or None. ``noise``: in epochs a node, how far ties reach."""
     generator = np.random.default_rng(seed)
     jitter = generator.random((grid.instance.machine.links, len(grid.origin)))
@@ -38,9 +38,9 @@ def greedy(grid: Grid, ways: Ways, most: int, seed: int, noise: float) -> Sends 
     count, rows = _run(
         Chunks(grid.origin, grid.wanted, grid.distance, grid.copies),
         links_of(grid),
-        ways.routes,
-        ways.by_last,
-        _offsets(ways, grid.instance.machine.links),
+        routes.routes,
+        routes.by_last,
+        _offsets(routes, grid.instance.machine.links),
         order.astype(np.int64),
         noise * jitter,
         seed % 2**31,
@@ -81,9 +81,9 @@ class Progress(NamedTuple):
     busy: BoolArray
 
 
-def _offsets(ways: Ways, links: int) -> Offsets:
-    """The offsets at which ways use every link: a link that is free again is so for ways begun earlier."""
-    pairs = np.unique(np.stack([ways.link, ways.offset]), axis=1)
+def _offsets(routes: SwitchRoutes, links: int) -> Offsets:
+    """The offsets at which routes use every link: a link that is free again is so for routes begun earlier."""
+    pairs = np.unique(np.stack([routes.link, routes.offset]), axis=1)
     return Offsets(np.searchsorted(pairs[0], np.arange(links + 1)).astype(np.int64), pairs[1].astype(np.int64))
 
 

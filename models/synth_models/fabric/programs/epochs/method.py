@@ -23,10 +23,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.epochs.claims import claims, infeasible
-from synth_models.fabric.programs.epochs.counting import Counted, counted
-from synth_models.fabric.programs.epochs.deciding import Decider
+from synth_models.fabric.programs.epochs.counted_bound import Counted, counted
 from synth_models.fabric.programs.epochs.fluid_insertion import Streams
 from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
+from synth_models.fabric.programs.epochs.one_horizon import Decider
 from synth_models.fabric.programs.epochs.priced import likely_cut, priced
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of

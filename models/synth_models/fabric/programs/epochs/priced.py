@@ -8,7 +8,7 @@ K + 1. Bounds with latencies in seconds do not carry over: epochs leave out late
 **Prices** (shares that are not copied). With whole prices p_e of a chunk on link e, all blocks pay at least their
 shares times the shortest distances; until epoch K link e is paid at most
 ``p_e * capacity_e * max(0, K - head_e - lag_e + 1 - left_e)``, with the epochs to and from it as in
-:mod:`synth_models.fabric.programs.epochs.counting`; of a group the dearest of these alone. Exact.
+:mod:`synth_models.fabric.programs.epochs.counted_bound`; of a group the dearest of these alone. Exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from synth_models.fabric.bounds.colours import colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.proven import NOTHING
-from synth_models.fabric.programs.epochs.counting import Counted
+from synth_models.fabric.programs.epochs.counted_bound import Counted
 from synth_models.fabric.programs.epochs.grid import Grid
 
 FAR_TICKS = 2**40

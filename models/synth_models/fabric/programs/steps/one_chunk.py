@@ -37,7 +37,7 @@ from synth.solvers import program
 from synth.solvers.rows import Row
 from synth_models.fabric.programs.steps import sums
 from synth_models.fabric.programs.steps.lanes import Lanes
-from synth_models.fabric.programs.steps.relaxing import lengths_of
+from synth_models.fabric.programs.steps.lp_relaxation import lengths_of
 
 Columns = dict[bytes, FloatArray]
 """Crossings by step and orbit of lanes, flat, by their bytes."""

@@ -16,7 +16,7 @@ from synth_models.fabric.check.counting import Question, chunks_of_a_block, faul
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lanes import Lanes
-from synth_models.fabric.programs.steps.relaxing import Relaxed, certificates, lengths_of, relaxed
+from synth_models.fabric.programs.steps.lp_relaxation import Relaxed, certificates, lengths_of, relaxed
 
 FINEST = 2520  # prices of a linear program are rounded to multiples of this part of the largest
 MOST_TIMED = 100  # steps up to which the relaxation is asked

@@ -10,14 +10,14 @@ from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.horizon import Decision
 from synth_models.fabric.programs.epochs import copied_model, fluid_model
-from synth_models.fabric.programs.epochs.counting import Counted, furthest
+from synth_models.fabric.programs.epochs.counted_bound import Counted, furthest
 from synth_models.fabric.programs.epochs.exactly import streams_of
 from synth_models.fabric.programs.epochs.fluid_insertion import Streams, ends_of, inserted
 from synth_models.fabric.programs.epochs.folding import Folding, folding
 from synth_models.fabric.programs.epochs.greedy import greedy
 from synth_models.fabric.programs.epochs.grid import MOST_EPOCHS, Grid
 from synth_models.fabric.programs.epochs.sends import Sends, epochs_of
-from synth_models.fabric.programs.epochs.ways import ways_of
+from synth_models.fabric.programs.epochs.switch_routes import switch_routes
 
 STARTS = 64  # list schedules with other random numbers
 ROUNDS = 8  # of insertion
@@ -46,18 +46,18 @@ class Decider:
     @cached_property
     def start(self) -> Plan | None:
         """A plan to begin with, None if none is wanted or found."""
-        ways = ways_of(self.grid)
+        routes = switch_routes(self.grid)
         most = ROOM * self.least.epochs + 16
-        if not self.options.method["start"] or ways is None:
+        if not self.options.method["start"] or routes is None:
             return None
         if most * self.grid.instance.machine.links > MOST_CELLS:
             return None
         if self.grid.rule == "fluid":
             seed = self.options.seed
-            return inserted(self.grid, ways, most, self.least.epochs, seed, ROUNDS, lambda: not self._late())
+            return inserted(self.grid, routes, most, self.least.epochs, seed, ROUNDS, lambda: not self._late())
         best: Sends | None = None
         for turn in range(STARTS):
-            found = greedy(self.grid, ways, most, self.options.seed * STARTS + turn, NOISES[turn % len(NOISES)])
+            found = greedy(self.grid, routes, most, self.options.seed * STARTS + turn, NOISES[turn % len(NOISES)])
             if found is not None and (best is None or self.epochs(found) < self.epochs(best)):
                 best, most = found, self.epochs(found)
             if self._late() or (best is not None and self.epochs(best) <= self.least.epochs):

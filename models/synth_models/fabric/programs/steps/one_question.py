@@ -13,10 +13,10 @@ from synth_models.fabric.check.counting import Question, chunks_of_a_block
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps import flows, sums, trees
+from synth_models.fabric.programs.steps.counting_proof import Certificate, Refuter
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes, lanes_of
 from synth_models.fabric.programs.steps.one_chunk import OneChunk
 from synth_models.fabric.programs.steps.plan import Plan, Row, reversed_in_time, stretched
-from synth_models.fabric.programs.steps.refuting import Certificate, Refuter
 
 Answer = Literal["feasible", "infeasible", "limit"]
 QUICK = 0.25  # part of the time that is left for a way that finds plans but proves nothing

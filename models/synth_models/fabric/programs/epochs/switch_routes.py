@@ -1,4 +1,4 @@
-"""Ways from one node that keeps data to another, over switches that do not, as flat rows."""
+"""Routes from one node that keeps data to another, over switches that do not, as flat rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_WAYS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class SwitchRoutes:
     """``link[start[r]:start[r + 1]]``: the links of way r, which is at its link i ``offset`` epochs after its start
-    and at its end after ``lag[r]``; ``src``, ``dst``, ``lag``: shape (ways,). In order of the last links:
+    and at its end after ``lag[r]``; ``src``, ``dst``, ``lag``: shape (routes,). In order of the last links:
     those that end with link e are ``by_last[e]:by_last[e + 1]``."""
 
     src: IntArray
@@ -44,9 +44,9 @@ def links_of(grid: Grid) -> EpochLinks:
     )
 
 
-def ways_of(grid: Grid) -> Ways | None:
-    """All ways that pass no switch twice; None if they are too many."""
-    found = _links_of_ways(grid)
+def switch_routes(grid: Grid) -> SwitchRoutes | None:
+    """All routes that pass no switch twice; None if they are too many."""
+    found = _links_of_routes(grid)
     if found is None:
         return None
     found.sort(key=lambda way: (way[-1], len(way), way))
@@ -54,7 +54,7 @@ def ways_of(grid: Grid) -> Ways | None:
     link = np.array([e for way in found for e in way], dtype=np.int64)
     before = np.concatenate([[0], np.cumsum(grid.lag[link])]).astype(np.int64)  # lags of all links in front of each
     first, last = link[start[:-1]], link[start[1:] - 1]
-    return Ways(
+    return SwitchRoutes(
         grid.src[first],
         grid.dst[last],
         before[start[1:]] - before[start[:-1]],
@@ -65,7 +65,7 @@ def ways_of(grid: Grid) -> Ways | None:
     )
 
 
-def _links_of_ways(grid: Grid) -> list[list[int]] | None:
+def _links_of_routes(grid: Grid) -> list[list[int]] | None:
     """The links of every way, in no order that matters; None if there are more than :data:`MOST_WAYS`."""
     dst, holds = grid.dst.tolist(), grid.holds.tolist()
     out = lists_by(grid.src, len(holds))
