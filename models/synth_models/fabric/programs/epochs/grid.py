@@ -147,10 +147,8 @@ def grid_of(instance: FabricInstance, tau: Fraction, chunks: int = 1) -> Grid:
     if max(lag, default=0) > MOST_EPOCHS or max(window, default=0) > MOST_EPOCHS or max(quota, default=0) > 2**40:
         raise UnsupportedError("epochs of this length are too many or carry too much; choose tau=<seconds>")
     span, cost, budget = _turns(instance, capacity, window, unit)
-    return Grid(
-        instance, rule, tau, chunk, chunks, unit, *(np.array(row, dtype=np.int64) for row in (lag, window, quota)),
-        tuple(capacity), span, cost, budget,
-    )  # fmt: skip
+    lags, windows, quotas = (np.array(row, dtype=np.int64) for row in (lag, window, quota))
+    return Grid(instance, rule, tau, chunk, chunks, unit, lags, windows, quotas, tuple(capacity), span, cost, budget)
 
 
 def _rule_of(instance: FabricInstance) -> Rule:
