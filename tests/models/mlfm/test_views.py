@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models.mlfm.same_transfers import same_transfers
 
 import synth
 from synth.family import load
 from synth.records import record as records
 from synth_models.mlfm import FAMILY
-from synth_models.mlfm.solution import PhaseTable, same_transfers
+from synth_models.mlfm.solution import PhaseTable
 from synth_papers.mlfm.problems import main
 
 NAMES = [
