@@ -13,7 +13,7 @@ from synth.options import RunOptions
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
-from synth_models.xtree.references import pull, xtree
+from synth_models.xtree.references import multitree, pull, xtree
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,15 @@ def test_pull_uses_parallel_links() -> None:
     up = schedule.link < 3
     assert np.array_equal(np.sort(schedule.link[up]), [0, 1, 2])
     assert set(schedule.step[up].tolist()) == {1}
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_what_stands_in_costs_less_than_a_restart(monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
+    """A large instance's run holds MultiTree's schedule first where that is quicker to make: from two chunks a node."""
+    made = []
+    allgather = multitree.allgather
+    monkeypatch.setattr(multitree, "allgather", lambda *words: made.append(words) or allgather(*words))
+    monkeypatch.setattr(multitree, "LARGE", 1)
+    instance = instance_of({"kind": "torus", "rows": 3, "cols": 3}, chunks)
+    assert pull.solve(instance, RunOptions()).termination == "finished"
+    assert len(made) == (chunks > 1)

@@ -41,7 +41,8 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     """Method ``pull``. Stops restarting at the bound, at the time limit or after ``restarts``."""
     bound, proof, certificate = lower_bound(instance)
     options.held.offer_bound(float(bound), proof, certificate)
-    hold_first(instance, options)
+    if instance.chunks > 1:  # else a restart takes half as long as that
+        hold_first(instance, options)
     best: Schedule | None = None
     used = 0
     for restart in range(int(options.method.get("restarts", 10))):
