@@ -39,6 +39,7 @@ from synth.family import Family, family_names, get_family
 MOST_BYTES = 1 << 20  # of one message
 BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
 PATHS = "PYTHONPATH"  # each has a server of its own
+BY_THE_COMMAND = "OPENBLAS_NUM_THREADS"  # which it sets itself, also where a test calls it in its own process
 GUARD = "<guard>"  # in place of a command
 NEW_GUARD = supervisor.start_guard
 
@@ -84,8 +85,12 @@ def can_fork(environment: Mapping[str, str]) -> bool:
 
 
 def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that only a new interpreter reads, but for the paths."""
-    return {key: word for key, word in environment.items() if key.startswith(BY_THE_INTERPRETER) and key != PATHS}
+    """The variables that only a new interpreter reads, but for the paths and the command's own."""
+    return {
+        key: word
+        for key, word in environment.items()
+        if key.startswith(BY_THE_INTERPRETER) and key not in (PATHS, BY_THE_COMMAND)
+    }
 
 
 STARTED_WITH = _read_at_the_start(os.environ)

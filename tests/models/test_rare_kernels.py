@@ -14,7 +14,6 @@ from synth.errors import InputError
 from synth.exchange.lowering import moving, ordering
 from synth.exchange.lowering.chunking import chunked
 from synth.graph.hops import breadth_first
-from synth_models.fabric.check import possession
 from synth_models.fabric.programs.forest import tree_packing
 from synth_models.fabric.scheduling import reservations
 from synth_models.harvest.programs.column_generation import congestion, search
@@ -63,10 +62,11 @@ def test_topologies_of_a_search(seed: int) -> None:
     if congestion.interval_seconds(*taken, 1e299) < congestion.NEVER:
         assert both(congestion._cheapest_routes, *way, random.random(targets.shape), 8, load)
         assert both(congestion.balance, *way, 8, load, 0.0)
-    moved = (targets, lift.moved, lift.orbit, lift.sources, lift.members, out)
     assert both(search._lead, out, lift.moved, lift.sources, 0, 0, int(random.integers(8)))
-    pairs = (starts, ends, begins, volume, least, steps, 1e-6, 1e-3)
-    assert both(search._anneal, *moved, *pairs, (3, 23, 40), int(random.integers(2**31)))
+    orbits = search._Orbits(lift.moved, lift.orbit, lift.sources, lift.members)
+    pairs = search.Demand(starts, ends, begins, volume, least, steps)
+    turns = search._Turns(3, 23, 40)
+    assert both(search._anneal, targets, out, orbits, pairs, 1e-6, 1e-3, turns, int(random.integers(2**31)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -102,8 +102,6 @@ def test_what_grows_or_is_free(seed: int) -> None:
     for kind in (np.int32, np.int64):
         ends = np.iinfo(kind)
         assert both(ordering._longer, random.choice(np.array([ends.min, -1, 0, ends.max], kind), 7))
-    sets = random.choice(np.array([0, 1, 2**63, 2**64 - 1], np.uint64), (5, 3))
-    assert both(possession._doubled, sets, int(random.integers(0, 9)))
     table = random.choice([SMALL, -1, 0, BIG], (3, 9))
     cells = int(random.integers(3)), int(random.integers(5)), int(random.integers(0, 5))
     assert both(reservations.is_free_modulo, reservations.Periodic(table), *cells)

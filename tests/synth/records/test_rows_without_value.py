@@ -29,7 +29,7 @@ def record(name: str, outcome: Outcome) -> Record:
     instance = synth.make("fabric", network="torus", rows=2, cols=3, collective="allgather", bytes="6MiB")
     method = get_family("fabric").methods[name]
     verdict = Verdict(None, {"replayed": False})
-    return Record(api._record_data(get_family("fabric"), instance, method, RunOptions(), outcome, verdict, 0.0))
+    return Record(api._record_data(instance, method, RunOptions(), outcome, verdict, 0.0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -44,6 +44,7 @@ from synth.solvers.rows import Row, Term, add_rows, linear, variables
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
 
+LEAST_DELAY = 1e-9  # of a hop, in the objective's unit: solvers take no smaller coefficient
 SMALLEST_UNIT = 1e-2  # of the propagation time: keeps the coefficients of the objective within reason
 
 
@@ -73,7 +74,8 @@ def build(
     else:
         transmission_cuts(model, tangents)
     cost: list[Term] = [(block.count, model.time[k]) for k, block in enumerate(blocks)]
-    cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
+    if instance.hop_delay >= LEAST_DELAY * model.unit:  # a smaller one only lowers the program's optimum: a bound stays
+        cost += [(blocks[k].count * instance.hop_delay / model.unit, var) for (k, _), var in model.uses.items()]
     least_total_time(model, cost, instance.alpha + instance.hop_delay)
     return model
 

@@ -33,7 +33,7 @@ from synth.solvers.algebra import pyo
 from synth.solvers.rows import Row, Term, add_rows, ones, variables
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs.misocp.blocks import Block
-from synth_models.harvest.programs.misocp.model import in_degree, least_total_time, out_degree, start
+from synth_models.harvest.programs.misocp.model import LEAST_DELAY, in_degree, least_total_time, out_degree, start
 
 MOST_PARTNERS = 6  # subsets of a GPU's partners are listed up to this many
 
@@ -67,7 +67,7 @@ def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteMod
     largest_load(model, of_pair)
     longest_route(model, of_pair)
     cost: list[Term] = [(block.count * block.seconds / model.unit, model.heaviest[k]) for k, block in enumerate(blocks)]
-    if instance.hop_delay > 0:
+    if instance.hop_delay >= LEAST_DELAY * model.unit:
         cost += [(block.count * instance.hop_delay / model.unit, model.hops[k]) for k, block in enumerate(blocks)]
     least_total_time(model, cost, instance.alpha)
     return model
