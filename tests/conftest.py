@@ -7,6 +7,7 @@ and writes the kernels that ran to the file.
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what tests interrupt would be deaf
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     examples.configure(config)
 
 

@@ -33,7 +33,7 @@ class FaultyInstance(Instance):
     number: int = 1
     behaviour: Literal[
         "good", "crash", "exit", "hang", "grow", "raise", "noise", "stray", "late", "limit", "environment", "empty",
-        "thread", "process", "compile", "compile_and_hang",
+        "thread", "process", "compile", "compile_and_hang", "pause",
     ] = "good"  # fmt: skip
     seconds: float = 0.0
     megabytes: int = 0
@@ -110,11 +110,16 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
             print("fresh" if fresh else "forked", file=sys.stderr, flush=True)
         case "compile" | "compile_and_hang":  # longer than the run may take at all
             compiling.begin()
-            time.sleep(7.0)
+            time.sleep(4.0)
             compiling.end()
             if instance.behaviour == "compile_and_hang":
                 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
                 time.sleep(1000)
+        case "pause":  # the command, its guard and the run, as a batch system suspends all of a job
+            guard = os.getppid()
+            command = int(Path(f"/proc/{guard}/stat").read_text().rpartition(")")[2].split()[1])
+            for one in (command, guard, os.getpid()):
+                os.kill(one, signal.SIGSTOP)
         case "empty":
             return Outcome("time_limit", message="nothing found")
     note(instance, "end")

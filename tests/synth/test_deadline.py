@@ -95,10 +95,10 @@ def test_a_part_that_outlives_the_whole_ends_with_it() -> None:
 
 def test_compiling_and_importing_are_let_finish_and_not_counted() -> None:
     """What is not counted delays the stop."""
-    options = limited(0.05)
+    options = limited(0.5)
     with options.in_time():
         with compiling.uncounted():
-            time.sleep(0.5)
+            time.sleep(1.0)
         still = options.remaining()
         loop_for_ever()
     assert still is not None
@@ -132,9 +132,9 @@ def _many(number: int) -> Any:
 def test_kernels_read_the_clock() -> None:
     """A kernel ends by itself, compiled or not; outside of any limit it has for ever."""
     assert deadline.left() == float("inf")
-    with limited(0.05).in_time():
-        assert 0 < deadline.left() <= 0.05
-        assert _kernel(deadline.left()) > 0
+    with limited(1000.0).in_time():
+        assert 0 < deadline.left() <= 1000.0
+    assert _kernel(0.2) > 0
     assert abs(now() - time.monotonic()) < 1.0
 
 
@@ -208,7 +208,7 @@ def test_the_record_says_what_ended_the_run(monkeypatch: pytest.MonkeyPatch) -> 
 
     def record_of(function: Any) -> Any:
         monkeypatch.setattr(Method, "load", lambda self: function)
-        return synth.solve(instance, "relay", time_limit=0.1)
+        return synth.solve(instance, "relay", time_limit=0.25)
 
     def part_cut(instance: Any, options: RunOptions) -> Outcome:
         with options.part(0.1).in_time():

@@ -136,17 +136,18 @@ def test_folders_that_are_no_batch(tmp_path: Path) -> None:
 
 def test_local_from_submission_to_collection(tmp_path: Path) -> None:
     """Good and bad runs, each failure with its kind; sent again with more time and memory, only they run."""
-    trace = tmp_path / "trace"
+    trace, gate = tmp_path / "trace", tmp_path / "gate"
     for i in range(4):
         write(tmp_path / "in", f"good{i}", number=i, trace=str(trace))
-    write(tmp_path / "in", "slow", seconds=3.0, trace=str(trace))
-    write(tmp_path / "in", "big", megabytes=500, seconds=1.0, trace=str(trace))
-    synth(*LOCAL, "--time-limit", "1s", "--grace", "1s", "--mem", "700M", "-j", 1, cwd=tmp_path, code=1)
+    write(tmp_path / "in", "slow", gate=str(gate), trace=str(trace))
+    write(tmp_path / "in", "big", megabytes=500, gate=str(gate), trace=str(trace))
+    synth(*LOCAL, "--time-limit", "2s", "--grace", "2s", "--mem", "700M", "-j", 1, cwd=tmp_path, code=1)
     assert counts(tmp_path) == {"done": 4, "failed": 2}
     text = synth("batch", "status", "b", cwd=tmp_path).stdout
     assert "time_limit" in text
     assert "out_of_memory" in text
     trace.unlink()
+    gate.touch()
     synth("batch", "resubmit", "b", "--time-limit", "8s", "--mem", "2G", cwd=tmp_path)
     assert {name for name, *_ in traced(trace)} == {"slow", "big"}
     assert counts(tmp_path) == {"done": 6}

@@ -78,15 +78,21 @@ def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path, threads: int)
 
 
 def test_as_many_at_once_as_asked_and_never_more(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
+    """Two go on together, as neither ends before both have started; of six, a third would come between them."""
+    trace, gate = tmp_path / "trace", tmp_path / "gate"
     for i in range(6):
-        write(tmp_path, f"run{i}", seconds=0.4, trace=str(trace))
-    synth("solve", ".", "--jobs", 2, cwd=tmp_path)
+        write(tmp_path, f"run{i}", trace=str(trace), gate=str(gate))
+    process = start("solve", ".", "--jobs", 2, cwd=tmp_path)
+    within(60, lambda: len(traced(trace)) == 2)
+    gate.touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
     going = most = 0
     for *_, event, _ in sorted(traced(trace), key=lambda line: line[3]):
         going += 1 if event == "start" else -1
         most = max(most, going)
     assert (going, most) == (0, 2)
+    assert len(traced(trace)) == 12
 
 
 @forked_and_fresh
@@ -207,24 +213,28 @@ def test_a_run_or_its_guard_is_killed(
     assert not alive(pid)
 
 
-@forked_and_fresh
-def test_a_pause_is_not_the_runs_fault(tmp_path: Path, threads: int) -> None:
-    """Stopped all together, as a batch system suspends a job, for longer than the run may take at all."""
-    write(tmp_path, "slow", gate=str(tmp_path / "gate"), trace=str(tmp_path / "trace"))
-    limits = ("--time-limit", "1.5s", "--grace", "1.5s", "--threads", threads)
-    process = start("solve", ".", "-j", 1, *limits, cwd=tmp_path)
-    within(30, lambda: traced(tmp_path / "trace"))
-    parent = psutil.Process(process.pid)
-    family = [parent, *parent.children(recursive=True)]
-    assert len(family) == 3
-    for one in family:
-        one.suspend()
+def test_a_pause_is_not_the_runs_fault(tmp_path: Path) -> None:
+    """Stopped all together, as a batch system suspends a job, for longer than the run may take at all. The run itself
+    stops them when it begins, so that nothing of its limit is gone. Forked and fresh at a time."""
+    commands, families = {}, []
+    for threads in (1, 2):
+        folder = tmp_path / str(threads)
+        write(folder, "slow", "pause")
+        limits = ("--time-limit", "1.5s", "--grace", "1.5s", "--threads", threads)
+        commands[folder] = start("solve", ".", "-j", 1, *limits, cwd=folder)
+    for process in commands.values():
+        within(60, lambda pid=process.pid: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+        parent = psutil.Process(process.pid)
+        family = [parent, *parent.children(recursive=True)]
+        within(10, lambda family=family: all(one.status() == psutil.STATUS_STOPPED for one in family))
+        assert len(family) == 3
+        families += family
     time.sleep(3.5)
-    (tmp_path / "gate").touch()
-    for one in family:
+    for one in families:
         one.resume()
-    process.communicate(timeout=60)
-    assert terminations(tmp_path / RESULTS) == {"slow": "finished"}, record(tmp_path / RESULTS, "slow")["message"]
+    for folder, process in commands.items():
+        process.communicate(timeout=60)
+        assert terminations(folder / RESULTS) == {"slow": "finished"}, record(folder / RESULTS, "slow")["message"]
 
 
 def test_compiling_is_not_the_runs_fault_either(tmp_path: Path) -> None:
@@ -234,14 +244,14 @@ def test_compiling_is_not_the_runs_fault_either(tmp_path: Path) -> None:
         folder = tmp_path / str(threads)
         write(folder, "slow", "compile")
         write(folder, "stuck", "compile_and_hang")
-        limits = ("--time-limit", "1s", "--grace", "5s", "--threads", threads)
+        limits = ("--time-limit", "1s", "--grace", "2s", "--threads", threads)
         commands[folder] = start("solve", ".", "-j", 2, *limits, cwd=folder)
     for folder, process in commands.items():
         process.communicate(timeout=120)
         assert process.returncode == 4
         assert terminations(folder / RESULTS) == {"slow": "finished", "stuck": "time_limit"}
-        assert record(folder / RESULTS, "stuck")["message"] == "killed 5 s after the time limit of 1 s"
-        assert record(folder / RESULTS, "slow")["seconds"]["compile"] >= 7.0
+        assert record(folder / RESULTS, "stuck")["message"] == "killed 2 s after the time limit of 1 s"
+        assert record(folder / RESULTS, "slow")["seconds"]["compile"] >= 4.0
 
 
 @every_mode
@@ -324,13 +334,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_full_disk(tmp_path: Path, small_disk: Path, threads: int) -> None:
     """One line, the records before it whole: exit code 1 where the room ends during a run, 2 where there was none
     before the first; with room again, `--resume` completes."""
+    gate = tmp_path / "gate"
     for i in range(6):
-        write(tmp_path / "in", f"run{i}", "noise" if i else "good", seconds=2.0 * (i == 2))
+        write(tmp_path / "in", f"run{i}", "noise" if i else "good", gate=str(gate) if i == 2 else None)
     synth("solve", "in/run0.json", "--results", small_disk, "--threads", threads, cwd=tmp_path)
     ballast = small_disk / "ballast"
     process = start("solve", "in", "--results", small_disk, "--resume", "--threads", threads, "-j", 1, cwd=tmp_path)
-    within(60, lambda: "run1" in terminations(small_disk))  # run2 takes two seconds
+    within(60, lambda: "run1" in terminations(small_disk))  # run2 waits
     subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=4k"], capture_output=True)  # until there is no room
+    gate.touch()
     _, told = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "No space left on device" in told
