@@ -1,8 +1,8 @@
 """``synth …`` in a process forked from one that has imported the command: a real process, without the imports' time.
 
-The process has its own folder, environment, output and exit code. The guards of its runs are forked too
-(:mod:`forked_guard`), from it or, for runs that pytest's own process starts (:func:`guard`), beside it, unless
-``new_guards`` asks for the new interpreters in which the command starts them. What an interpreter does before its first
+The process has its own folder, environment, output and exit code. It forks the guards of its runs, as large as it is
+by its imports, unless ``new_guards`` asks for what the command itself would do; those of runs that pytest's own process
+starts are forked beside it (:func:`guard`). What an interpreter does before its first
 line (options and variables of its own) is not there: the tests of starting and of faults start new interpreters
 (:func:`command.cold`, :func:`faulty.files.start`).
 
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -30,8 +32,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
-from forked_guard import ForkedGuard, become_guard, from_here
-
+from synth.execution import guard as guards
 from synth.execution import supervisor
 from synth.execution.guard import GUARD_VARIABLES
 from synth.family import Family, family_names, get_family
@@ -67,6 +68,28 @@ def run(
             file.seek(0)
             texts.append(file.read().decode())
     return subprocess.CompletedProcess(command, code, *texts)
+
+
+class ForkedGuard:
+    """A guard that another process has forked, with what the supervisor needs of ``subprocess.Popen``."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def kill(self) -> None:
+        """End it at once."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for its end; raises ``subprocess.TimeoutExpired``."""
+        with suppress(ProcessLookupError):  # it has ended, and its parent knows
+            end = os.pidfd_open(self.pid)
+            try:
+                if not select.select([end], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired("guard", timeout or 0.0)
+            finally:
+                os.close(end)
 
 
 def guard(line: Connection[Any, Any], errors: IO[bytes]) -> Any:
@@ -125,10 +148,10 @@ def _serve() -> None:
     _import_what_commands_need()
     if "methods" in sys.argv:
         _import_methods()
-    guards: set[int] = set()
+    serving: set[int] = set()  # the guards
     while True:
         message, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
-        guards -= {pid for pid in guards if os.waitpid(pid, os.WNOHANG)[0]}
+        serving -= {pid for pid in serving if os.waitpid(pid, os.WNOHANG)[0]}
         if not message:
             return
         task = json.loads(message)
@@ -137,13 +160,13 @@ def _serve() -> None:
             line.close()
             if task[0] == [GUARD]:
                 _take_place(*task[:3])
-                become_guard(*files)
+                guards.become(*files)
             os._exit(_become(main.run, task, files))
         for file in files:
             os.close(file)
         line.send(str(process).encode())
         if task[0] == [GUARD]:
-            guards.add(process)
+            serving.add(process)
             continue
         _, status = os.waitpid(process, 0)
         line.send(str(os.waitstatus_to_exitcode(status)).encode())
@@ -189,7 +212,7 @@ def _become(call: Any, task: Any, files: Sequence[int]) -> int:
         words, folder, environment, new_guards = task
         _take_place(words, folder, environment)
         if not new_guards:
-            supervisor.start_guard = from_here  # type: ignore[assignment]
+            supervisor.FORKED_MB = math.inf
         for number, file in enumerate(files, 1):
             os.dup2(file, number)
             os.close(file)

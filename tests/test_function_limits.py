@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 TREES = ("synth", "models")
 BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.Assert)
@@ -29,10 +27,6 @@ class Size(NamedTuple):
 
 KERNEL = Size(lines=100, parameters=12, branches=None)  # a kernel cannot hand parts of its loops to others for nothing
 OTHERS = Size(lines=60, parameters=7, branches=15)
-
-NOT_YET: set[str] = {  # folders and files that still hold functions beyond the limits: take out what has become clean
-    "synth/solvers/horizon.py",
-}
 
 # what a notebook calls: each of their keyword-only parameters has a default and is named where it is given
 BY_KEYWORD = {("synth/api.py", "solve"), ("synth/study/run.py", "study")}
@@ -93,30 +87,21 @@ def beyond() -> list[tuple[str, str]]:
     return found
 
 
-def within(file: str, place: str) -> bool:
-    return file == place or file.startswith(f"{place}/")
-
-
 def test_every_function_is_within_its_limits() -> None:
-    assert [line for file, line in beyond() if not any(within(file, place) for place in NOT_YET)] == []
-
-
-@pytest.mark.parametrize("place", sorted(NOT_YET))
-def test_what_has_become_clean_leaves_the_list(place: str) -> None:
-    assert any(within(file, place) for file, _ in beyond()), f"{place} is clean: take it out of NOT_YET"
+    assert [line for _, line in beyond()] == []
 
 
 def test_ruff_overlooks_only_what_has_limits_of_its_own() -> None:
-    """Where pyproject.toml turns its counts off there is a kernel, a function called by keyword, or one on the list."""
+    """Where pyproject.toml turns its counts off there is a kernel or a function called by keyword."""
     ignored = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["per-file-ignores"]
     patterns = [
         pattern for pattern, rules in ignored.items() if any(rule.startswith(("C901", "PLR")) for rule in rules)
     ]
-    others = {file for file, _ in BY_KEYWORD} | {file for file, _ in beyond()}
+    by_keyword = {file for file, _ in BY_KEYWORD}
 
     def has_its_own(path: Path) -> bool:
         held = functions(path.read_text(encoding="utf-8"))
-        return str(path.relative_to(ROOT)) in others or any(function.kernel for function in held)
+        return str(path.relative_to(ROOT)) in by_keyword or any(function.kernel for function in held)
 
     needless = [
         pattern

@@ -1,5 +1,5 @@
 """Networks: directed multigraphs with link bandwidth and latency, their builders and their symmetries."""
 
-from synth.network.network import Network
+from synth.network.network import LinksByNode, Network
 
-__all__ = ["Network"]
+__all__ = ["LinksByNode", "Network"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,16 @@ def _frozen(values: Any, dtype: Any) -> Any:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
+
+
+class LinksByNode(NamedTuple):
+    """A network's links for kernels: the tail and the head of each, shape (links,), and those at every node ``v``,
+    ``links[pointer[v]:pointer[v + 1]]``, ascending; shapes (nodes + 1,) and (links,)."""
+
+    src: Int32Array
+    dst: Int32Array
+    pointer: Int32Array
+    links: Int32Array
 
 
 class Network:
@@ -117,18 +127,18 @@ class Network:
         return _frozen(np.bincount(self.src, minlength=self.nodes), np.int32)  # type: ignore[no-any-return]
 
     @cached_property
-    def in_links(self) -> tuple[Int32Array, Int32Array]:
-        """``(pointer, links)``: the links into ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
+    def in_links(self) -> LinksByNode:
+        """The links into every node."""
         return self._grouped(self.dst)
 
     @cached_property
-    def out_links(self) -> tuple[Int32Array, Int32Array]:
-        """``(pointer, links)``: the links out of ``v`` are ``links[pointer[v]:pointer[v+1]]``."""
+    def out_links(self) -> LinksByNode:
+        """The links out of every node."""
         return self._grouped(self.src)
 
-    def _grouped(self, key: Int32Array) -> tuple[Int32Array, Int32Array]:
+    def _grouped(self, key: Int32Array) -> LinksByNode:
         pointer, links = rows_by(key, self.nodes)
-        return _frozen(pointer, np.int32), _frozen(links, np.int32)
+        return LinksByNode(self.src, self.dst, _frozen(pointer, np.int32), _frozen(links, np.int32))
 
     @cached_property
     def arcs(self) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array]:

@@ -8,7 +8,7 @@ class of solutions the program searches (invariant under symmetries, rooted tree
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from synth.errors import SizeLimitError
@@ -43,71 +43,97 @@ class Proven:
     certificate: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True)
+class HorizonProgram:
+    """A program that decides horizons, and what its solutions are.
+
+    ``decide`` answers for one horizon; ``by`` names the solver in proofs, ``unit`` what is counted ("timesteps");
+    ``size`` counts a solution's. ``hold`` makes the run's own solution of one that the program finds (usually the
+    same): then the run holds incumbent and bound in case it is stopped (:class:`synth.deadline.Held`).
+    """
+
+    decide: Callable[[int], Decision]
+    by: str
+    unit: str
+    size: Callable[[Any], int]
+    hold: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """A solution from elsewhere (None: there is none); ``origin`` says where it is from."""
+
+    solution: Any = None
+    origin: str = ""
+
+
+NO_INCUMBENT = Incumbent()
+
+
 def fewest(
-    decide: Callable[[int], Decision],
+    program: HorizonProgram,
     proven: Proven,
     options: RunOptions,
+    incumbent: Incumbent = NO_INCUMBENT,
     *,
-    by: str,
-    unit: str,
-    size: Callable[[Any], int],
-    incumbent: Any = None,
-    origin: str = "",
     horizon: int | None = None,
     most: int | None = None,
     seek: bool = False,
-    hold: Callable[[Any], Any] | None = None,
 ) -> Outcome:
-    """The fewest steps, or with ``horizon`` the answer for that number alone.
+    """The fewest steps, or with ``horizon`` the answer for that number alone, for which the run holds nothing.
 
-    ``by`` names the solver in proofs, ``unit`` what is counted ("timesteps"), ``size`` counts a solution's;
-    ``incumbent`` is a solution from elsewhere (``origin`` says where). Horizons above ``most`` are not tried.
+    Horizons above ``most`` are not tried.
     With ``seek`` a horizon that stays undecided does not end the search: the time that is left goes into horizons
     between it and the incumbent, where a solution improves the incumbent and a refutation the bound.
-    ``hold`` makes the run's own solution of one that the program finds (usually the same): then the run holds
-    incumbent and bound in case it is stopped (:class:`synth.deadline.Held`).
     Below ``proven`` the answer is ``infeasible`` without asking the program. Raises ``RuntimeError`` when the program
     answers ``error`` and :class:`SizeLimitError` when it is too large and there is no incumbent.
     """
-    if horizon is not None and horizon < proven.steps:
-        words = f"{horizon} {unit} are fewer than the proven bound {proven.steps}: {proven.proof}"
-        return Outcome("infeasible", None, float(proven.steps), proven.proof, proven.certificate, words)
-    search = _Search(decide, proven, options, by, unit, size, incumbent, hold if horizon is None else None)
-    if incumbent is not None:
-        search.notes.append(f"incumbent {size(incumbent)} by {origin}")
+    if horizon is not None:
+        if horizon < proven.steps:
+            words = f"{horizon} {program.unit} are fewer than the proven bound {proven.steps}: {proven.proof}"
+            return Outcome("infeasible", None, float(proven.steps), proven.proof, proven.certificate, words)
+        program = replace(program, hold=None)
+    search = _Search(program, proven, options, incumbent.solution)
+    if incumbent.solution is not None:
+        search.notes.append(f"incumbent {program.size(incumbent.solution)} by {incumbent.origin}")
     return search.one(horizon) if horizon is not None else search.upwards(most, seek)
 
 
+@dataclass
 class _Search:
-    """The state of one search."""
+    """The state of one search: the best bound and solution so far, the words about both, seconds spent."""
 
-    def __init__(
-        self, decide: Callable[[int], Decision], proven: Proven, options: RunOptions, by: str, unit: str,
-        size: Callable[[Any], int], incumbent: Any, hold: Callable[[Any], Any] | None,
-    ) -> None:  # fmt: skip
-        self.decide, self.proven, self.options, self.by, self.unit, self.size = decide, proven, options, by, unit, size
-        self.incumbent, self.hold = incumbent, hold
-        self.notes: list[str] = []
-        self.build_s = self.solve_s = 0.0
+    program: HorizonProgram
+    proven: Proven
+    options: RunOptions
+    incumbent: Any
+    notes: list[str] = field(default_factory=list)
+    build_s: float = 0.0
+    solve_s: float = 0.0
+
+    def size(self, solution: Any) -> int:
+        """The steps of a solution."""
+        return self.program.size(solution)
 
     def ask(self, horizon: int) -> Decision:
         """One decision, with its times and words kept, and what it proves."""
+        program = self.program
         self.note()
-        decision = Decision("limit") if self.options.out_of_time() else self.decide(horizon)
+        decision = Decision("limit") if self.options.out_of_time() else program.decide(horizon)
         self.build_s += decision.build_s
         self.solve_s += decision.solve_s
         if decision.answer == "error":
-            raise RuntimeError(decision.message or f"{self.by} failed")
+            raise RuntimeError(decision.message or f"{program.by} failed")
         if decision.answer == "feasible":
             self.incumbent = decision.solution
-            self.notes = [f"schedule of {self.size(decision.solution)} {self.unit} by {decision.by or self.by}"]
+            self.notes = [f"schedule of {self.size(decision.solution)} {program.unit} by {decision.by or program.by}"]
         if decision.message:
             self.notes.append(decision.message)
         if decision.answer == "infeasible" and horizon + 1 > self.proven.steps:
-            proof = decision.proof or f"{self.by} proves {horizon} {self.unit} infeasible"
+            proof = decision.proof or f"{program.by} proves {horizon} {program.unit} infeasible"
             self.proven = Proven(horizon + 1, proof, decision.certificate)
         if decision.answer == "limit":
-            self.notes.append(f"{horizon} {self.unit} undecided within the limit")
+            self.notes.append(f"{horizon} {program.unit} undecided within the limit")
         self.note()
         return decision
 
@@ -147,8 +173,9 @@ class _Search:
 
     def note(self) -> None:
         """The curve of incumbents and bounds, and what the run holds."""
-        if self.hold is not None:
-            held, hold, found = self.options.held, self.hold, self.incumbent
+        hold, found = self.program.hold, self.incumbent
+        if hold is not None:
+            held = self.options.held
             held.offer_bound(float(self.proven.steps), self.proven.proof, self.proven.certificate)
             if found is not None:
                 held.offer(lambda: hold(found), self.size(found), "; ".join(self.notes))

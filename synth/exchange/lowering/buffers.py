@@ -6,7 +6,7 @@ In place input and output are one buffer, and every place in it is called by one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from synth.exchange.transfers import Transfers
 INPUT, OUTPUT, SCRATCH = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Of pairs of a rank and a piece, shape (pairs,): whether the rank has it from the beginning (``begins``; in a
     reduction its own contribution to it), where (``begin_buffer``, ``begin_offset``), whether it must end with it
     (``ends``), and where the rank keeps what comes (``keep_buffer``, ``keep_offset``; an offset of -1: some place in

@@ -17,7 +17,7 @@ import numpy as np
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import InputError
 from synth.exchange.algorithm import KINDS
-from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, own_copies, places
+from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, Places, own_copies, places
 from synth.exchange.lowering.chunking import Chunked
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
@@ -71,10 +71,7 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
     rows = np.zeros((len(COLUMNS), room), dtype=np.int32)
     scratch = np.zeros(t.ranks, dtype=np.int64)
     moves = _Moves(of_src, of_dst, t.src, t.dst, t.adds, wait, in_order, start, end)
-    states = _States(
-        rank, cut.count[piece], where.begins, where.begin_buffer, where.begin_offset, where.ends, where.keep_buffer,
-        where.keep_offset.copy(),
-    )  # fmt: skip
+    states = _States(rank, cut.count[piece], where)
     total, dropped, wrong = _play(moves, states, _data(states, len(t.piece)), t.reduces, scratch, rows)
     if wrong >= 0:
         raise InputError(f"transfer {wrong}: rank {t.src[wrong]} sends piece {t.piece[wrong]}, which it has not")
@@ -128,8 +125,8 @@ def _still_leaving(t: Transfers) -> IntArray:
     last = np.full(n * n, -1, dtype=np.int64)
     leaves = t.src == part // n
     np.maximum.at(last, part[leaves], np.flatnonzero(leaves))
-    turned = part % n * n + part // n
-    found = np.where(t.dst == part % n, last[turned], -1)
+    opposite = part % n * n + part // n  # the part that goes the other way
+    found = np.where(t.dst == part % n, last[opposite], -1)
     return np.where(found > np.arange(count), found, -1)
 
 
@@ -163,18 +160,12 @@ class _Moves(NamedTuple):
 
 
 class _States(NamedTuple):
-    """Of every state (a rank and a piece), shape (states,): ``rank``, ``chunks`` of the piece, whether and where the
-    rank ``begins`` with it, whether it ``ends`` with it, and where it is kept (offset -1: a place in the scratch buffer
-    that is still to be taken)."""
+    """Of every state (a rank and a piece), shape (states,): ``rank``, ``chunks`` of the piece, and where it begins and
+    is kept (``where``; an offset of -1 is replaced once a place in the scratch buffer is taken)."""
 
     rank: IntArray
     chunks: IntArray
-    begins: BoolArray
-    begin_buffer: IntArray
-    begin_offset: IntArray
-    ends: BoolArray
-    keep_buffer: IntArray
-    keep_offset: IntArray
+    where: Places
 
 
 class _Data(NamedTuple):
@@ -198,8 +189,8 @@ def _data(states: _States, moves: int) -> _Data:
     first_end, waiting = np.full((2, len(states.rank)), -1, dtype=np.int64)
     then, held = np.full((2, moves), -1, dtype=np.int64)
     done = np.zeros(len(states.rank), dtype=np.bool_)
-    buffer, offset = states.begin_buffer.copy(), states.begin_offset.copy()
-    return _Data(states.begins.copy(), done, buffer, offset, first_end, waiting, then, held)
+    buffer, offset = states.where.begin_buffer.copy(), states.where.begin_offset.copy()
+    return _Data(states.where.begins.copy(), done, buffer, offset, first_end, waiting, then, held)
 
 
 @jit
@@ -222,8 +213,9 @@ def _play(
     """Fill ``rows`` and ``scratch``, change ``data`` and where states are kept; the number of acts, of dropped moves,
     and the first move of what is not there, or -1."""
     src, adds, wait = moves.src, moves.adds, moves.wait
-    begin_buffer, begin_offset = states.begin_buffer, states.begin_offset
-    keep_buffer, keep_offset, count = states.keep_buffer, states.keep_offset, states.chunks
+    where, count = states.where, states.chunks
+    begin_buffer, begin_offset = where.begin_buffer, where.begin_offset
+    keep_buffer, keep_offset = where.keep_buffer, where.keep_offset
     has, done, buffer, offset = data.has, data.done, data.buffer, data.offset
     n, dropped = 0, 0
     for i in range(len(src)):
@@ -268,10 +260,10 @@ def _play(
             done[b] = True
         buffer[b], offset[b], has[b] = kb, ko, True
     for b in range(len(states.rank)):
-        if states.ends[b]:
+        if where.ends[b]:
             if data.waiting[b] >= 0:
                 n = _put(b, len(src), moves, states, data, scratch, rows, n)
-            if has[b] and not states.begins[b] and (buffer[b] != keep_buffer[b] or offset[b] != keep_offset[b]):
+            if has[b] and not where.begins[b] and (buffer[b] != keep_buffer[b] or offset[b] != keep_offset[b]):
                 n = _act(rows, n, -1, len(src), states.rank[b], -1, CPY, buffer[b], offset[b], keep_buffer[b],
                          keep_offset[b], count[b])  # fmt: skip
     return n, dropped, -1
@@ -283,7 +275,8 @@ def _put(
 ) -> int:
     """Put what waits in state ``b`` for moves before ``i`` where it belongs: first what is added, then finished sums.
     Returns the number of acts."""
-    keep_offset, waiting, then, buffer, offset = states.keep_offset, data.waiting, data.then, data.buffer, data.offset
+    waiting, then, buffer, offset = data.waiting, data.then, data.buffer, data.offset
+    keep_buffer, keep_offset = states.where.keep_buffer, states.where.keep_offset
     v, size = states.rank[b], states.chunks[b]
     for turn in range(2):
         before, w = np.int64(-1), waiting[b]
@@ -295,7 +288,7 @@ def _put(
                 if keep_offset[b] < 0:
                     keep_offset[b] = scratch[v]
                     scratch[v] += size
-                kb, ko = states.keep_buffer[b], keep_offset[b]
+                kb, ko = keep_buffer[b], keep_offset[b]
                 if moves.adds[w]:
                     if buffer[b] != kb or offset[b] != ko:
                         n = _act(rows, n, -1, i, v, -1, CPY, buffer[b], offset[b], kb, ko, size)

@@ -35,9 +35,8 @@ ENDLESS = 2**40  # bytes
 PIECE = 2**16  # bytes fed to the parser at a time
 
 PROTOCOLS = ("LL", "LL128", "Simple")
-NAMES: dict[str, str] = {
-    name: name.replace("_", "") for name in COLLECTIVE_NAMES
-}  # as executors write them: reducescatter
+# as executors write them: reducescatter
+NAMES: dict[str, str] = {name: name.replace("_", "") for name in COLLECTIVE_NAMES}
 SPELLINGS = {spelling: name for name in COLLECTIVE_NAMES for spelling in (name, NAMES[name])}
 MULTIPLIED = ("allgather", "reduce_scatter", "alltoall")  # nchunksperloop counts the chunks of all ranks
 PARENT = {"algo": None, "gpu": "algo", "tb": "gpu", "step": "tb", "copy": "gpu"}

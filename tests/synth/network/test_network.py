@@ -164,9 +164,9 @@ def test_arrays_against_networkx(network: Network) -> None:
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     for v in range(network.nodes):
         assert (network.in_degree[v], network.out_degree[v]) == (graph.in_degree(v), graph.out_degree(v))
-        pointer, links = network.in_links
+        _, _, pointer, links = network.in_links
         assert sorted(links[pointer[v] : pointer[v + 1]]) == [e for e in range(network.links) if network.dst[e] == v]
-        pointer, links = network.out_links
+        _, _, pointer, links = network.out_links
         assert sorted(links[pointer[v] : pointer[v + 1]]) == [e for e in range(network.links) if network.src[e] == v]
         for w in range(network.nodes):
             assert network.distances[v, w] == lengths[v].get(w, -1)

@@ -7,7 +7,7 @@ import pytest
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest
 
 ANSWERS = {"f": "feasible", "i": "infeasible", "r": "restricted", "l": "limit", "e": "error"}
 
@@ -25,9 +25,14 @@ def search(
         return Decision(ANSWERS[letter], steps if letter == "f" else None, message)  # type: ignore[arg-type]
 
     return fewest(
-        decide, Proven(3, "by counting", {"binding": "cut"}), RunOptions(), by="S", unit="steps", size=lambda x: x,
-        incumbent=incumbent, origin="us", horizon=horizon, most=most, seek=seek,
-    )  # fmt: skip
+        HorizonProgram(decide, "S", "steps", size=lambda x: x),
+        Proven(3, "by counting", {"binding": "cut"}),
+        RunOptions(),
+        Incumbent(incumbent, "us"),
+        horizon=horizon,
+        most=most,
+        seek=seek,
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,8 @@ def test_no_time_left_asks_nobody() -> None:
         raise AssertionError
 
     options = RunOptions(time_limit_s=0.0)
-    found = fewest(decide, Proven(3, "by counting"), options, by="S", unit="steps", size=lambda x: x)
+    program = HorizonProgram(decide, "S", "steps", size=lambda x: x)
+    found = fewest(program, Proven(3, "by counting"), options)
     assert (found.termination, found.bound) == ("time_limit", 3)
 
 
@@ -105,8 +111,10 @@ def test_errors_are_raised_and_size_limits_lose_nothing() -> None:
 
 def test_the_curve_shows_incumbents_and_bounds() -> None:
     options = RunOptions()
-    fewest(
-        lambda steps: Decision("infeasible" if steps < 5 else "feasible", steps), Proven(3, "by counting"), options,
-        by="S", unit="steps", size=lambda x: x, incumbent=7, origin="us",
-    )  # fmt: skip
+
+    def decide(steps: int) -> Decision:
+        return Decision("infeasible" if steps < 5 else "feasible", steps)
+
+    program = HorizonProgram(decide, "S", "steps", size=lambda x: x)
+    fewest(program, Proven(3, "by counting"), options, Incumbent(7, "us"))
     assert [row[1:] for row in options.progress.rows] == [(7, 3), (7, 4), (7, 5), (5, 5)]

@@ -157,7 +157,7 @@ def loads(machine: Machine, roots: Sequence[int]) -> Loads:
     distance = _distances(machine, roots)
     least: dict[tuple[int, int], Fraction] = {}
     worst: list[Fraction] = [Fraction(0)] * int(distance.max(initial=0))
-    start, into = net.in_links
+    _, _, start, into = net.in_links
     for v in machine.ranks.tolist():
         links = into[start[v] : start[v + 1]]
         bandwidth = tuple(exact(float(b)) for b in net.bandwidth[links])
@@ -234,7 +234,7 @@ def _transfers(
 ) -> Transfers:
     machine = instance.machine
     net = machine.network
-    start, into = net.in_links
+    _, _, start, into = net.in_links
     pieces: list[list[int]] = [[] for _ in loaded.roots]
     for piece, root in enumerate(owner.tolist()):
         pieces[root].append(piece)

@@ -22,7 +22,7 @@ from synth.arrays import IntArray
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth.solvers.status import SolverResult
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
@@ -121,16 +121,8 @@ def fewest_phases(
     build_s = time.monotonic() - began
     numbers = _Numbers(instance, problem, options, count_flows, decide_whole, by)
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
-    outcome = fewest(
-        numbers.decide,
-        proven,
-        options,
-        by=by,
-        unit="phases",
-        size=lambda s: int(s.phases),
-        horizon=horizon,
-        hold=lambda found: found,
-    )
+    program = HorizonProgram(numbers.decide, by, unit="phases", size=lambda s: int(s.phases), hold=lambda found: found)
+    outcome = fewest(program, proven, options, horizon=horizon)
     if outcome.solution is not None and outcome.termination != "optimal" and numbers.stuck:
         outcome.message = f"{outcome.message}; {_stuck(problem, f'fewer than {outcome.solution.phases}')}"
     outcome.build_s += build_s

@@ -18,7 +18,7 @@ from dataclasses import replace
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.progress import Progress
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth_models.mlfm.bounds.load import lower_bound, turns_in_words
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem
@@ -60,8 +60,8 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
 
     # this search counts loads, the record's progress phases: it gets a note book of its own
     quiet = replace(options, progress=Progress())
-    unit, most = "flows on the worst link", proven.steps + EXTRA_LOADS
-    found = fewest(decide, proven, quiet, by="CP-SAT", unit=unit, size=lambda pair: int(pair[0]), most=most)
+    program = HorizonProgram(decide, "CP-SAT", "flows on the worst link", size=lambda pair: int(pair[0]))
+    found = fewest(program, proven, quiet, most=proven.steps + EXTRA_LOADS)
     outcome = Outcome("time_limit", None, float(bound.phases), bound.words, bound.certificate)
     if refuted:  # then phases * refuted is at least the bound by links and ranks
         outcome.bound, outcome.certificate = float(phases * refuted + 1), None

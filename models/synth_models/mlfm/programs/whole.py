@@ -11,7 +11,7 @@ from __future__ import annotations
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem
@@ -45,13 +45,5 @@ def whole_phases(
         return Decision("limit")
 
     proven, horizon = Proven(bound.phases, bound.words, bound.certificate), options.method.get("horizon")
-    return fewest(
-        decide,
-        proven,
-        options,
-        by=by,
-        unit="phases",
-        size=lambda s: int(s.phases),
-        horizon=horizon,
-        hold=lambda found: found,
-    )
+    program = HorizonProgram(decide, by, unit="phases", size=lambda s: int(s.phases), hold=lambda found: found)
+    return fewest(program, proven, options, horizon=horizon)

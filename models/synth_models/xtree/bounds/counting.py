@@ -103,9 +103,9 @@ def _late_arrivals(
 def _hops(network: Network, some: IntArray, instance: XTreeInstance) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Of each of these nodes, shape (nodes named,): how far away the farthest node starts, the timesteps that late
     arrivals prove, from how many hops away on, and how many chunks these are."""
-    pointer, links = network.in_links
+    by_head = network.in_links
     every = instance.total_chunks if instance.collective == "allreduce" else 0
-    return _late(some, pointer, network.src[links], network.nodes, instance.chunks, every)
+    return _late(some, by_head.pointer, network.src[by_head.links], network.nodes, instance.chunks, every)
 
 
 @jit

@@ -11,7 +11,7 @@ import numpy as np
 from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest
 from synth.solvers.status import SolverResult
 from synth.time_expanded.windows import TimedIndex
 from synth_models.xtree.bounds import relaxation
@@ -47,18 +47,14 @@ def fewest_timesteps(instance: XTreeInstance, options: RunOptions, decide: Decid
     if horizon is None and options.method["warm_start"]:
         known, origin = best_known(instance, options, proven.steps)
     seconds = time.monotonic() - started
-    outcome = fewest(
+    program = HorizonProgram(
         partial(decide, instance, options),
-        proven,
-        options,
-        by=by,
+        by,
         unit="timesteps",
         size=lambda found: found.steps,
-        incumbent=known,
-        origin=origin,
-        horizon=horizon,
         hold=lambda found: found,
     )
+    outcome = fewest(program, proven, options, Incumbent(known, origin), horizon=horizon)
     outcome.solve_s += seconds
     return outcome
 

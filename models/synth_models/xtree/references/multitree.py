@@ -24,7 +24,7 @@ from synth.deadline import demand_time, left
 from synth.family import Outcome
 from synth.kernel_clock import now
 from synth.kernels import jit
-from synth.network import Network
+from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
@@ -47,8 +47,7 @@ def hold_first(instance: XTreeInstance, options: RunOptions) -> None:
 
 def allgather(network: Network, chunks: int) -> Schedule:
     """The MultiTree allgather with ``chunks`` chunks per node."""
-    pointer, links = network.out_links
-    step, link, tree = _multitree(network.nodes, network.dst, pointer, links, left())
+    step, link, tree = _multitree(network.out_links, left())
     demand_time()
     j = np.tile(np.arange(chunks, dtype=np.int32), len(step))
     step, link, tree = (np.repeat(column, chunks) for column in (step, link, tree))
@@ -56,10 +55,10 @@ def allgather(network: Network, chunks: int) -> Schedule:
 
 
 @jit
-def _multitree(
-    nodes: int, dst: Int32Array, pointer: Int32Array, links: Int32Array, seconds: float
-) -> tuple[Int32Array, Int32Array, Int32Array]:
+def _multitree(by_tail: LinksByNode, seconds: float) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
+    dst, pointer, links = by_tail.dst, by_tail.pointer, by_tail.links
+    nodes = len(pointer) - 1
     arrived = np.full((nodes, nodes), -1, np.int32)  # timestep at which a tree got a node
     members = np.empty((nodes, nodes), np.int32)  # in order of arrival
     size, spent = np.ones(nodes, np.int64), np.zeros(nodes, np.int64)  # the first ``spent`` members have no node to add

@@ -24,7 +24,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernel_clock import now
 from synth.kernels import jit
-from synth.network import Network
+from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.bounds.counting import lower_bound
@@ -83,9 +83,7 @@ def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Sc
     """One randomised allgather schedule. Raises :class:`UnsupportedError` beyond 62 links into one node."""
     if network.in_degree.max() > MAX_SLOTS:
         raise UnsupportedError(f"pull takes at most {MAX_SLOTS} links into a node")
-    pointer, links = network.in_links
-    number = int(seed.generate_state(1)[0])
-    step, link, chunk = _pull(network.nodes, chunks, network.src, network.dst, pointer, links, number, left())
+    step, link, chunk = _pull(network.in_links, chunks, int(seed.generate_state(1)[0]), left())
     demand_time()
     return Schedule.of(step, link, chunk)
 
@@ -110,17 +108,10 @@ for _bit in range(64):
 
 
 @jit(wraps=True)  # DE_BRUIJN
-def _offered(
-    v: int,
-    first: int,
-    slots: int,
-    src: Int32Array,
-    links: Int32Array,
-    held: WordArray,
-    place: IntArray,
-    ranks: IntArray,
-) -> int:
+def _offered(v: int, by_head: LinksByNode, held: WordArray, place: IntArray, ranks: IntArray) -> int:
     """Write the ranks of the chunks that v misses and some in-link's tail holds into ``ranks``; return how many."""
+    src, links = by_head.src, by_head.links
+    first, slots = by_head.pointer[v], by_head.pointer[v + 1] - by_head.pointer[v]
     count = 0
     for w in range(held.shape[1]):
         some = np.uint64(0)
@@ -151,18 +142,11 @@ def _shortlist(ranks: IntArray, count: int, best: IntArray) -> None:
 
 
 @jit
-def _pull(
-    nodes: int,
-    chunks: int,
-    src: Int32Array,
-    dst: Int32Array,
-    pointer: Int32Array,
-    links: Int32Array,
-    seed: int,
-    seconds: float,
-) -> tuple[Int32Array, Int32Array, Int32Array]:
+def _pull(by_head: LinksByNode, chunks: int, seed: int, seconds: float) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     np.random.seed(seed)
+    src, dst, pointer, links = by_head.src, by_head.dst, by_head.pointer, by_head.links
+    nodes = len(pointer) - 1
     total = nodes * chunks
     one = np.uint64(1)
     held = np.zeros((nodes, (total + 63) // 64), np.uint64)  # a bit per (node, chunk)
@@ -196,7 +180,7 @@ def _pull(
             first, slots = pointer[v], pointer[v + 1] - pointer[v]
             taken[:slots] = -1
             matched = 0
-            offered = _offered(v, first, slots, src, links, held, place, ranks)
+            offered = _offered(v, by_head, held, place, ranks)
             _shortlist(ranks, offered, best)
             for i in range(offered):
                 if i == SHORTLIST:

@@ -90,8 +90,8 @@ def one_node(network: Network, chunks: int, seed: np.random.SeedSequence, bound:
 
 def _link_classes(network: Network) -> IntArray:
     """The links out of node 0, by head, parallel ones by number: class j is the j-th and its images."""
-    pointer, links = network.out_links
-    own = links[pointer[0] : pointer[1]].astype(np.int64)
+    by_tail = network.out_links
+    own = by_tail.links[: by_tail.pointer[1]].astype(np.int64)
     return own[np.lexsort((own, network.dst[own]))]
 
 

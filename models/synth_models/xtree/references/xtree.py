@@ -21,7 +21,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.kernel_clock import now
 from synth.kernels import jit
-from synth.network import Network
+from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.instance import XTreeInstance
@@ -50,27 +50,20 @@ def _solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
 
 def allgather(network: Network, chunks: int, seed: np.random.SeedSequence) -> Schedule:
     """Algorithm 2 once, with the given seed."""
-    pointer, links = network.out_links
-    step, link, chunk = _xtree(
-        network.nodes, chunks, network.distances, network.dst, pointer, links, int(seed.generate_state(1)[0]), left()
-    )
+    number = int(seed.generate_state(1)[0])
+    step, link, chunk = _xtree(network.out_links, network.distances, chunks, number, left())
     demand_time()
     return Schedule.of(step, link, chunk)
 
 
 @jit
 def _xtree(
-    nodes: int,
-    chunks: int,
-    distance: Int32Array,
-    dst: Int32Array,
-    pointer: Int32Array,
-    links: Int32Array,
-    seed: int,
-    seconds: float,
+    by_tail: LinksByNode, distance: Int32Array, chunks: int, seed: int, seconds: float
 ) -> tuple[Int32Array, Int32Array, Int32Array]:
     until = now() + seconds
     np.random.seed(seed)
+    dst, pointer, links = by_tail.dst, by_tail.pointer, by_tail.links
+    nodes = len(pointer) - 1
     total = nodes * chunks
     arrived = np.full((total, nodes), -1, np.int32)  # timestep at which a tree got a node
     size = np.ones(total, np.int64)

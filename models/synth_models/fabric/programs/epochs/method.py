@@ -14,7 +14,7 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers.catalogue import require
-from synth.solvers.horizon import Proven, fewest
+from synth.solvers.horizon import NO_INCUMBENT, HorizonProgram, Incumbent, Proven, fewest
 from synth.text.quantities import SECONDS, shown
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.epochs import MOST_COUNTED
@@ -66,14 +66,10 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     least = decider.least
     by = require(options.solver or "highs").title
     found = fewest(
-        decider.decide,
+        HorizonProgram(decider.decide, by, "epochs", decider.epochs),
         Proven(least.epochs, least.words) if options.method["counting"] else Proven(0, "nothing"),
         search,
-        by=by,
-        unit="epochs",
-        size=decider.epochs,
-        incumbent=decider.start if options.method["horizon"] is None else None,
-        origin=decider.origin,
+        Incumbent(decider.start, decider.origin) if options.method["horizon"] is None else NO_INCUMBENT,
         horizon=options.method["horizon"],
         most=decider.most,
         seek=True,

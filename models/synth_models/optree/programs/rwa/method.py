@@ -56,14 +56,13 @@ def fewest(nodes: int, shape: str, max_hops: int, options: RunOptions, hint: Sta
     """The fewest wavelengths: ``solution`` of the outcome is a :class:`Stage`, ``bound`` counts wavelengths.
 
     Raises ``RuntimeError`` when the solver fails."""
-    return horizon.fewest(
+    program = horizon.HorizonProgram(
         lambda wavelengths: decide(StageProgram(nodes, shape, max_hops, wavelengths), options, hint),
-        horizon.Proven(load_bound(nodes, shape), "link load"),
-        options,
         by=require(options.solver or "cpsat").title,
         unit="wavelengths",
         size=lambda stage: stage.wavelengths,
     )
+    return horizon.fewest(program, horizon.Proven(load_bound(nodes, shape), "link load"), options)
 
 
 def decide(program: StageProgram, options: RunOptions, hint: Stage | None = None) -> horizon.Decision:

@@ -17,7 +17,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
-from synth.solvers.horizon import Decision, Proven, fewest
+from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest
 from synth_models.optree.bounds.steps import lower_bound
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
@@ -49,17 +49,12 @@ def solve(instance: OpTreeInstance, options: RunOptions) -> Outcome:
         return decision
 
     outcome = fewest(
-        decided,
+        HorizonProgram(decided, "CP-SAT", "steps", size=lambda found: found.steps, hold=lambda found: found),
         Proven(steps, words, certificate),
         options,
-        by="CP-SAT",
-        unit="steps",
-        size=lambda found: found.steps,
-        incumbent=known,
-        origin="relay",
+        Incumbent(known, "relay"),
         horizon=horizon,
         seek=True,
-        hold=lambda found: found,
     )
     outcome.message = cpsat.with_caveat(outcome.message, options)
     return outcome
