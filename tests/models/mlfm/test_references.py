@@ -75,6 +75,12 @@ def test_the_printed_rule_fails_on_3_3_3() -> None:
     assert not replay(instance, load(FAMILY.unpack)(instance, shown.packed or {}))[0]
 
 
+def test_the_message_says_where_a_rule_fails_that_leaves_links_free() -> None:
+    """(1, 2, 2): no link carries two flows in any phase, but some pairs are never sent."""
+    message = synth.solve(block(4, 1, 2, 2), "closed_form")["message"]
+    assert "The printed rule fails here: 4 of 16 pairs are never sent, 4 more than once" in message
+
+
 def test_the_printed_rule_fails_on_every_block_beyond_its_condition() -> None:
     """m > l-1 (and l > 1): each of these is incomplete or congested, so none of them would be 'closed form holds'."""
     for d in range(2, 6):

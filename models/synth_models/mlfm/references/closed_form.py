@@ -85,4 +85,5 @@ def _failure(instance: MLFMInstance, solution: ProductPhases) -> str:
             clash = f"in phase (s, t, u) = ({s}, {t}, {u}) server {instance.server_name(x)} {what}"
     never = int((sent == 0).sum())
     often = int((sent > 1).sum())
-    return f"The printed rule fails here: {clash}; {never} of {sent.size} pairs are never sent, {often} more than once"
+    pairs = f"{never} of {sent.size} pairs are never sent, {often} more than once"
+    return f"The printed rule fails here: {clash}; {pairs}" if clash else f"The printed rule fails here: {pairs}"
