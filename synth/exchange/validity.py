@@ -211,21 +211,20 @@ def _dependence_faults(a: Algorithm, steps: Steps) -> Iterator[Fault]:
     target = first[steps.rank[at]] + a.dep_tb[at]
     lengths = np.diff(a.step_start)[target]
     short = a.dep_step[at] >= lengths
-    marks = np.zeros((3, a.steps), dtype=bool)
-    marks[0, at[short]] = True
+    beyond, silent, of_nop = np.zeros((3, a.steps), dtype=bool)
+    beyond[at[short]] = True
     length_of = dict(zip(at[short].tolist(), lengths[short].tolist(), strict=True))
-    yield from _at(a, marks[0], lambda i: f"deps = {a.dep_step[i]}: tb {a.dep_tb[i]} has {length_of[i]} steps")
+    yield from _at(a, beyond, lambda i: f"deps = {a.dep_step[i]}: tb {a.dep_tb[i]} has {length_of[i]} steps")
     at, named = at[~short], (a.step_start[target] + a.dep_step[at])[~short]
-    silent = ~a.has_dependents[named]
-    marks[1, at[silent]] = True
+    silent[at[~a.has_dependents[named]]] = True
     yield from _at(
         a,
-        marks[1],
+        silent,
         lambda i: f"waits for step {a.dep_step[i]} of tb {a.dep_tb[i]}, which has hasdep = 0: nobody signals",
     )
-    marks[2, at[~silent & (a.kind[named] == KINDS.index("nop"))]] = True
+    of_nop[at[a.has_dependents[named] & (a.kind[named] == KINDS.index("nop"))]] = True
     yield from _at(
-        a, marks[2], lambda i: f"waits for step {a.dep_step[i]} of tb {a.dep_tb[i]}, a nop: those do not signal"
+        a, of_nop, lambda i: f"waits for step {a.dep_step[i]} of tb {a.dep_tb[i]}, a nop: those do not signal"
     )
 
 

@@ -74,8 +74,10 @@ class Printed(BaseModel):
             number = Decimal(value)
             if not number.is_finite() or abs(number) > MOST or number != round(number, DIGITS):
                 raise ValueError(f"must be at most {MOST:g}, with at most {DIGITS} digits behind the point")
-        elif (ends := _RANGE.fullmatch(value)) and Decimal(ends[1]) > Decimal(ends[2]):
-            raise ValueError("must go from the least to the most")
+        elif ends := _RANGE.fullmatch(value):
+            least, most = map(Decimal, ends.groups())
+            if least > most:
+                raise ValueError("must go from the least to the most")
         return value
 
     @property
@@ -84,7 +86,8 @@ class Printed(BaseModel):
         if not isinstance(self.value, str):
             return Fraction(self.value)
         if ratio := _RATIO.fullmatch(self.value):
-            return Fraction(int(ratio[1]), int(ratio[2]))
+            over, under = map(int, ratio.groups())
+            return Fraction(over, under)
         raise ValueError(f"{self.where}, {self.of}: {self.value!r} is not one number")
 
     @property
@@ -137,10 +140,12 @@ class Printed(BaseModel):
             (least, _), (_, most) = (_around(Decimal(end), self.about) for end in ends.groups())
             return least, most
         if limit := _LIMIT.fullmatch(self.value):
-            least, most = _around(Decimal(limit[2]), self.about)
-            return (-BEYOND, most) if limit[1] == "<=" else (least, BEYOND)
+            relation, number = limit.groups()
+            least, most = _around(Decimal(number), self.about)
+            return (-BEYOND, most) if relation == "<=" else (least, BEYOND)
         if loose := _LOOSE.fullmatch(self.value):
-            return _around(Decimal(loose[2]), self.about or loose[1] is not None)
+            about, number = loose.groups()
+            return _around(Decimal(number), self.about or about is not None)
         return None
 
 

@@ -31,13 +31,13 @@ class Schedule:
 
         Raises ``ValueError`` on unlike lengths and on anything but whole numbers of 32 bits.
         """
-        columns = [_whole_numbers(column) for column in (step, link, chunk)]
-        if len({len(column) for column in columns}) != 1:
+        steps, links, chunks = (_whole_numbers(column) for column in (step, link, chunk))
+        if not len(steps) == len(links) == len(chunks):
             raise ValueError("step, link and chunk have the same length")
-        flags = np.array(np.broadcast_to(np.asarray(adds, dtype=bool), columns[0].shape))
-        for column in (*columns, flags):
+        flags = np.array(np.broadcast_to(np.asarray(adds, dtype=bool), steps.shape))
+        for column in (steps, links, chunks, flags):
             column.setflags(write=False)
-        return Schedule(columns[0], columns[1], columns[2], flags)
+        return Schedule(steps, links, chunks, flags)
 
     def __len__(self) -> int:
         return len(self.step)

@@ -56,8 +56,10 @@ class Cell:
             if name in self.records
         ]
         values = [(value, rank, name) for value, rank, name in held if value is not None]
-        best = min(values, default=None)
-        return None if best is None else (best[0], best[2])
+        if not values:
+            return None
+        least, _, name = min(values)
+        return least, name
 
     @property
     def gap(self) -> float | None:

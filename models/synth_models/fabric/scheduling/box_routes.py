@@ -31,13 +31,14 @@ def next_box(machine: Machine) -> tuple[IntArray, IntArray] | None:
     for node, name in enumerate(machine.names):
         found = _IN_A_BOX.fullmatch(name)
         if found:
-            place[int(found[1]), found[2]] = node
-    boxes = 1 + max((box for box, _ in place), default=0)
+            box, own = found.groups()
+            place[int(box), own] = node
+    boxes = 1 + max((number for number, _ in place), default=0)
     if boxes < 2:
         return None
     node_image = np.arange(machine.nodes, dtype=np.int64)
-    for (box, name), node in place.items():
-        after = place.get(((box + 1) % boxes, name))
+    for (number, own), node in place.items():
+        after = place.get(((number + 1) % boxes, own))
         if after is None:
             return None
         node_image[node] = after

@@ -57,7 +57,8 @@ def _by_origin(grid: Grid, streams: Streams) -> dict[str, Any]:
     """Streams added up by origin, link and epoch."""
     origin = np.repeat(grid.instance.blocks.origin[streams.block], np.diff(streams.start))
     amount = np.repeat(streams.amount, np.diff(streams.start))
-    rows, place = np.unique(np.stack([origin, streams.link, streams.epoch]), axis=1, return_inverse=True)
-    total = np.zeros(rows.shape[1], dtype=np.int64)
+    keys = np.stack([origin, streams.link, streams.epoch])
+    (origin, link, epoch), place = np.unique(keys, axis=1, return_inverse=True)
+    total = np.zeros(len(link), dtype=np.int64)
     np.add.at(total, place.reshape(-1), amount)
-    return {"unit": streams.unit, "origin": rows[0], "link": rows[1], "epoch": rows[2], "amount": total}
+    return {"unit": streams.unit, "origin": origin, "link": link, "epoch": epoch, "amount": total}

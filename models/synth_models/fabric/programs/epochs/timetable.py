@@ -173,13 +173,26 @@ def _needed(grid: Grid, sends: Sends, feeders: dict[int, int]) -> dict[tuple[int
     return found
 
 
+class _Hop(NamedTuple):
+    """A part of a stream between two nodes that keep it: the epoch in which it ``began``, its ``route`` of links and
+    the ``epochs`` until it is there."""
+
+    began: int
+    stream: int
+    hop: int
+    route: list[int]
+    epochs: int
+
+
 def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
     """Every stream cut at the nodes that keep it; its bytes are the block's, dealt out by shares."""
     lag = grid.lag.tolist()
     dst, holds = grid.dst.tolist(), grid.holds.tolist()
     sizes = _bytes(grid, streams)
-    rows: list[tuple[int, int, int, list[int], int, int]] = []
+    moves: dict[tuple[int, int], _Hop] = {}  # by stream and hop
     for i in range(len(streams)):
+        if not sizes[i]:
+            continue
         route: list[int] = []
         hop = 0
         for j in range(int(streams.start[i]), int(streams.start[i + 1])):
@@ -188,15 +201,14 @@ def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
                 began = k
             route.append(e)
             if holds[dst[e]]:
-                rows.append((began, i, hop, route, k + lag[e] - began, 0))
+                moves[i, hop] = _Hop(began, i, hop, route, k + lag[e] - began)
                 route, hop = [], hop + 1
-    rows = [row for row in rows if sizes[row[1]]]
-    rows.sort(key=lambda row: (row[0], row[1], row[2]))
-    number = {(row[1], row[2]): at for at, row in enumerate(rows)}
-    before = [[number[row[1], row[2] - 1]] if row[2] else [] for row in rows]
+    rows = sorted(moves.values(), key=lambda row: (row.began, row.stream, row.hop))
+    number = {(row.stream, row.hop): at for at, row in enumerate(rows)}
+    before = [[number[row.stream, row.hop - 1]] if row.hop else [] for row in rows]
     return Moves(
-        [row[1] for row in rows], [row[3] for row in rows], before, [row[0] for row in rows], [row[4] for row in rows],
-        streams.block.tolist(), sizes,
+        [row.stream for row in rows], [row.route for row in rows], before, [row.began for row in rows],
+        [row.epochs for row in rows], streams.block.tolist(), sizes,
     )  # fmt: skip
 
 

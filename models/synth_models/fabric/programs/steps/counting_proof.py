@@ -112,7 +112,8 @@ class Refuter:
     def _cuts(self, question: Question) -> Iterator[Certificate]:
         """Least cuts: for every rank that wants something from all over (or has something for all over), between it
         and the others, each with its share."""
-        copies = chunks_of_a_block(self.instance, question[2])
+        _, _, chunks = question
+        copies = chunks_of_a_block(self.instance, chunks)
         everyone = list(self.instance.members)
         rows = list(zip(self.instance.blocks.origin.tolist(), self.instance.blocks.goal.tolist(), strict=True))
         wants: dict[int, dict[int, int]] = {}

@@ -317,4 +317,5 @@ def _price_tables(timed: Sequence[Certificate]) -> dict[str, Any]:
 
 
 def _words(question: Question) -> str:
-    return f"{question[0]} steps, {question[1]} rounds, {question[2]} chunks"
+    steps, rounds, chunks = question
+    return f"{steps} steps, {rounds} rounds, {chunks} chunks"

@@ -96,14 +96,15 @@ class Decider:
         if rounds < steps:
             return Decided("infeasible", words=f"{steps} steps take {steps} rounds at least")
         for plan in self.found:
-            if plan.question[0] <= steps and plan.question[1] <= rounds and plan.chunks == chunks:
+            fewer, sooner, cut = plan.question
+            if fewer <= steps and sooner <= rounds and cut == chunks:
                 if plan.question != question and self.instance.collective != "allreduce":
                     plan = stretched(self.lanes, plan, steps, rounds)
                 return Decided("feasible", plan, words="a plan found before")
         certificate = self.countable(question)
         if certificate is not None:
             return Decided("infeasible", certificate=certificate, words=f"by counting ({certificate['argument']})")
-        if any(no[0] >= steps and no[1] >= rounds and no[2] <= chunks for no, _ in self.refuted):
+        if self._known_to_fail(question):
             return Decided("infeasible", words=f"{self.solver} refuted more steps or rounds for no more chunks")
         answer = self._by_program(question)
         if answer.plan is not None:
@@ -121,7 +122,8 @@ class Decider:
             self.refuted.append((question, certificate))
 
     def _by_program(self, question: Question) -> Decided:
-        copies = chunks_of_a_block(self.instance, question[2])
+        _, _, chunks = question
+        copies = chunks_of_a_block(self.instance, chunks)
         if self.instance.collective == "allreduce":
             return self._allreduce(question)
         if self.instance.collective in ("alltoall", "gather", "scatter"):
@@ -145,7 +147,9 @@ class Decider:
         return plan or Decided("limit")
 
     def _known_to_fail(self, question: Question) -> bool:
-        return any(no[0] >= question[0] and no[1] >= question[1] and no[2] <= question[2] for no, _ in self.refuted)
+        """Whether a question of no fewer steps, no fewer rounds and no more chunks was refuted."""
+        steps, rounds, chunks = question
+        return any(s >= steps and r >= rounds and c <= chunks for (s, r, c), _ in self.refuted)
 
     def _solved(
         self, model: Any, read: Callable[[Sequence[int]], Sequence[Row]], rounds: Sequence[int], copies: int

@@ -80,16 +80,15 @@ def dealt(lanes: Lanes, plan: Plan) -> list[int]:
 
 def packed(lanes: Lanes, plan: Plan) -> dict[str, Any]:
     """The plan as :mod:`synth_models.fabric.check.steps` reads it."""
-    columns = [np.array([row[k] for row in plan.sends], dtype=np.int64) for k in (0, 1)]
     found = {
         "rounds": np.array(plan.rounds, dtype=np.int64),
         "chunks": plan.chunks,
-        "step": columns[0],
-        "piece": columns[1],
+        "step": np.array([s for s, _, _, _ in plan.sends], dtype=np.int64),
+        "piece": np.array([i for _, i, _, _ in plan.sends], dtype=np.int64),
         "link": np.array(dealt(lanes, plan), dtype=np.int64),
     }
-    if any(row[3] for row in plan.sends):
-        found["adds"] = np.array([row[3] for row in plan.sends], dtype=np.int8)
+    if any(adds for _, _, _, adds in plan.sends):
+        found["adds"] = np.array([adds for _, _, _, adds in plan.sends], dtype=np.int8)
     return found
 
 
@@ -142,9 +141,9 @@ def _transfers(instance: FabricInstance, lanes: Lanes, plan: Plan) -> Transfers:
     priority = np.empty(len(before), dtype=np.int64)
     priority[order] = np.arange(len(before))
     routes = [[link] for link in dealt(lanes, plan)]
-    adds = np.array([row[3] for row in plan.sends], dtype=bool)
+    adds = np.array([adds for _, _, _, adds in plan.sends], dtype=bool)
     block, size = _pieces(instance, plan)
-    return Transfers.of(block, size, [row[1] for row in plan.sends], routes, before, priority, adds)
+    return Transfers.of(block, size, [i for _, i, _, _ in plan.sends], routes, before, priority, adds)
 
 
 def _together(instance: FabricInstance, transfers: Transfers, plan: Plan) -> Schedule:
@@ -159,9 +158,9 @@ def _together(instance: FabricInstance, transfers: Transfers, plan: Plan) -> Sch
     begun = 0
     for s in range(len(plan.rounds)):
         rows: dict[int, list[int]] = {}
-        for number, send in enumerate(plan.sends):
-            if send[0] == s:
-                rows.setdefault(send[1], []).append(number)
+        for number, (step, piece, _, _) in enumerate(plan.sends):
+            if step == s:
+                rows.setdefault(piece, []).append(number)
         free: dict[int, int] = {}
         ended = begun
         for piece, numbers in rows.items():
