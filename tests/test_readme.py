@@ -10,7 +10,7 @@ from published import PUBLISHED, ROOT, held_for, published, readme
 
 import synth
 from synth.execution.runs import Request, plan
-from synth.optimality import WITHIN, gap
+from synth.records.optimality import WITHIN, gap
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]

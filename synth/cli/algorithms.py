@@ -39,8 +39,8 @@ def import_algorithm(
 def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None, results: Path | None) -> None:
     from synth.exchange import arriving
     from synth.instance import read as read_instance
-    from synth.optimality import gap
     from synth.records import record as records
+    from synth.records.optimality import gap
     from synth.text.files import write_atomically
 
     if results is not None:

@@ -43,7 +43,7 @@ def print_tables(done: Done, every: bool | None = False) -> None:
 def print_runs(done: Done) -> None:
     """Value, best proven bound and what proves it, gap, seconds and end of each run."""
     from synth.family import get_family
-    from synth.optimality import gap
+    from synth.records.optimality import gap
 
     found = _standings(done)
     rows: list[Sequence[str]] = []
@@ -78,7 +78,7 @@ def print_contradictions(done: Done) -> int:
 
 def write_csv(done: Done, stream: TextIO) -> None:
     """The columns of the table of runs with exact numbers (SI units); empty cells where there is nothing."""
-    from synth.optimality import gap
+    from synth.records.optimality import gap
 
     found = _standings(done)
     writer = csv.writer(stream)

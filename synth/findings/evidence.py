@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synth import optimality
 from synth.api import check
 from synth.errors import InputError
 from synth.family import Verdict, get_family
 from synth.findings.finding import Case, Claim, Finding
 from synth.instance import Instance
+from synth.records import optimality
 from synth.records.contradictions import Standing, standing, value_stands
 from synth.records.folder import beside
 from synth.records.record import Record

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from synth.optimality import exceeds, gap
+from synth.records.optimality import exceeds, gap
 from synth.reproduction.printed import below, same
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from synth.optimality import exceeds
+from synth.records.optimality import exceeds
 from synth.records.record import DIED, Record
 
 MEETS = 1e-9  # relative difference up to which two numbers are the same

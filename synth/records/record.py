@@ -16,13 +16,12 @@ from pydantic import ValidationError
 
 from synth.errors import Fault, InputError
 from synth.family import Family, get_family, load
-from synth.infeasibility import is_refuted
 from synth.instance import Instance, faults_of, from_bytes, read_bytes, read_json
 from synth.notebook_html import card
-from synth.optimality import exceeds, gap
 from synth.options import asked
 from synth.records import lock, packed
 from synth.records.contents import Contents
+from synth.records.optimality import exceeds, gap, is_refuted
 from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
 from synth.text.quantities import named, percent, shown

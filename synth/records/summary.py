@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from synth.family import get_family
-from synth.optimality import WITHIN, gap
 from synth.records.contradictions import Standing, by_instance, standing, value_stands
+from synth.records.optimality import WITHIN, gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
 from synth.text.quantities import NOTHING, percent, shown, times
@@ -42,7 +42,7 @@ class InstanceRow:
 
     @property
     def solved(self) -> bool:
-        """Whether the best value meets the best bound (:func:`synth.optimality.meets`)."""
+        """Whether the best value meets the best bound (:func:`synth.records.optimality.meets`)."""
         return self.gap == 0
 
     @property

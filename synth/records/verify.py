@@ -17,8 +17,8 @@ from typing import Any, get_args
 import synth
 from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
-from synth.optimality import exceeds, gap
 from synth.records.contents import KEYS
+from synth.records.optimality import exceeds, gap
 from synth.records.record import Grade, Record
 from synth.records.repetition import repeat
 from synth.solvers.catalogue import known_solvers, solvers_for

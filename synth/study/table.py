@@ -12,9 +12,9 @@ import pandas as pd
 from synth.errors import Fault, InputError
 from synth.family import get_family, load
 from synth.instance import Instance
-from synth.optimality import gap
 from synth.records.contradictions import Standing, by_instance, standing
 from synth.records.folder import read_all
+from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
 

@@ -20,10 +20,10 @@ from synth.execution import child
 from synth.execution.messages import Task
 from synth.family import Method, Outcome, Verdict, get_family
 from synth.instance import Instance
-from synth.optimality import exceeds
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records.contradictions import standing
+from synth.records.optimality import exceeds
 from synth.records.record import Record
 from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.references.pull import once

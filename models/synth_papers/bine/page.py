@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth import optimality
 from synth.family import defaults_for
+from synth.records import optimality
 from synth.reproduction.collect import Reproduction
 from synth_models.bine.family import FAMILY
 from synth_models.bine.parts.butterfly import partners

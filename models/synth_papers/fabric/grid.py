@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from synth.making import make
-from synth.optimality import gap
+from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import shown

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth.optimality import gap
+from synth.records.optimality import gap
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.schedule.collective import NAMES

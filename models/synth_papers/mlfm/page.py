@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from synth import optimality
+from synth.records import optimality
 from synth.records.record import Record
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synth.errors import InputError
-from synth.optimality import gap
+from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth_models.fabric.family import FAMILY

@@ -9,8 +9,8 @@ import re
 import pytest
 from published import PUBLISHED, held_for, ours, prose
 
-from synth.optimality import gap
 from synth.records import record as records
+from synth.records.optimality import gap
 
 
 def test_numbers_of_the_harvest_paragraph():

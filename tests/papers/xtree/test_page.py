@@ -7,8 +7,8 @@ import re
 import pytest
 from published import PUBLISHED, held_for, ours, prose, readme
 
-from synth.optimality import gap
 from synth.records import record as records
+from synth.records.optimality import gap
 
 COLUMNS = ("xtree", "mirror_xtree", "tacos", "pull", "symmetric", "forest", "ilp-highs")
 HEADER = (

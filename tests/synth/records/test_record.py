@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import synth
 from synth import api
 from synth.errors import InputError
-from synth.optimality import gap
 from synth.records import record as records
+from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.text import files as textfile
 from synth.text.files import dumps

@@ -1,4 +1,4 @@
-"""When a value is proven best, and how far it is from that: the one place that says so.
+"""When a value is proven best, how far it is from that, and when a question has no answer: the one place that says so.
 
 Values and bounds are exact rationals in the instance's own units (whole steps; bytes; ticks of a clock that suits all
 bandwidths and latencies), each rounded to a double: values to the nearest or up, bounds down. So a value meets its
@@ -8,6 +8,12 @@ bound where no double lies between them. Anything else is a gap, however small.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
+
+from synth.errors import InputError
+from synth.family import get_family, load
+from synth.text.untrusted import is_finite
 
 WITHIN = 1e-4  # relative gap at which solvers stop by default
 
@@ -34,3 +40,20 @@ def gap(value: float | None, bound: float | None) -> float | None:
     if meets(value, bound):
         return 0.0
     return abs(value - bound) / abs(value) if value else math.inf
+
+
+def is_refuted(data: Mapping[str, Any], bound: float | None, certificate: Mapping[str, Any] | None) -> bool:
+    """Whether the record's question asks for a value below the bound that its certificate proves, or the certificate
+    refutes that question itself (the family's ``refutes``). The certificate itself is the check's to verify."""
+    given = data["options"].get("method")
+    if certificate is None or bound is None or not isinstance(given, Mapping):
+        return False
+    try:
+        family = get_family(data["family"])
+        parameters = family.method(data["method"]).parameters
+    except InputError:
+        return False
+    limits: list[Any] = [given.get(parameter.name) for parameter in parameters if parameter.at_most]
+    if any(is_finite(most) and most < bound for most in limits):
+        return True
+    return family.refutes is not None and bool(load(family.refutes)(given, bound, certificate))

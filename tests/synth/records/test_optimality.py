@@ -12,7 +12,7 @@ from published import published
 import synth
 from synth import api
 from synth.family import get_family, load
-from synth.optimality import exceeds, gap, meets
+from synth.records.optimality import exceeds, gap, meets
 from synth.records.record import Record
 from synth.records.summary import closing_line, rows_by_instance
 from synth.text.quantities import percent
