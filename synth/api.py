@@ -19,8 +19,8 @@ from synth.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
-from synth.method_file import method_of
 from synth.options import RunOptions, as_text, asked, read_parameters
+from synth.plugins.method_file import method_of
 from synth.records import record as records
 from synth.records.record import Record
 from synth.records.verify import against_value, certify, compare, replay

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from synth import plugins
 from synth.errors import Fault, InputError, one_of
 from synth.options import Parameter, RunOptions
+from synth.plugins import entry_points
 
 if TYPE_CHECKING:
     from synth.instance import Instance
@@ -106,7 +106,7 @@ class Method:
     parameters: tuple[Parameter, ...] = ()
     repeats: bool = False
     origin: str | None = None  # who else than this distribution it comes from: filled in where it is found
-    folder: Path | None = None  # of a method in a file (synth.method_file): where the modules of its target are
+    folder: Path | None = None  # of a method in a file (synth.plugins.method_file): where the modules of its target are
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for what no method can be: others write methods too."""
@@ -122,7 +122,7 @@ class Method:
     def load(self) -> Callable[[Any, RunOptions], Outcome]:
         """The function behind the method."""
         function: Callable[[Any, RunOptions], Outcome]
-        function = load(self.target) if self.folder is None else plugins.load_in(self.folder, self.target)
+        function = load(self.target) if self.folder is None else entry_points.load_in(self.folder, self.target)
         return function
 
 
@@ -187,7 +187,7 @@ class Family:
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
         if name not in self.methods:
-            why = plugins.complaint(plugins.METHODS, f"{self.name}.{name}")
+            why = entry_points.complaint(entry_points.METHODS, f"{self.name}.{name}")
             words = f"unknown method {name!r} of family {self.name}; {one_of(name, self.methods)}"
             raise InputError(f"{words}; {why}" if why else words)
         return self.methods[name]
@@ -228,13 +228,13 @@ def defaults_for(family: Family, instance: Instance) -> Sequence[str]:
 
 def family_names() -> list[str]:
     """Names of all installed families, also of one that cannot be loaded."""
-    return list(plugins.entries(plugins.FAMILIES))
+    return list(entry_points.entries(entry_points.FAMILIES))
 
 
 def families() -> Iterator[Family]:
     """All installed families that can be loaded, in order of their names."""
-    for entry in plugins.entries(plugins.FAMILIES).values():
-        if plugins.load(plugins.FAMILIES, entry, Family) is not None:
+    for entry in entry_points.entries(entry_points.FAMILIES).values():
+        if entry_points.load(entry_points.FAMILIES, entry, Family) is not None:
             yield get_family(entry.name)
 
 
@@ -247,13 +247,13 @@ def reproduced() -> dict[str, Page]:
 def get_family(name: str) -> Family:
     """The installed family of that name, with the methods that other distributions add to it. Raises
     :class:`InputError` naming the known ones, or saying why it cannot be loaded."""
-    entry = plugins.entries(plugins.FAMILIES).get(name)
-    family = None if entry is None else plugins.load(plugins.FAMILIES, entry, Family)
+    entry = entry_points.entries(entry_points.FAMILIES).get(name)
+    family = None if entry is None else entry_points.load(entry_points.FAMILIES, entry, Family)
     if entry is None or family is None:
-        words = plugins.complaint(plugins.FAMILIES, name)
+        words = entry_points.complaint(entry_points.FAMILIES, name)
         known = one_of(name, family_names(), "none is installed")
         raise InputError([Fault("", words or f"unknown family {name!r}; {known}")])
-    origin = None if plugins.is_ours(entry) else plugins.origin(entry)
+    origin = None if entry_points.is_ours(entry) else entry_points.origin(entry)
     own = [replace(method, origin=origin) for method in family.methods.values()]
     added = _added_methods(family)
     return replace(family, methods=by_name(*own, *added)) if added or origin else family
@@ -262,12 +262,12 @@ def get_family(name: str) -> Family:
 def _added_methods(family: Family) -> list[Method]:
     """The methods that other distributions add to a family. One that has the name of another is left out."""
     added = []
-    for entry in plugins.entries(plugins.METHODS).values():
+    for entry in entry_points.entries(entry_points.METHODS).values():
         of, _, name = entry.name.partition(".")
-        method = plugins.load(plugins.METHODS, entry, Method) if of == family.name else None
+        method = entry_points.load(entry_points.METHODS, entry, Method) if of == family.name else None
         if method is None:
             continue
-        origin = plugins.origin(entry)
+        origin = entry_points.origin(entry)
         if method.name != name:
             words = f"of {origin} names the method {method.name!r}: must be {of}.{method.name}"
         elif name in family.methods:
@@ -275,5 +275,5 @@ def _added_methods(family: Family) -> list[Method]:
         else:
             added.append(replace(method, origin=origin))
             continue
-        plugins.complain(plugins.METHODS, entry.name, words)
+        entry_points.complain(entry_points.METHODS, entry.name, words)
     return added

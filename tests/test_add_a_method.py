@@ -220,6 +220,20 @@ def test_a_file_that_changed_is_run_again(tmp_path):
     assert stored(place, "mine@star")["objective"]["value"] == 13
 
 
+def test_a_file_is_named_as_a_file_or_as_a_module(tmp_path):
+    """Either way it is one method, which has one record."""
+    place = place_with_toy(tmp_path)
+    put(place, "mine/stars.py", PLAIN.format(module="mine.stars"))
+    put(place, "helpers.py", "def first():\n    return 1\n")
+    place.done("solve", "instances", "-m", "mine.stars:star")
+    for name in ("mine/stars.py:star", "./mine/stars.py:star"):
+        assert "1 of 1 runs were done before" in place.done("solve", "instances", "-m", name, "--resume")
+    study = 'name = "s"\ninstances = ["instances"]\nbaselines = ["{0}"]\n[[run]]\nmethods = ["{0}", "chain"]\n'
+    put(place, "study.toml", study.format("mine/stars.py:star"))
+    place.done("study", "study.toml")
+    assert "ratio_to_mine.stars:star" in (place.work / "results/studies/s/table.csv").read_text()
+
+
 def test_a_file_in_studies_and_batches(tmp_path):
     """In a package in the current folder; a batch's task starts in a process of its own."""
     place = place_with_toy(tmp_path)
@@ -243,6 +257,8 @@ def test_a_file_in_studies_and_batches(tmp_path):
 WRONG = {  # -m, and the words for it
     "mine:": "must be package.module:function",
     "../mine:star": "must be package.module:function",
+    "../mine.py:star": "or package/module.py:function, beside the instance or in the current folder",
+    "mine.py:moon": "mine.py: has no moon",
     "json:dumps": "there is no file json.py in ",
     "mine:sun": "mine.py: has no sun",
     "mine:NOTHING": "is of type int: must be a function (instance, RunOptions) -> Outcome, or a Method",

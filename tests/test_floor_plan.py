@@ -128,7 +128,7 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.deadline",
         "synth.errors",
         "synth.options",
-        "synth.plugins",
+        "synth.plugins.entry_points",
         "synth.progress",
         "synth.text",
         "synth.text.amounts",

@@ -16,8 +16,8 @@ from synth.execution.pool import GRACE_S
 from synth.execution.runs import Run
 from synth.family import get_family
 from synth.instance import Instance, read_json
-from synth.method_file import find
 from synth.options import RunOptions
+from synth.plugins.method_file import find
 from synth.text.files import write_atomically
 
 FORMAT = "synth-batch/1"

@@ -32,15 +32,17 @@ def families(
     ),
 ) -> None:
     """List the installed families; of one its methods and what they take (`solve -O key=value`)."""
-    from synth import plugins
     from synth.family import families as installed
     from synth.family import get_family
+    from synth.plugins import entry_points
     from synth.solvers.catalogue import solvers_for
 
     if name is None:
         shipped = _shipped()
-        others = {one: e for one, e in plugins.entries(plugins.FAMILIES).items() if not plugins.is_ours(e)}
-        origins = {one: plugins.origin(entry) for one, entry in others.items()}
+        others = {
+            one: e for one, e in entry_points.entries(entry_points.FAMILIES).items() if not entry_points.is_ours(e)
+        }
+        origins = {one: entry_points.origin(entry) for one, entry in others.items()}
         rows = [(_family_row(family, shipped[family.name]), origins.get(family.name)) for family in installed()]
         console.print(_with_origins(FAMILY_COLUMNS, rows, right=FAMILY_COLUMNS[2:]))
         _speak_of_strangers()
@@ -79,13 +81,13 @@ def _with_origins(
 
 def _speak_of_strangers() -> None:
     """A complaint for each method of a family that is not installed."""
-    from synth import plugins
+    from synth.plugins import entry_points
 
-    families = plugins.entries(plugins.FAMILIES)
-    for name, entry in plugins.entries(plugins.METHODS).items():
+    families = entry_points.entries(entry_points.FAMILIES)
+    for name, entry in entry_points.entries(entry_points.METHODS).items():
         if name.partition(".")[0] not in families:
-            words = f"of {plugins.origin(entry)} adds to a family that is not installed; {one_of(name, families)}"
-            plugins.complain(plugins.METHODS, name, words)
+            words = f"of {entry_points.origin(entry)} adds to a family that is not installed; {one_of(name, families)}"
+            entry_points.complain(entry_points.METHODS, name, words)
 
 
 def _family_row(family: Family, shipped: int) -> tuple[str, ...]:

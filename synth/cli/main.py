@@ -100,7 +100,7 @@ def run() -> None:
 
 def _speak_of_plugins() -> None:
     """A line for each entry point of another distribution that was left out, if any was looked at."""
-    plugins = sys.modules.get("synth.plugins")
+    plugins = sys.modules.get("synth.plugins.entry_points")
     if plugins is not None and "_SYNTH_COMPLETE" not in os.environ:
         for words in plugins.complaints():
             print(visible(f"synth: {words}"), file=sys.stderr)

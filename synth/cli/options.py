@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 METHODS = Option(
     "-m",
     "--method",
-    help="A method, or package.module:function in a file beside the instance (repeatable). Default: the family's.",
+    help="A method, or module.py:function of a file beside the instance (repeatable). Default: the family's.",
     autocompletion=complete.methods,
 )
 SOLVER = Option(help="A solver of `synth solvers`, for methods that can use it.", autocompletion=complete.solvers)

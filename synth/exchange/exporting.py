@@ -17,8 +17,8 @@ from synth.exchange.lowering.chunking import MOST_TRIED
 from synth.exchange.transfers import Transfers
 from synth.family import Method, get_family, load
 from synth.instance import Instance
-from synth.method_file import method_of
 from synth.options import RunOptions, as_text
+from synth.plugins.method_file import as_module, method_of
 from synth.records.record import Record
 from synth.records.verify import replay
 from synth.solvers import writing
@@ -222,7 +222,7 @@ def _method_of(record: Record, instance: Instance, name: str | None) -> Method:
     """The record's method. One in a file is looked for only if it is named: a record starts no code. Raises
     :class:`InputError`."""
     stated = str(record["method"])
-    if name not in (None, stated):
+    if name is not None and as_module(name) != stated:
         raise InputError([Fault("--method", f"the record is of method {stated}", name, True)])
     if name is None and ":" in stated:
         words = f"method {stated} is in a file, which no record starts: name it with -m {stated}"

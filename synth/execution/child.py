@@ -52,7 +52,7 @@ def execute(task: Task) -> int:
     from synth.errors import InputError
     from synth.family import get_family
     from synth.instance import read
-    from synth.method_file import find
+    from synth.plugins.method_file import find
     from synth.records import record as records
 
     _limit_memory(task.memory_mb)

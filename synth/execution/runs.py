@@ -17,8 +17,8 @@ from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
 from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
-from synth.method_file import method_of
 from synth.options import RunOptions, asked, read_limit
+from synth.plugins.method_file import method_of
 from synth.records import record as records
 from synth.records.record import Record
 from synth.solvers.catalogue import require, solvers_for

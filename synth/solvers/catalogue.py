@@ -8,9 +8,9 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
-from synth import plugins
 from synth.errors import SolverMissingError, UnsupportedError, one_of
 from synth.family import Need, load
+from synth.plugins import entry_points
 from synth.solvers.solver import WORDS, Solver
 
 OURS = ("highs", "cpsat", "scip", "gurobi")  # modules beside this one
@@ -22,15 +22,17 @@ def known_solvers() -> Mapping[str, Solver]:
     found: dict[str, Solver] = {}
     for name in OURS:
         found[name] = load(f"synth.solvers.{name}:SOLVER")
-    for entry in plugins.entries(plugins.SOLVERS).values():
-        solver = plugins.load(plugins.SOLVERS, entry, Solver)
+    for entry in entry_points.entries(entry_points.SOLVERS).values():
+        solver = entry_points.load(entry_points.SOLVERS, entry, Solver)
         if solver is None:
             continue
-        origin = plugins.origin(entry)
+        origin = entry_points.origin(entry)
         if solver.name != entry.name:
-            plugins.complain(plugins.SOLVERS, entry.name, f"of {origin} names the solver {solver.name!r}")
+            entry_points.complain(entry_points.SOLVERS, entry.name, f"of {origin} names the solver {solver.name!r}")
         elif entry.name in found:
-            plugins.complain(plugins.SOLVERS, entry.name, f"of {origin} is left out: synth has a solver of that name")
+            entry_points.complain(
+                entry_points.SOLVERS, entry.name, f"of {origin} is left out: synth has a solver of that name"
+            )
         else:
             found[entry.name] = replace(solver, origin=origin)
     return MappingProxyType(found)
@@ -52,7 +54,7 @@ def require(name: str, need: Need | None = None) -> Solver:
     :class:`UnsupportedError` if it does not take what is needed."""
     solver = known_solvers().get(name)
     if solver is None:
-        why = plugins.complaint(plugins.SOLVERS, name)
+        why = entry_points.complaint(entry_points.SOLVERS, name)
         words = f"unknown solver {name!r}; {one_of(name, known_solvers())}"
         raise SolverMissingError(f"{words}; {why}" if why else words)
     if not solver.installed:

@@ -35,15 +35,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synth.errors import Fault, InputError, one_of
 from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
 from synth.family import Family, Method, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
-from synth.method_file import method_of
 from synth.options import as_text, read_limit
+from synth.plugins.method_file import as_module, method_of
 from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
 
@@ -51,6 +51,7 @@ DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
 FIGURES: tuple[FigureName, ...] = ("gaps", "profile", "progress", "bandwidth")
 Text = str | int | float | bool
+MethodName = Annotated[str, AfterValidator(as_module)]
 
 
 class _Part(BaseModel):
@@ -73,7 +74,7 @@ class Generate(_Part):
 class RunGrid(_Part):
     """One ``[[run]]``: methods x solvers x seeds x limits."""
 
-    methods: list[str] | None = None
+    methods: list[MethodName] | None = None
     only: list[str] | None = None
     solvers: list[str] | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
@@ -96,7 +97,7 @@ class _File(_Part):
     instances: list[str] = []
     generate: list[Generate] = []
     run: list[RunGrid] = []
-    baselines: list[str] = []
+    baselines: list[MethodName] = []
     figures: list[FigureName] = list(FIGURES)
 
 

@@ -11,10 +11,11 @@ from command import write_ring
 from faulty import files
 from faulty.files import record, synth, terminations, traced, within, write
 
-from synth import execution, family, plugins
+from synth import execution, family
 from synth.execution import guard, supervisor
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, plan
+from synth.plugins import entry_points
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="forks on Linux only")
 
@@ -67,7 +68,7 @@ def test_an_import_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PYTHONPATH", files.ENVIRONMENT["PYTHONPATH"])
     monkeypatch.setenv("FAULTY_IMPORT", "hang")
     monkeypatch.setattr(supervisor, "IMPORT_S", 5.0)
-    caches = (plugins._by_name, family.get_family)
+    caches = (entry_points._by_name, family.get_family)
     for cache in caches:
         cache.cache_clear()
     try:

@@ -19,7 +19,7 @@ from synth.text.quantities import percent
 from synth_models.fabric.check.certificates import ARGUMENTS
 from synth_models.fabric.scheduling.chunks import seconds
 
-SHIPPED = Path(__file__).resolve().parents[2] / "instances"
+SHIPPED = Path(__file__).resolve().parents[3] / "instances"
 VALUES = (1e-6, 3.0, 144.0, 2.0**53, 1.68e-6, 1e15)
 
 

@@ -1,4 +1,4 @@
-"""Methods in a file of the user's own: ``synth solve INSTANCE -m package.module:function``.
+"""Methods in a file of the user's own: ``synth solve INSTANCE -m package.module:function``, or ``module.py:function``.
 
 The file is looked for beside the instance, then in the current folder, and nowhere else: no installed module of the
 same name takes its place, nor it theirs. What it imports itself is looked for in its folder last. Nothing here is ever
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from synth.errors import InputError
 from synth.family import Family, Method
-from synth.plugins import files_of, load_in
+from synth.plugins.entry_points import files_of, load_in
 
 if TYPE_CHECKING:
     from synth.instance import Instance
@@ -33,11 +33,19 @@ def method_of(family: Family, name: str, instance: Instance) -> Method:
     return find(name, [*beside, Path()])
 
 
+def as_module(name: str) -> str:
+    """``package.module:function`` where the file was named, ``package/module.py:function``."""
+    file, _, function = name.partition(":")
+    return f"{'.'.join(Path(file).with_suffix('').parts)}:{function}" if file.endswith(".py") else name
+
+
 def find(name: str, folders: Iterable[Path]) -> Method:
     """The method of that name, ``package.module:function``, in the first of the folders that has such a file. A plain
     function is a reference without parameters. Raises :class:`InputError`."""
+    given, name = name, as_module(name)
     if not TARGET.fullmatch(name):
-        raise InputError(f"method {name}: must be package.module:function")
+        words = "must be package.module:function or package/module.py:function"
+        raise InputError(f"method {given}: {words}, beside the instance or in the current folder")
     folders = list(dict.fromkeys(folder.resolve() for folder in folders))
     module = name.partition(":")[0]
     found = next(((folder, file) for folder in folders for file in files_of(folder, module)), None)

@@ -1,0 +1,1 @@
+"""What others add: by entry points of their distributions, or as a file beside an instance."""
