@@ -167,7 +167,7 @@ class Family:
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     bound_words: Target | None = None  # (instance, certificate) -> str | None: what it proves, in words
     refutes: Target | None = None  # (method options, bound, certificate) -> bool: the question has no answer
-    frames: Target | None = None  # (instance, solution) -> synth.frames.Frames | None: the report's player
+    frames: Target | None = None  # (instance, solution) -> synth.views.frames.Frames | None: the report's player
     transfers: Target | None = (
         None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
     )

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import to_jsonable_python
 
 from synth.errors import Fault, InputError
-from synth.notebook_html import card
 from synth.text.files import decode
 from synth.text.quantities import shown
+from synth.views.notebook_html import card
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
 HIDDEN = ("format", "family", "name", "source")

@@ -9,7 +9,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.exchange.places import steps
-from synth.occupancy import folded
+from synth.views.occupancy import folded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from synth.errors import Fault, InputError
 from synth.family import Family, get_family, load
 from synth.instance import Instance, faults_of, from_bytes, read_bytes, read_json
-from synth.notebook_html import card
 from synth.options import asked
 from synth.records import lock, packed
 from synth.records.contents import Contents
@@ -26,6 +25,7 @@ from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
 from synth.text.quantities import named, percent, shown
 from synth.text.untrusted import not_finite
+from synth.views.notebook_html import card
 
 if TYPE_CHECKING:
     import pandas as pd

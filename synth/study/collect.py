@@ -11,13 +11,13 @@ from pathlib import Path
 import pandas as pd
 
 from synth.errors import InputError
-from synth.notebook_html import card
 from synth.records import lock
 from synth.records.record import Record
 from synth.study import figures, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
+from synth.views.notebook_html import card
 
 
 @dataclass(frozen=True)

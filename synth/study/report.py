@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 
 import synth
 from synth.family import get_family, load
-from synth.frames import Frames
 from synth.instance import Instance
 from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
@@ -29,6 +28,7 @@ from synth.study import measures, sizes
 from synth.study.figures import by_family, natural
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
+from synth.views.frames import Frames
 
 MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from synth.api import solve
 from synth.cli.main import app
-from synth.frames import Frames, circle
 from synth.instance import read
 from synth.records import record as records
 from synth.study import figures, report
+from synth.views.frames import Frames, circle
 
 RUNS = {
     "xtree/equimesh-2x3-c1": ("bound", "pull", "xtree"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.frames import Frames, circle
+from synth.views.frames import Frames, circle
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages
 

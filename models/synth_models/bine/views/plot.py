@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from synth.occupancy import folded
 from synth.text.quantities import BYTES, scaled
+from synth.views.occupancy import folded
 from synth_models.bine.check.links import pair_bytes, torus_links
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.solution import Messages

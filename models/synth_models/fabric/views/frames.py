@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.frames import Frames
 from synth.text.quantities import BYTES, SECONDS, shown
+from synth.views.frames import Frames
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.positions import positions

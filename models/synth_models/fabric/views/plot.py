@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from synth.arrays import FloatArray
-from synth.occupancy import busy_share
 from synth.text.quantities import SECONDS, count, scaled
+from synth.views.occupancy import busy_share
 from synth_models.fabric.check.routes import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule

@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from synth.frames import circle
+from synth.views.frames import circle
 from synth_models.fabric.problem.machine import Machine
 
 MOST_SPRUNG = 96  # nodes for which a layout is computed

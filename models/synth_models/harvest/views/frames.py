@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.frames import Frames, circle
 from synth.text.quantities import SECONDS, shown
+from synth.views.frames import Frames, circle
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.replay import step_times
 from synth_models.harvest.instance import HarvestInstance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.frames import Frames, circle
+from synth.views.frames import Frames, circle
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, table
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth.occupancy import folded
+from synth.views.occupancy import folded
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, Rows
 from synth_models.mlfm.views.describe import link_loads

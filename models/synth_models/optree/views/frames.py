@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.frames import Frames, circle
+from synth.views.frames import Frames, circle
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import Solution, StepCount
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.frames import Frames
 from synth.schedule.quotient import QuotientSchedule
+from synth.views.frames import Frames
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions

@@ -14,9 +14,9 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import MaxNLocator
 
 from synth.network import Network
-from synth.occupancy import folded
 from synth.schedule import Schedule
 from synth.schedule.quotient import listed
+from synth.views.occupancy import folded
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth import occupancy
-from synth.occupancy import busy_share, folded
+from synth.views import occupancy
+from synth.views.occupancy import busy_share, folded
 
 
 def exact_share(rows: list[tuple[int, int, int]], row: int, bin_: int, horizon: int, bins: int) -> Fraction:
