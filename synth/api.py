@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import synth
-from synth import compiling, making
-from synth.deadline import Held
+from synth import making
+from synth.clock import compiling
+from synth.clock.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance

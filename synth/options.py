@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from synth import compiling
-from synth.deadline import Clock, Held, stopping
+from synth.clock import compiling
+from synth.clock.deadline import Clock, Held, stopping
+from synth.clock.progress import Progress
 from synth.errors import Fault, InputError, one_of
-from synth.progress import Progress
 from synth.text import amounts
 
 
@@ -105,7 +105,8 @@ class RunOptions:
         return not late
 
     def in_time(self) -> stopping:
-        """Leave a ``with`` block once these options' time is over, wherever it is (:class:`synth.deadline.stopping`).
+        """Leave a ``with`` block once these options' time is over, wherever it is
+        (:class:`synth.clock.deadline.stopping`).
         What the block has not handed over by then, to ``held`` or to its surroundings, is lost."""
         return stopping(self.remaining, self.clock)
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from synth import compiling, interpreted, kernels
-from synth.interpreted import DRAWS, arrays_in
-from synth.kernels import KERNELS, Kernel
+from synth import kernels
+from synth.clock import compiling
+from synth.kernels import KERNELS, Kernel, interpreted
+from synth.kernels.interpreted import DRAWS, arrays_in
 
 Key = tuple[str, str]
 OFTEN = 25  # calls of one kernel that are all compared; of later ones every hundredth,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from synth import compiling
+from synth.clock import compiling
 from synth.execution.messages import Task
 
 WRITE_FAILED = 74  # exit code when the record cannot be written (EX_IOERR)

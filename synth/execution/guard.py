@@ -35,7 +35,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from synth import compiling
+from synth.clock import compiling
 from synth.execution import child
 from synth.execution.messages import Cause, Ending, Started, Task
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.arrays import AnyIntArray, IntArray
-from synth.compiling import uncounted
+from synth.clock.compiling import uncounted
 
 Permutation = IntArray
 Column = npt.NDArray[Any]

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from synth.compiling import uncounted
-from synth.deadline import shielded
+from synth.clock.compiling import uncounted
+from synth.clock.deadline import shielded
 from synth.family import load
 from synth.options import RunOptions
 from synth.solvers import writing

@@ -49,7 +49,7 @@ class HorizonProgram:
 
     ``decide`` answers for one horizon; ``by`` names the solver in proofs, ``unit`` what is counted ("timesteps");
     ``size`` counts a solution's. ``hold`` makes the run's own solution of one that the program finds (usually the
-    same): then the run holds incumbent and bound in case it is stopped (:class:`synth.deadline.Held`).
+    same): then the run holds incumbent and bound in case it is stopped (:class:`synth.clock.deadline.Held`).
     """
 
     decide: Callable[[int], Decision]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synth.progress import Progress
+from synth.clock.progress import Progress
 
 LogRow = tuple[float, float | None, float | None]
 """Seconds since the solver began, incumbent and bound of the model."""

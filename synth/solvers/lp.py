@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from synth.deadline import OutOfTime, left
+from synth.clock.deadline import OutOfTime, left
 
 LIMIT, TIME = 1, "Time limit"  # scipy's status for time and iterations, and how its message tells them apart
 LEAST_S = 0.01

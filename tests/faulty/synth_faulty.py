@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from synth import compiling
+from synth.clock import compiling
 from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions

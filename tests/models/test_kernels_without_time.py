@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
-from synth.deadline import OutOfTime, stopping
+from synth.clock.deadline import OutOfTime, stopping
 from synth_models.bine.parts.units import units_of
 from synth_models.bine.parts.weights import dimension_weights
 from synth_models.bine.references.placement_greedy import best_placement, cut

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import synth
-from synth import compiling
+from synth.clock import compiling
 from synth.family import Method, get_family
 from synth.instance import Instance
 from synth.options import RunOptions

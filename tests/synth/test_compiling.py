@@ -7,7 +7,8 @@ import time
 import numba
 import numpy as np
 
-from synth import compiling, kernels
+from synth import kernels
+from synth.clock import compiling
 from synth.options import RunOptions
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth import compiling, deadline, kernels
-from synth.deadline import Held, OutOfTime
+from synth import kernels
+from synth.clock import compiling, deadline
+from synth.clock.deadline import Held, OutOfTime
 from synth.family import Method, Outcome
-from synth.kernel_clock import now
 from synth.kernels import Kernel, jit
+from synth.kernels.clock import now
 from synth.options import RunOptions
 
 
@@ -155,7 +156,7 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
     suspended: bool, way: str | None, allowed_s: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plain Python is not counted, and is given up for the compiled kernel at some moment: wherever that is, a kernel
-    that its clock ended has no time left, and :func:`synth.deadline.demand_time` says so. So it does after a
+    that its clock ended has no time left, and :func:`synth.clock.deadline.demand_time` says so. So it does after a
     suspension, which the limit does not count and the kernel does."""
     kernel: Any = _counted
     monkeypatch.setattr(kernel, "_ready", None)

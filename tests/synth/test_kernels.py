@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels_twice import both, import_all
 
-from synth import compiling, kernels
-from synth.deadline import OutOfTime, stopping
+from synth import kernels
+from synth.clock import compiling
+from synth.clock.deadline import OutOfTime, stopping
 from synth.kernels import KERNELS, Kernel, jit, mode
 
 ROOT = Path(__file__).parents[2]

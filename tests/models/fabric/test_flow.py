@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from models.fabric.test_flow_fluid import instance_of, random_instance
 
-from synth import compiling
+from synth.clock import compiling
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance

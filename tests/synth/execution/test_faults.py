@@ -19,7 +19,7 @@ import pytest
 from command import alive
 from faulty.files import record, start, synth, terminations, traced, within, write
 
-from synth import compiling
+from synth.clock import compiling
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synth.progress import MOST_ROWS, Progress
+from synth.clock.progress import MOST_ROWS, Progress
 from synth.solvers import gurobi, highs, scip
 from synth.solvers.logs import note_log
 

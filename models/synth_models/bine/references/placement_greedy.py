@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.deadline import left
+from synth.clock.deadline import left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.butterfly import partners

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from synth.deadline import demand_time, left
+from synth.clock.deadline import demand_time, left
 from synth.family import Outcome
 from synth.graph.rows import rows_by
-from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
+from synth.kernels.clock import now as read_clock
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth import compiling
 from synth.arrays import IntArray
+from synth.clock import compiling
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -111,7 +111,7 @@ class Bookings:
 def improved(bookings: Bookings, start: IntArray, until: float, least: int) -> IntArray:
     """Forward and backward improvement (Tormos and Lova, Annals of Operations Research 102, 2001): all transfers as
     late as they can be, in the order in which they end, then as early as they can be, in the order in which they now
-    start; again while it gains and the clock (:func:`synth.compiling.counted_now`) is before ``until``."""
+    start; again while it gains and the clock (:func:`synth.clock.compiling.counted_now`) is before ``until``."""
     best, end = start, bookings.end(start)
     while end > least and compiling.counted_now() < until:
         late = bookings.mirrored(ranked(-(best + bookings.took)))

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.deadline import SLACK_S, OutOfTime, left
-from synth.kernel_clock import now as now_s
+from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth.kernels import jit
+from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
@@ -83,7 +83,7 @@ def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *, in_order: bool = False
 ) -> Schedule:
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
-    :class:`synth.deadline.OutOfTime` where that would take longer than the time limit in force.
+    :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
 
     ``in_order``: every link serves its transfers in the order of their priorities, idle or not, so that a planned
     schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the

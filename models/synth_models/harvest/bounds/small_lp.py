@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from synth.arrays import FloatArray
-from synth.deadline import OutOfTime, left
+from synth.clock.deadline import OutOfTime, left
 
 
 @dataclass(frozen=True)

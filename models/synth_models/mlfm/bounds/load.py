@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.deadline import OutOfTime
+from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth.text.untrusted import exact_dot
 from synth_models.mlfm.instance import MLFMInstance

@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import FloatArray
-from synth.deadline import OutOfTime
+from synth.clock.deadline import OutOfTime
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.bounds import grid

@@ -19,11 +19,11 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import Int32Array, IntArray, WordArray
-from synth.deadline import demand_time, left
+from synth.clock.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule

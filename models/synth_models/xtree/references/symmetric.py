@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.deadline import demand_time, left
+from synth.clock.deadline import demand_time, left
 from synth.errors import UnsupportedError
 from synth.family import Outcome
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth.network import Network
 from synth.network.symmetry import translation, unit_translations
 from synth.options import RunOptions

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from synth.clock.progress import Progress
 from synth.options import RunOptions
-from synth.progress import Progress
 from synth.solvers import cpsat
 from synth_models.fabric.programs.continuous.model import Program
 from synth_models.fabric.programs.continuous.problem import Problem, Row

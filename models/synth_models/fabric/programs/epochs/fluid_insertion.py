@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.deadline import demand_time, left
+from synth.clock.deadline import demand_time, left
 from synth.graph.rows import rows_by
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of
 from synth_models.fabric.scheduling.epoch_reservations import (

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth.deadline import demand_time, left
-from synth.kernel_clock import now
+from synth.clock.deadline import demand_time, left
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth_models.fabric.programs.epochs.grid import FAR, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of

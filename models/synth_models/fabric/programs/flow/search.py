@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth import compiling
 from synth.arrays import IntArray
-from synth.compiling import counted_now
+from synth.clock import compiling
+from synth.clock.compiling import counted_now
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks

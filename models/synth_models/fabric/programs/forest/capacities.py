@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.deadline import OutOfTime, left
+from synth.clock.deadline import OutOfTime, left
 from synth.graph.max_flow import Residual, augment, of_matrix, reached
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 

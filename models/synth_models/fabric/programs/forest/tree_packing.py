@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.deadline import OutOfTime, left
+from synth.clock.deadline import OutOfTime, left
 from synth.graph.max_flow import augment, of_matrix
-from synth.kernel_clock import now
 from synth.kernels import jit
+from synth.kernels.clock import now
 
 SWEEPS = 20
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth.kernel_clock import now as read_clock
 from synth.kernels import jit
+from synth.kernels.clock import now as read_clock
 from synth_models.fabric.references.pulling.routing_state import find_uses, release_route, reserve_route
 from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, TreeTransfers, drop, grow
 

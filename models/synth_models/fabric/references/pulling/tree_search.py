@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.deadline import demand_time, left
+from synth.clock.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

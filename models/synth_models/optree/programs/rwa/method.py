@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from synth.clock.progress import Progress
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.progress import Progress
 from synth.solvers import cpsat, horizon, mathprog
 from synth.solvers.catalogue import require, takes
 from synth_models.optree.instance import OpTreeInstance

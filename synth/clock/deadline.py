@@ -1,7 +1,7 @@
 """The one clock of a run: what a time limit covers, what the run holds when it passes, and how it ends the run.
 
 A limit covers all that a method does: building models, solving, and its own searches. It does not cover imports,
-compiling kernels (:mod:`synth.compiling`; the record says ``seconds.compile``) and the check (``seconds.check``).
+compiling kernels (:mod:`synth.clock.compiling`; the record says ``seconds.compile``) and the check (``seconds.check``).
 Loops ask :meth:`synth.options.RunOptions.out_of_time`, and solvers are given what is left. What does not ask is
 stopped by :func:`stopping`, and the run hands back what it held.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from synth import compiling
+from synth.clock import compiling
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
@@ -138,7 +138,7 @@ def demand_time() -> None:
 
 
 def _kernels_now() -> float:
-    """As :func:`synth.kernel_clock.now`, standing still while kernels are compiled."""
+    """As :func:`synth.kernels.clock.now`, standing still while kernels are compiled."""
     return time.monotonic() - compiling.plain_now() - compiling.seconds
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synth import compiling
+from synth.clock import compiling
 
 
 def now() -> float:

@@ -3,9 +3,9 @@
 A kernel begins as plain Python, so that nobody waits for a compiler to answer a question of microseconds; numba is not
 even imported. A call is given up once it has spent, in plain Python, what its compilation costs (where its arrays are
 large, a share of that), or what loading costs where an earlier process left it in the cache on disk: its arguments are
-as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.interpreted`), so nobody
-sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never makes
-it compile what it did not compile the first time.
+as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.kernels.interpreted`), so
+nobody sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never
+makes it compile what it did not compile the first time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from synth import compiling, kernel_clock
-from synth.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
+from synth.clock import compiling
+from synth.kernels import clock as kernel_clock
+from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -274,7 +275,7 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
         _shorten_what_numba_says_of_shapes()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
-        """Adds the time of every compilation, those that one causes being part of it, to :mod:`synth.compiling`."""
+        """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.compiling`."""
 
         def on_start(self, event: Any) -> None:
             compiling.begin()
