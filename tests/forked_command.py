@@ -2,9 +2,9 @@
 
 The process has its own folder, environment, output and exit code. It forks the guards of its runs, as large as it is
 by its imports, unless ``new_guards`` asks for what the command itself would do; those of runs that pytest's own process
-starts are forked beside it (:func:`guard`). What an interpreter does before its first
-line (options and variables of its own) is not there: the tests of starting and of faults start new interpreters
-(:func:`command.cold`, :func:`faulty.files.start`).
+starts are forked beside it (:func:`guard`). With a ``PYTHONPATH`` of its own a process looks again for what others have
+installed. What an interpreter does before its first line (options and variables of its own) is not there: the tests of
+starting and of faults start new interpreters (:func:`command.cold`, :func:`faulty.files.start`).
 
 ``python forked_command.py`` serves the socket on its standard input; the word ``methods`` has it import them too.
 """
@@ -27,19 +27,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
+from synth import family
 from synth.execution import guard as guards
 from synth.execution import supervisor
 from synth.execution.guard import GUARD_VARIABLES
 from synth.family import Family, family_names, get_family
+from synth.plugins import entry_points
+from synth.solvers import catalogue
 
 MOST_BYTES = 1 << 20  # of one message
 BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_")  # read when a process starts
-PATHS = "PYTHONPATH"  # each has a server of its own
+PATHS = "PYTHONPATH"
 BY_THE_COMMAND = "OPENBLAS_NUM_THREADS"  # which it sets itself, also where a test calls it in its own process
 GUARD = "<guard>"  # in place of a command
 NEW_GUARD = supervisor.start_guard
@@ -49,7 +52,7 @@ def run(
     command: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float, new_guards: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """As ``subprocess.run`` does with text that is captured; raises ``subprocess.TimeoutExpired``."""
-    server = _server(environment.get(PATHS, ""))
+    server = _server(with_methods=not new_guards)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         task = json.dumps([list(command), os.fspath(cwd), dict(environment), new_guards]).encode()
         assert len(task) < MOST_BYTES
@@ -96,7 +99,7 @@ def guard(line: Connection[Any, Any], errors: IO[bytes]) -> Any:
     """As ``supervisor.start_guard``, for runs that this process itself starts."""
     if not can_fork(os.environ):
         return NEW_GUARD(line, errors)
-    server = _server(os.environ.get(PATHS, ""))
+    server = _server(with_methods=True)
     task = json.dumps([[GUARD], os.getcwd(), dict(os.environ), False]).encode()
     socket.send_fds(server, [task], [line.fileno(), errors.fileno()])
     return ForkedGuard(int(server.recv(MOST_BYTES)))
@@ -120,13 +123,12 @@ STARTED_WITH = _read_at_the_start(os.environ)
 
 
 @cache
-def _server(paths: str) -> socket.socket:
-    """The line to this process's server for these paths, which ends when the line is closed."""
+def _server(with_methods: bool) -> socket.socket:
+    """The line to one of this process's two servers, which ends when the line is closed. A command that starts its
+    guards as users' do must not have held much: it comes from the one without methods."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    without_threads = {**os.environ, PATHS: paths, **GUARD_VARIABLES}
-    words = [sys.executable, __file__]
-    words += ["methods"] if paths == os.environ.get(PATHS, "") else []  # no server for one test's own distributions
-    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=without_threads)
+    words = [sys.executable, __file__, *(["methods"] if with_methods else [])]
+    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env={**os.environ, **GUARD_VARIABLES})
     theirs.close()
 
     def end() -> None:
@@ -182,8 +184,8 @@ def _import_what_commands_need() -> None:
         "matplotlib.pyplot",
     ):
         import_module(name)
-    for family in map(get_family, family_names()):
-        parts = [getattr(family, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
+    for one in map(get_family, family_names()):
+        parts = [getattr(one, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
         for part in parts:
             if isinstance(part, str) and re.fullmatch(r"[\w.]+:\w+", part):
                 import_module(part.partition(":")[0])
@@ -191,17 +193,29 @@ def _import_what_commands_need() -> None:
 
 def _import_methods() -> None:
     """Import our methods, and with them Pyomo and the solvers, which none of their runs then imports."""
-    for family in map(get_family, family_names()):
-        for method in family.methods.values():
+    for one in map(get_family, family_names()):
+        for method in one.methods.values():
             import_module(method.target.partition(":")[0])
 
 
 def _take_place(words: list[str], folder: str, environment: Mapping[str, str]) -> None:
     """Have the arguments, the folder and the environment of another process."""
+    before, after = (where.get(PATHS, "").split(os.pathsep) for where in (os.environ, environment))
     sys.argv = words
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if before != after:
+        _look_again([path for path in after if path not in ("", *before)])
+
+
+def _look_again(paths: list[str]) -> None:
+    """Find what is installed in these places too, which an interpreter that starts there would have found."""
+    sys.path[:0] = paths
+    invalidate_caches()
+    for found in (entry_points._by_name, family.get_family, catalogue.known_solvers):
+        found.cache_clear()
+    entry_points._COMPLAINTS.clear()
 
 
 def _become(call: Any, task: Any, files: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from third_party import ROOT, TOY, Place
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """The folder of somebody else's project, the toy family installed beside it."""
-    made = Place(tmp_path_factory.mktemp("third-party"), forked=True)
+    made = Place(tmp_path_factory.mktemp("third-party"))
     made.install_toy()
     return made
 

@@ -18,10 +18,10 @@ TOY = ROOT / "tests" / "toy_family"
 
 
 class Place:
-    """The folder ``work`` of somebody's project, and ``site`` with what is installed for it. The command is ``forked``
-    where all is installed before its first run: a process that others are forked from has looked for entry points."""
+    """The folder ``work`` of somebody's project, and ``site`` with what is installed for it. The command is forked, or
+    started anew where that is its test's subject."""
 
-    def __init__(self, base: Path, forked: bool = False) -> None:
+    def __init__(self, base: Path, forked: bool = True) -> None:
         self.forked = forked
         self.site, self.work = base / "site-packages", base / "work"
         self.site.mkdir(parents=True)

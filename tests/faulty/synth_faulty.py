@@ -110,7 +110,7 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
             print("fresh" if fresh else "forked", file=sys.stderr, flush=True)
         case "compile" | "compile_and_hang":  # longer than the run may take at all
             compiling.begin()
-            time.sleep(4.0)
+            time.sleep(7.0)
             compiling.end()
             if instance.behaviour == "compile_and_hang":
                 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
