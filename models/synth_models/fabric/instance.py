@@ -22,8 +22,9 @@ from synth_models.fabric.problem.blocks import (
     blocks_of,
     rounded_size,
 )
+from synth_models.fabric.problem.box_machine import MachineSpec, machine_file
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.network_spec import FabricSpec, MachineSpec, built, machine_file, own_faults
+from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
 
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]

@@ -23,12 +23,14 @@ from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import Collective, rounded_size
+from synth_models.fabric.problem.box_machine import MachineSpec, machine_file, machine_names
 from synth_models.fabric.problem.failures import failures, in_words, node_number, read_statements
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.network_spec import SHAPES, MachineSpec, OwnSpec, built, machine_file, machine_names
+from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
-_SIDES = ("rows", "cols", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
+_SIDES = ("rows", "cols", "layers", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
+_OF_TREE = ("leaf", "rails", "oversubscription", "spines")
 _PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
 _ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies": "store_and_forward"}
 
@@ -58,12 +60,15 @@ class FabricKeys(NetworkKeys):
     machine_key: ClassVar[str | None] = "machine"
     OF_SHAPE: ClassVar[tuple[str, ...]] = (
         *(key for key in NetworkKeys.OF_SHAPE if key != "rings"),
-        *("leaves", "hosts", "spines", "groups", "routers", "uplink_bandwidth", "global_bandwidth"),
+        *("layers", "leaves", "hosts", "spines", "groups", "routers", "uplink_bandwidth", "global_bandwidth"),
     )
     OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
 
     examples = (
         "machine=dgx-a100 boxes=2 collective=allgather bytes=1GiB",
+        "machine=dgx-h100 boxes=64 leaf=32 oversubscription=2 collective=allreduce bytes=1GiB",
+        "network=torus rows=8 cols=8 layers=16 bandwidth=50GB/s latency=1us collective=allgather bytes=1GiB",
+        "network=dragonfly groups=33 routers=8 hosts=4 collective=broadcast bytes=1GiB",
         "network=fat_tree leaves=4 hosts=8 spines=2 collective=alltoall bytes=64MiB",
         "links=my-links.csv latency=0.7us switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
         "machine=imported.json collective=allgather bytes=1GiB",
@@ -76,15 +81,28 @@ class FabricKeys(NetworkKeys):
         "synth.exchange.machines.formats.read has read",
     )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
+    leaf: Count | None = Field(
+        None, description="boxes that a leaf switch joins: the boxes' switches become a fat tree of leaves and spines"
+    )
+    rails: Flag | None = Field(
+        None,
+        description="with leaf: on (default) for a leaf switch per rail (rail-optimised), off for one for all ports",
+    )
+    oversubscription: Annotated[float, Field(ge=1, le=1024)] | None = Field(
+        None, description="with leaf: bandwidth to a leaf's boxes over that to the spines (default 1)"
+    )
     links: Links = Field(None, description=f"instead of a machine, {LINKS_HELP}; links of one group take turns")
     network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
     rows: Count | None = Field(None, description="of a mesh or torus")
     cols: Count | None = Field(None, description="of a mesh or torus")
+    layers: Count | None = Field(None, description="of a mesh or torus of three dimensions")
     nodes: Count | None = Field(None, description="of a line, ring, Kautz, full or star network")
     rings: Listed | None = Field(None, exclude=True, description="(no shape of this family has them)")
     leaves: Count | None = Field(None, description="leaf switches of a fat tree")
     hosts: Count | None = Field(None, description="ranks a leaf switch or router")
-    spines: Count | None = Field(None, description="spine switches of a fat tree")
+    spines: Count | None = Field(
+        None, description="spine switches of a fat tree; with machine and leaf by default what 64 ports a switch take"
+    )
     groups: Count | None = Field(None, description="of a dragonfly")
     routers: Count | None = Field(None, description="a group of a dragonfly")
     uplink_bandwidth: Rate | None = Field(None, description="leaf to spine, bytes/s (default: as the others)")
@@ -118,7 +136,7 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", "boxes", "network", "links", "switches"]
+        first = ["machine", "boxes", "leaf", "rails", "oversubscription", "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
@@ -145,8 +163,9 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         faults = list(super().faults_in(values))
-        if "boxes" in values:
-            faults.append(Fault("boxes", "has no meaning without machine", values["boxes"], True))
+        for key in ("boxes", "leaf", "rails", "oversubscription"):
+            if key in values:
+                faults.append(Fault(key, "has no meaning without machine", values[key], True))
         needed = "machine=NAME, network=SHAPE or links=FILE.csv"
         if "network" not in values and "links" not in values:
             return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
@@ -155,8 +174,10 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         imported = _is_imported(values["machine"])
-        own = ("network", "links", *cls.OF_NETWORK, *(["boxes"] if imported else []))
-        faults = [Fault(key, "has no meaning with machine", values[key], True) for key in own if key in values]
+        own = {"network", "links", *cls.OF_NETWORK, *(("boxes", *_OF_TREE) if imported else ())}
+        if "leaf" in values and not imported:
+            own -= {"spines"}
+        faults = [Fault(key, "has no meaning with machine", values[key], True) for key in values if key in own]
         if imported:
             faults += _guarded(lambda: _imported(values["machine"]))
         elif values["machine"] not in machine_names():
@@ -179,7 +200,8 @@ class FabricKeys(NetworkKeys):
         if self.machine is not None:
             if _is_imported(self.machine):
                 return dict(_imported(self.machine)["network"])
-            return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1}
+            tree = {key: getattr(self, key) for key in _OF_TREE if key in self.given}
+            return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1, **tree}
         raw = super().raw_network()
         if self.switches is not None and self.links is not None:
             raw["switches"] = _named(self.switches, "switches", table_of_links(self.links).names)
@@ -267,7 +289,8 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
     if _is_imported(keys.machine):
         place = re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
     elif isinstance(keys.machine, str):
-        place = keys.machine + (f"-x{keys.boxes}" if keys.boxes and keys.boxes > 1 else "")
+        spec = MachineSpec.model_validate(network)
+        place = "-".join([keys.machine, *([f"x{spec.boxes}"] if spec.boxes > 1 else []), *spec.tree_words])
     elif network["kind"] == "links":
         place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, InputFile) else "links").strip(
             "-"

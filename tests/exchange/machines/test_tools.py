@@ -12,7 +12,7 @@ from exchange.machines.reading import both_ways, links_of, refused, sample, text
 
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Hints, Machine
-from synth_models.fabric.problem.network_spec import MachineSpec
+from synth_models.fabric.problem.box_machine import MachineSpec
 
 GB, GIB = 1e9, 2**30
 PEERS = Path(__file__).parents[4] / "shared/data/peers/topologies.json"

@@ -14,7 +14,7 @@ import synth
 from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
-from synth_models.fabric.problem.network_spec import machine_names
+from synth_models.fabric.problem.box_machine import machine_names
 
 PEERS = Path(__file__).resolve().parents[4] / "shared/data/peers/topologies.json"
 

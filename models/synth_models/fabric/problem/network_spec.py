@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import resources
 from itertools import combinations
+from math import prod
 from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
@@ -14,6 +14,7 @@ from pydantic import Field
 from synth.errors import Fault
 from synth.instance import Part
 from synth.network import Network
+from synth.network.builders import grid
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
 from synth.network.spec import (
     Bandwidth,
@@ -21,134 +22,50 @@ from synth.network.spec import (
     KautzSpec,
     Latency,
     LineSpec,
-    MeshSpec,
     RingSpec,
-    TorusSpec,
+    Side,
 )
+from synth_models.fabric.problem.box_machine import MachineLink, MachineSpec
+from synth_models.fabric.problem.link_rows import LinkRows
 from synth_models.fabric.problem.machine import Machine
 
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
-Count = Annotated[int, Field(ge=1, le=100_000)]
-
-
-class MachineLink(Part):
-    """One line of a machine file; ``both`` makes the link back too."""
-
-    src: str
-    dst: str
-    bandwidth: Bandwidth
-    latency: Latency = 0.0
-    group: str | None = None
-    both: bool = True
-
-
-class MachineFile(Part):
-    """A machine as data: one box, and what joins several.
-
-    ``gpus`` ranks a box, named ``gpu0``…; ``switches`` of the box by name; ``links`` within a box. With two boxes or
-    more, the ``shared_switches`` exist once and every box has the ``uplinks`` too; ``box_switches`` are switches of a
-    box that exist only then (NICs). ``joins`` are links from a node of one box to a node of the next (``ring``) or of
-    every other box (``all``).
-    """
-
-    name: str
-    title: str
-    source: str = Field(description="where bandwidths and latencies come from")
-    assumed: tuple[str, ...] = Field((), description="what the source does not say")
-    gpus: Count
-    most_boxes: Count = 4096
-    switching: Literal["cut_through", "store_and_forward"] = "cut_through"
-    switches: tuple[str, ...] = ()
-    links: tuple[MachineLink, ...]
-    shared_switches: tuple[str, ...] = ()
-    box_switches: tuple[str, ...] = ()
-    uplinks: tuple[MachineLink, ...] = ()
-    joins: tuple[MachineLink, ...] = ()
-
-
-def machine_names() -> list[str]:
-    """The machines that come with the package."""
-    folder = resources.files("synth_models.fabric") / "machines"
-    return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
-
-
-@lru_cache(maxsize=64)
-def machine_file(name: str) -> MachineFile:
-    """The machine of that name. Raises ``ValueError`` naming the known ones."""
-    if name not in machine_names():
-        raise ValueError(f"unknown machine {name!r}; one of {', '.join(machine_names())}")
-    text = (resources.files("synth_models.fabric") / "machines" / f"{name}.json").read_text(encoding="utf-8")
-    return MachineFile.model_validate_json(text)
-
-
-class _Rows:
-    """Links as they are collected."""
-
-    def __init__(self) -> None:
-        self.ends: list[tuple[int, int]] = []
-        self.bandwidth: list[float] = []
-        self.latency: list[float] = []
-        self.group: list[str | None] = []
-
-    def add(self, u: int, v: int, link: Any, group: str | None, both: bool) -> None:
-        for tail, head in ((u, v), (v, u))[: 2 if both else 1]:
-            self.ends.append((tail, head))
-            self.bandwidth.append(link.bandwidth)
-            self.latency.append(link.latency)
-            self.group.append(group)
-
-    def machine(self, names: list[str], switches: set[int], kind: str, positions: Any = None) -> Machine:
-        network = Network(len(names), self.ends, self.bandwidth, self.latency, kind=kind).shown_as(None, positions)
-        groups = list(dict.fromkeys(name for name in self.group if name is not None))
-        number: dict[str | None, int] = {name: i for i, name in enumerate(groups)}
-        is_switch = np.zeros(len(names), dtype=bool)
-        is_switch[sorted(switches)] = True
-        group = np.array([number.get(name, -1) for name in self.group], dtype=np.int64)
-        return Machine(network, is_switch, group, tuple(names), tuple(groups))
-
-
-class MachineSpec(Part):
-    """``boxes`` boxes of a named machine. Ranks come first, box after box, then the switches."""
-
-    kind: Literal["machine"]
-    name: str
-    boxes: Count = 1
-
-    def build(self) -> Machine:
-        data = machine_file(self.name)
-        if self.boxes > data.most_boxes:
-            raise ValueError(f"machine {self.name} is known for boxes={data.most_boxes} at most")
-        names, number = self._nodes(data)
-        switches = set(range(self.boxes * data.gpus, len(names)))
-        rows = _Rows()
-        for b in range(self.boxes):
-            for link in (*data.links, *(data.uplinks if self.boxes > 1 else ())):
-                group = None if link.group is None else f"{b}/{link.group}"
-                rows.add(number[b, link.src], number[b, link.dst], link, group, link.both)
-        for link in data.joins if self.boxes > 1 else ():
-            for b in range(self.boxes):
-                after = (b + 1) % self.boxes
-                if self.boxes > 2 or b == 0 or not link.both:
-                    rows.add(number[b, link.src], number[after, link.dst], link, None, link.both)
-        return rows.machine(names, switches, self.name)
-
-    def _nodes(self, data: MachineFile) -> tuple[list[str], dict[tuple[int, str], int]]:
-        """The names of all nodes, and the number of a box's node by its name there: ranks, then every box's switches,
-        then those that all boxes share."""
-        boxes, several = range(self.boxes), self.boxes > 1
-        ranks = [(b, f"gpu{g}") for b in boxes for g in range(data.gpus)]
-        inner = [(b, switch) for b in boxes for switch in (*data.switches, *(data.box_switches if several else ()))]
-        number = {node: place for place, node in enumerate([*ranks, *inner])}
-        names = [f"{b}/{node}" if several else node for b, node in (*ranks, *inner)]
-        for switch in data.shared_switches if several else ():
-            number |= {(b, switch): len(names) for b in boxes}
-            names.append(switch)
-        return names, number
 
 
 class _Uniform(Part):
     bandwidth: Bandwidth = DEFAULT_BANDWIDTH
     latency: Latency = DEFAULT_LATENCY
+
+
+class _GridSpec(_Uniform):
+    """Nodes row-major at the places of a grid of two sides, or three (``layers``), neighbours joined both ways."""
+
+    rows: Side
+    cols: Side
+    layers: Side | None = None
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The two or three sides."""
+        return (self.rows, self.cols) if self.layers is None else (self.rows, self.cols, self.layers)
+
+
+class MeshSpec(_GridSpec):
+    """A mesh of two or three dimensions."""
+
+    kind: Literal["mesh"]
+
+    def build(self) -> Network:
+        return grid(self.sides, False, self.bandwidth, self.latency)
+
+
+class TorusSpec(_GridSpec):
+    """A torus of two or three dimensions."""
+
+    kind: Literal["torus"]
+
+    def build(self) -> Network:
+        return grid(self.sides, True, self.bandwidth, self.latency)
 
 
 class FullSpec(_Uniform):
@@ -158,7 +75,7 @@ class FullSpec(_Uniform):
     nodes: Annotated[int, Field(ge=2, le=2048)]
 
     def build(self) -> Machine:
-        rows = _Rows()
+        rows = LinkRows()
         for u, v in combinations(range(self.nodes), 2):
             rows.add(u, v, self, None, True)
         return rows.machine([str(v) for v in range(self.nodes)], set(), "full")
@@ -171,7 +88,7 @@ class StarSpec(_Uniform):
     nodes: Annotated[int, Field(ge=2, le=MOST_NODES - 1)]
 
     def build(self) -> Machine:
-        rows = _Rows()
+        rows = LinkRows()
         for v in range(self.nodes):
             rows.add(v, self.nodes, self, None, True)
         return rows.machine([*(str(v) for v in range(self.nodes)), "switch"], {self.nodes}, "star")
@@ -194,7 +111,7 @@ class FatTreeSpec(_Uniform):
         names = [str(v) for v in range(ranks)]
         names += [f"leaf{i}" for i in range(self.leaves)] + [f"spine{i}" for i in range(self.spines)]
         rows, up = (
-            _Rows(),
+            LinkRows(),
             MachineLink(src="", dst="", bandwidth=self.uplink_bandwidth or self.bandwidth, latency=self.latency),
         )
         for v in range(ranks):
@@ -224,7 +141,7 @@ class DragonflySpec(_Uniform):
         names = [str(v) for v in range(ranks)]
         names += [f"router{g}.{r}" for g in range(self.groups) for r in range(self.routers)]
         rows, far = (
-            _Rows(),
+            LinkRows(),
             MachineLink(src="", dst="", bandwidth=self.global_bandwidth or self.bandwidth, latency=self.latency),
         )
         for v in range(ranks):
@@ -261,7 +178,7 @@ class OwnSpec(Part):
     positions: tuple[tuple[float, float], ...] | None = None
 
     def build(self) -> Machine:
-        rows = _Rows()
+        rows = LinkRows()
         for link in self.links:
             rows.add(link.src, link.dst, link, link.group, False)
         names = list(self.names) if self.names else [str(v) for v in range(self.nodes)]
@@ -302,9 +219,7 @@ def size_of(spec: Any) -> tuple[int, int]:
     """About how many nodes and links a spec makes, without building it."""
     match spec:
         case MachineSpec():
-            data = machine_file(spec.name)
-            nodes = data.gpus + len(data.switches) + len(data.box_switches)
-            return spec.boxes * nodes, spec.boxes * 2 * (len(data.links) + len(data.uplinks) + len(data.joins))
+            return spec.size()
         case FullSpec():
             return spec.nodes, spec.nodes * (spec.nodes - 1)
         case StarSpec():
@@ -318,7 +233,8 @@ def size_of(spec: Any) -> tuple[int, int]:
         case HypercubeSpec():
             return 2**spec.dimension, spec.dimension * 2**spec.dimension
         case MeshSpec() | TorusSpec():
-            return spec.rows * spec.cols, 4 * spec.rows * spec.cols
+            nodes = prod(spec.sides)
+            return nodes, 2 * len(spec.sides) * nodes
         case KautzSpec():
             return spec.nodes, spec.nodes * spec.degree
         case OwnSpec():

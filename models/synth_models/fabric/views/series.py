@@ -6,7 +6,10 @@ import hashlib
 import json
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.network_spec import MachineSpec, OwnSpec
+from synth_models.fabric.problem.box_machine import MachineSpec
+from synth_models.fabric.problem.network_spec import OwnSpec
+
+NEWER = ("leaf", "rails", "oversubscription", "spines", "layers")  # keys of networks that older instances do not have
 
 
 def series(instance: FabricInstance) -> tuple[str, float] | None:
@@ -18,11 +21,14 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
     raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes"})
     if instance.failed.reduced is None:  # a key that older instances do not have: names of series stay
         raw["failed"].pop("reduced")
+    for key in NEWER:
+        if raw["network"].get(key, 0) is None:
+            raw["network"].pop(key)
     plain = isinstance(network, MachineSpec) and not instance.failed.anything
     plain = plain and instance.ranks is None and instance.root is None and instance.switching.mode == "cut_through"
     words = [instance.collective.replace("_", "-"), "on"]
     if isinstance(network, MachineSpec):
-        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else [])]
+        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.tree_words]
     else:
         sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
         words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
