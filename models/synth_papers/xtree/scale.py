@@ -14,15 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from synth.making import make
 from synth.records.record import Record
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.growth import Growth
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay_every import replay_every
 from synth_models.xtree.family import FAMILY
@@ -50,9 +48,11 @@ PRINTED = printed.read(__file__)
 def reproduce(page: Reproduction) -> None:
     """Measure what is missing, then the table, the figure and the comparison."""
     table = _measured(page)
+    line = [f"{method} ({network})" for method, network in zip(table["method"], table["network"], strict=True)]
+    growth = Growth(table.assign(line=line), "line", "nodes", FITTED)
     page.table("Time and memory by size, C = 1 (time includes the check; memory is the largest of the run)", table)
     page.figure(
-        draw(table),
+        growth.draw(),
         "growth",
         "Time and memory over nodes, both axes logarithmic. Exponents are fitted to what comes on top of the smallest "
         f"run of all (starting takes most of a second and 180 MB), from {FITTED} nodes on.",
@@ -62,8 +62,8 @@ def reproduce(page: Reproduction) -> None:
         row = large.iloc[0]
         words = f"torus 200x200, {row['timesteps']} timesteps, bound {row['bound']}; {row['memory, MB']:.0f} MB"
         page.compare(PRINTED["tacos"], row["seconds"] / 3600, words)
-    for line in exponents(table):
-        page.note(line)
+    for sentence in growth.in_words():
+        page.note(sentence)
     page.note(
         "`symmetric` and `cycle` store node 0's schedule and the permutations that carry it to all other nodes; the "
         "check verifies these as symmetries of the links, that they commute and reach every node, replays node 0's "
@@ -141,46 +141,3 @@ def _every(instance: XTreeInstance, record: Record) -> float:
     if not result.ok or result.steps != record.value:
         raise RuntimeError(f"{record.path}: {result.faults}")
     return round(time.monotonic() - started, 1)
-
-
-def _fit(nodes: Any, values: Any) -> tuple[float, float]:
-    """``(exponent, logarithm of the factor)`` of the power of the nodes that fits best, in logarithms."""
-    exponent, level = np.polyfit(np.log(nodes), np.log(values), 1)
-    return float(exponent), float(level)
-
-
-def _growing(table: pd.DataFrame, method: str, column: str) -> pd.DataFrame:
-    """Nodes and what is fitted: seconds or memory beyond those of the smallest run of all, which are the start's."""
-    rows = table[table["method"] == method]
-    found = pd.DataFrame({"nodes": rows["nodes"], "value": rows[column] - table[column].min()})
-    return found[(found["nodes"] >= FITTED) & (found["value"] > 0)]
-
-
-def exponents(table: pd.DataFrame) -> list[str]:
-    """The fitted exponents in words, a line a method."""
-    lines = []
-    for method in table["method"].unique():
-        powers = []
-        for column, word in (("seconds", "time"), ("memory, MB", "memory")):
-            rows = _growing(table, method, column)
-            if len(rows) > 2:
-                powers.append(f"{word} grows as N^{_fit(rows['nodes'], rows['value'])[0]:.2f}")
-        if powers:
-            largest = table[table["method"] == method]["nodes"].max()
-            lines.append(f"`{method}`: {', '.join(powers)}, up to {largest} nodes.")
-    return lines
-
-
-def draw(table: pd.DataFrame) -> Figure:
-    """Two panels, time and memory over nodes."""
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for axes, (column, title) in zip(panels, (("seconds", "time, s"), ("memory, MB", "memory, MB")), strict=True):
-        for method, rows in table.groupby("method", sort=False):
-            fitted = _growing(table, str(method), column)
-            label = f"{method} ({rows['network'].iloc[0]})"
-            if len(fitted) > 2:
-                label += f": N^{_fit(fitted['nodes'], fitted['value'])[0]:.2f}"
-            axes.plot(rows["nodes"], rows[column], marker="o", label=label)
-        axes.set(xscale="log", yscale="log", xlabel="nodes", ylabel=title)
-        axes.legend()
-    return figure

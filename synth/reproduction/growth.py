@@ -1,0 +1,66 @@
+"""How time and memory grow with the size of the machine: fitted powers, in words and drawn.
+
+Powers are fitted to what comes on top of the smallest run of a table, whose time and memory are those of the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A row a run: the column ``series`` names its line, ``size`` counts its nodes; from ``fitted`` nodes on a power is
+    fitted."""
+
+    table: pd.DataFrame
+    series: str
+    size: str
+    fitted: int
+
+    def in_words(self) -> list[str]:
+        """The fitted exponents, a sentence a line."""
+        lines = []
+        for name, rows in self._lines():
+            powers = []
+            for column, word in ((SECONDS, "time"), (MEMORY, "memory")):
+                exponent = self._exponent(name, column)
+                if exponent is not None:
+                    powers.append(f"{word} grows as N^{exponent:.2f}")
+            if powers:
+                lines.append(f"`{name}`: {', '.join(powers)}, up to {rows[self.size].max()} {self.size}.")
+        return lines
+
+    def draw(self) -> Figure:
+        """Two panels, time and memory over nodes, both axes logarithmic."""
+        figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+        for axes, (column, title) in zip(panels, ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
+            for name, rows in self._lines():
+                exponent = self._exponent(name, column)
+                label = name if exponent is None else f"{name}: N^{exponent:.2f}"
+                axes.plot(rows[self.size], rows[column], marker="o", label=label)
+            axes.set(xscale="log", yscale="log", xlabel=self.size, ylabel=title)
+            axes.legend()
+        return figure
+
+    def _lines(self) -> list[tuple[str, pd.DataFrame]]:
+        return [(str(name), rows) for name, rows in self.table.groupby(self.series, sort=False)]
+
+    def _exponent(self, name: str, column: str) -> float | None:
+        """Of the power of the nodes that fits best in logarithms; None where fewer than three sizes are left."""
+        rows = self.table[self.table[self.series] == name]
+        more = rows[column] - self.table[column].min()
+        kept = (rows[self.size] >= self.fitted) & (more > 0)
+        return _slope(rows[self.size][kept], more[kept]) if kept.sum() > 2 else None
+
+
+def _slope(nodes: Any, values: Any) -> float:
+    return float(np.polyfit(np.log(nodes), np.log(values), 1)[0])
