@@ -9,6 +9,7 @@ modelling language (:func:`synth.solvers.cpsat.add_rows` takes them too), so Pyo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Literal
 
 from synth.solvers.names import give_indices, give_letters
@@ -20,10 +21,19 @@ Row = tuple[Iterable[Term], Sense, float]
 """Terms, sense, right-hand side."""
 
 
+@cache
+def _expressions() -> tuple[Any, Any]:
+    """Pyomo's modules of linear expressions and of relations: an import statement in each row would take as long as the
+    rest of it."""
+    import pyomo.core.expr.numeric_expr as numeric
+    import pyomo.core.expr.relational_expr as relational
+
+    return numeric, relational
+
+
 def linear(terms: Iterable[Term]) -> Any:
     """Sum of coefficient times variable."""
-    import pyomo.core.expr.numeric_expr as numeric
-
+    numeric, _ = _expressions()
     return numeric.LinearExpression([v if c == 1 else numeric.MonomialTermExpression((c, v)) for c, v in terms])
 
 
@@ -34,8 +44,7 @@ def ones(variables: Iterable[Any], factor: float = 1) -> list[Term]:
 
 def relation(terms: Iterable[Term], sense: Sense, right: float) -> Any:
     """One row as Pyomo's relation."""
-    import pyomo.core.expr.relational_expr as relational
-
+    _, relational = _expressions()
     body = linear(terms)
     match sense:
         case "==":

@@ -9,8 +9,8 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pulling.incumbent import Incumbent
-from synth_models.fabric.references.pulling.multicast_trees import MulticastTrees, fits, offer_multicast
+from synth_models.fabric.references.pull_parts.incumbent import Incumbent
+from synth_models.fabric.references.pull_parts.multicast_trees import MulticastTrees, fits, offer_multicast
 
 
 def made(**keys: object) -> FabricInstance:

@@ -2,14 +2,14 @@
 
 1. Every block is cut into pieces, several numbers of them tried.
 2. Every piece grows a tree over the direct routes of the machine (paths through switches), the earliest arrival first
-   among all that is reserved so far (:mod:`.pulling.tree_growth`); ties and the order of pieces are random.
+   among all that is reserved so far (:mod:`.pull_parts.tree_growth`); ties and the order of pieces are random.
 3. A few pieces, late ones first, are removed and grown again; the result is kept unless it is worse
-   (:mod:`.pulling.neighbourhood_search`).
-4. All transfers are pushed together from both ends (:mod:`.pulling.compaction`).
-5. Where switches copy, trees of copies are tried beside these (:mod:`.pulling.multicast_trees`).
+   (:mod:`.pull_parts.neighbourhood_search`).
+4. All transfers are pushed together from both ends (:mod:`.pull_parts.compaction`).
+5. Where switches copy, trees of copies are tried beside these (:mod:`.pull_parts.multicast_trees`).
 
 Reductions are searched backwards in time, on a reversed routing. An allreduce is a reduction and a spreading of the
-same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pulling.nested_exchange`): the quicker one.
+same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.pull_parts.nested_exchange`): the quicker one.
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
@@ -34,12 +34,12 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
-from synth_models.fabric.references.pulling import multicast_trees, nested_exchange
-from synth_models.fabric.references.pulling.compaction import pushed
-from synth_models.fabric.references.pulling.incumbent import Incumbent
-from synth_models.fabric.references.pulling.quick_lower_bound import quick_lower_bound
-from synth_models.fabric.references.pulling.routing_state import Routing, RoutingState, distances
-from synth_models.fabric.references.pulling.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
+from synth_models.fabric.references.pull_parts import multicast_trees, nested_exchange
+from synth_models.fabric.references.pull_parts.compaction import pushed
+from synth_models.fabric.references.pull_parts.incumbent import Incumbent
+from synth_models.fabric.references.pull_parts.quick_lower_bound import quick_lower_bound
+from synth_models.fabric.references.pull_parts.routing_state import Routing, RoutingState, distances
+from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
 from synth_models.fabric.solution import Schedule
 
 WORK = 4e6  # looks at a route that one search may take

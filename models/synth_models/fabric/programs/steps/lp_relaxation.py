@@ -9,8 +9,8 @@ lanes by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.che
 |---|---|---|---|
 | C | column 0 | – | chunks of a block |
 | r_s | columns 1 … S | steps | rounds |
-| f | ``flow[w, e, s]`` | way (block b, origin u, goal v), lane, step | chunks |
-| y | ``carried[b, e, s]`` | block, lane, step; only where blocks are spread to all (else y is the sum of f) | chunks |
+| f | ``flow`` of ``way``, ``lane``, ``step`` | way w (block b, origin u, goal v), lane e, step s | chunks |
+| y | ``carried`` of the same | block, lane, step; where blocks are spread to all (else the sum of f) | chunks |
 
     maximise C
     (1) arrivals       sum_{e into v, s} f[w,e,s] = C
@@ -25,13 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.solvers.rows import Term, ones
-from synth.time_expanded.rows import by_place_and_time, over, sparse_rows
-from synth.time_expanded.windows import TimedIndex, Windows, on_arcs
+from synth.arrays import IntArray
+from synth.time_expanded.windows import Windows, on_arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lanes import FAR, Lanes
@@ -101,89 +100,140 @@ def relaxed(
     return _Relaxation(lanes, ways, steps, rounds, shared).solved(lengths)
 
 
+class _Rows(NamedTuple):
+    """Rows of the program in parts: entries' rows, columns and factors, shape (entries,) each, and how many rows."""
+
+    parts: list[tuple[IntArray, IntArray, Any]]
+    total: int
+
+    def matrix(self, columns: int) -> Any:
+        """Return them as a sparse matrix, shape (total, columns), each row's columns ascending."""
+        from scipy.sparse import csr_array
+
+        row, column = (np.concatenate([part[k] for part in self.parts]) for k in (0, 1))
+        factor = np.concatenate([np.broadcast_to(np.float64(f), r.shape) for r, _, f in self.parts])
+        matrix = csr_array((factor, (row, column)), shape=(self.total, columns))
+        matrix.sum_duplicates()
+        return matrix
+
+
+def _stacked(parts: Sequence[_Rows]) -> _Rows:
+    """Rows below each other."""
+    first = np.cumsum([0, *(rows.total for rows in parts)]).tolist()
+    entries = [
+        (row + at, column, factor) for rows, at in zip(parts, first, strict=False) for row, column, factor in rows.parts
+    ]
+    return _Rows(entries, first[-1])
+
+
+def _numbered(key: IntArray) -> tuple[IntArray, IntArray]:
+    """The number of each key among the distinct ones, in the order in which they come, and where each comes first."""
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    return number[which.reshape(-1)], first[order].astype(np.int64)
+
+
 class _Relaxation:
-    """One linear program. Columns: the chunks, the rounds of every step, flows, and what lanes carry of every block."""
+    """One linear program. Columns: the chunks, the rounds of every step, flows, and what lanes carry of every block.
+
+    ``block``, ``origin``, ``goal`` of the ways, shape (ways,). Of every flow, shape (flows,): its ``way``, ``lane`` and
+    ``step``, its column (``flow``), and that of what the lane carries of its block in the step (``carried``: the flow's
+    own where nothing is shared).
+    """
 
     def __init__(self, lanes: Lanes, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
         self.lanes, self.ways, self.steps, self.rounds, self.shared = lanes, ways, steps, rounds, shared
-        self.flow: dict[TimedIndex, int] = {}
-        self.count = 1 + steps
-        for w, e, times in self.sending().pairs():
-            self.flow.update({(w, e, s): self.column() for s in times})
-        self.carried: dict[TimedIndex, int] = {}
+        self.block, self.origin, self.goal = np.array(ways, dtype=np.int64).reshape(-1, 3).T
+        self.way, self.lane, self.step = np.array(self.sending().indices(), dtype=np.int64).reshape(-1, 3).T
+        self.flow = 1 + steps + np.arange(len(self.way), dtype=np.int64)
+        self.carried, self.count = self.flow, 1 + steps + len(self.flow)
         if shared:
-            for w, e, s in self.flow:
-                if (ways[w][0], e, s) not in self.carried:
-                    self.carried[ways[w][0], e, s] = self.column()
+            number, first = _numbered((self.block[self.way] * lanes.count + self.lane) * steps + self.step)
+            self.carried, self.count = self.count + number, self.count + len(first)
 
     def sending(self) -> Windows:
         """The steps in which a flow can be of use on every lane, those out of its goal and into its origin excepted."""
-        lanes, (_, origin, goal) = self.lanes, np.array(self.ways, dtype=np.int64).reshape(-1, 3).T
+        lanes, origin, goal = self.lanes, self.origin, self.goal
         ready, left = lanes.hops[origin], lanes.hops[:, goal].T
         there = (ready[:, lanes.tail] < FAR) & (left[:, lanes.head] < FAR)
         within = (lanes.head != origin[:, None]) & (lanes.tail != goal[:, None])
         return on_arcs(ready, self.steps - left, lanes.tail, lanes.head).only(there & within)
 
-    def column(self) -> int:
-        self.count += 1
-        return self.count - 1
-
     def solved(self, lengths: tuple[int, ...] | None) -> Relaxed | None:
         from synth.solvers.lp import linprog
 
-        limits = list(self.limits())
-        shares = list(self.shares()) if self.shared else []
-        capacity = self.capacity_rows()
-        upper = [row for row, _ in capacity] + [row for row, _ in shares] + limits
-        equal = [*self.arrivals(), self.all_rounds()]
+        capacity, place = self.capacity_rows()
+        upper = _stacked([capacity, *([self.shares()] if self.shared else []), self.limits()])
+        equal = _stacked([self.arrivals(), self.all_rounds()])
         goal = np.zeros(self.count)
         goal[0] = -1
         rounds: list[Any] = [(1, None)] * self.steps if lengths is None else [(n, n) for n in lengths]
         bounds: Any = [(0, None), *rounds, *[(0, None)] * (self.count - 1 - self.steps)]
-        right = np.zeros(len(equal))
+        right = np.zeros(equal.total)
         right[-1] = self.rounds
         found: Any = linprog(
-            goal, sparse_rows(upper, self.count), np.zeros(len(upper)), sparse_rows(equal, self.count), right,
-            bounds=bounds, method="highs",
+            goal, upper.matrix(self.count), np.zeros(upper.total), equal.matrix(self.count), right, bounds=bounds,
+            method="highs",
         )  # fmt: skip
         if found.status != 0:
             return None
-        dual = -found.ineqlin.marginals
-        keys = [key for _, key in (shares if self.shared else capacity)]
-        first = len(capacity) if self.shared else 0
+        dual = np.maximum(0.0, -found.ineqlin.marginals)
         prices = np.zeros((len(self.ways) if self.shared else 1, self.lanes.count, self.steps))
-        for k, (w, e, s) in enumerate(keys):
-            prices[w, e, s] = max(0.0, dual[first + k])
+        if self.shared:
+            prices[self.way, self.lane, self.step] = dual[capacity.total :][: len(self.flow)]
+        else:
+            prices[0, self.lane[place], self.step[place]] = dual[: capacity.total]
         return Relaxed(-float(found.fun), prices)
 
-    def capacity_rows(self) -> list[tuple[list[Term], TimedIndex]]:
-        """(3): what lanes carry in a step is at most capacity times rounds."""
-        load = by_place_and_time(self.carried if self.shared else self.flow)
-        capacity = self.lanes.capacity.tolist()
-        return [([*ones(row), (-capacity[e], 1 + s)], (0, e, s)) for (e, s), row in load.items()]
+    def capacity_rows(self) -> tuple[_Rows, IntArray]:
+        """(3): what lanes carry in a step is at most capacity times rounds; and for every row a flow of its lane and
+        step."""
+        row, first = _numbered(self.lane * self.steps + self.step)
+        carried, once = np.unique(self.carried, return_index=True)
+        capacity = -self.lanes.capacity[self.lane[first]].astype(np.float64)
+        parts = [(row[once], carried, 1.0), (np.arange(len(first)), 1 + self.step[first], capacity)]
+        return _Rows(parts, len(first)), first
 
-    def shares(self) -> Iterator[tuple[list[Term], TimedIndex]]:
+    def shares(self) -> _Rows:
         """(5): a flow to a goal is at most what the lane carries of its block."""
-        for (w, e, s), x in self.flow.items():
-            yield [(1, x), (-1, self.carried[self.ways[w][0], e, s])], (w, e, s)
+        row = np.arange(len(self.flow), dtype=np.int64)
+        return _Rows([(row, self.flow, 1.0), (row, self.carried, -1.0)], len(row))
 
-    def limits(self) -> Iterator[list[Term]]:
-        """(2): no more leaves a rank than came there in earlier steps."""
-        for w, (_, origin, goal) in enumerate(self.ways):
-            for u in range(self.lanes.nodes):
-                if u == goal:
-                    continue
-                for s in range(self.steps):
-                    out = over(self.flow, w, self.lanes.out_of[u], range(s + 1))
-                    if out:
-                        got = over(self.flow, w, self.lanes.into[u], range(s))
-                        yield [*ones(out), *ones(got, -1), *ones([0] if u == origin else [], -1)]
+    def limits(self) -> _Rows:
+        """(2): no more leaves a rank than came there in earlier steps, a row for every way, rank and step in which
+        something can have left; a way's origin has all its chunks."""
+        nodes, steps = self.lanes.nodes, self.steps
+        at_tail, at_head = (self.way * nodes + end[self.lane] for end in (self.lanes.tail, self.lanes.head))
+        sent, since = self.in_steps_from(self.step)
+        left = at_tail[sent] * steps + since
+        rows = np.unique(left)
+        came, after = self.in_steps_from(self.step + 1)
+        got = at_head[came] * steps + after
+        counts = np.isin(got, rows)
+        way, rank = np.divmod(rows // steps, nodes)
+        own = np.flatnonzero(rank == self.origin[way])
+        parts = [
+            (np.searchsorted(rows, left), self.flow[sent], 1.0),
+            (np.searchsorted(rows, got[counts]), self.flow[came[counts]], -1.0),
+            (own, np.zeros_like(own), -1.0),
+        ]
+        return _Rows(parts, len(rows))
 
-    def arrivals(self) -> Iterator[list[Term]]:
+    def in_steps_from(self, first: IntArray) -> tuple[IntArray, IntArray]:
+        """Every flow with each step from its ``first`` on: flows and steps, shape (pairs,) each."""
+        length = self.steps - first
+        flow = np.repeat(np.arange(len(first)), length)
+        return flow, np.arange(len(flow)) - np.repeat(np.cumsum(length) - self.steps, length)
+
+    def arrivals(self) -> _Rows:
         """(1): all chunks come to every goal."""
-        for w, (_, _, goal) in enumerate(self.ways):
-            yield [*ones(over(self.flow, w, self.lanes.into[goal], range(self.steps))), (-1, 0)]
+        arriving = np.flatnonzero(self.lanes.head[self.lane] == self.goal[self.way])
+        every = np.arange(len(self.ways), dtype=np.int64)
+        return _Rows([(self.way[arriving], self.flow[arriving], 1.0), (every, np.zeros_like(every), -1.0)], len(every))
 
-    def all_rounds(self) -> list[Term]:
+    def all_rounds(self) -> _Rows:
         """(4): the steps' rounds make up R."""
-        return ones(range(1, 1 + self.steps))
+        column = 1 + np.arange(self.steps, dtype=np.int64)
+        return _Rows([(np.zeros_like(column), column, 1.0)], 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
-from synth_models.fabric.references.pulling.routing_state import (
+from synth_models.fabric.references.pull_parts.routing_state import (
     UNREACHABLE,
     RoutingState,
     earliest_start,

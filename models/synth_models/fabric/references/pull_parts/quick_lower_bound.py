@@ -6,7 +6,7 @@ import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.references.pulling.routing_state import Routing
+from synth_models.fabric.references.pull_parts.routing_state import Routing
 
 ROUNDED = 1 - 1e-9
 

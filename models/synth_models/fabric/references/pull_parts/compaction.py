@@ -13,14 +13,14 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.kernels import jit
-from synth_models.fabric.references.pulling.routing_state import (
+from synth_models.fabric.references.pull_parts.routing_state import (
     Routing,
     RoutingState,
     earliest_start,
     reserve_route,
     rows_of,
 )
-from synth_models.fabric.references.pulling.tree_search import Moves, Pieces
+from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.reservations import new_intervals
 
 

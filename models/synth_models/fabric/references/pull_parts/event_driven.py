@@ -19,8 +19,8 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray, WordArray
 from synth.kernels import jit
 from synth.kernels.clock import now as read_clock
-from synth_models.fabric.references.pulling.routing_state import UNREACHABLE, RoutingState, find_uses, lag_of
-from synth_models.fabric.references.pulling.tree_growth import PieceArrays
+from synth_models.fabric.references.pull_parts.routing_state import UNREACHABLE, RoutingState, find_uses, lag_of
+from synth_models.fabric.references.pull_parts.tree_growth import PieceArrays
 from synth_models.fabric.scheduling.reservations import (
     NextFree,
     Uses,

@@ -18,7 +18,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
-from synth_models.fabric.references.pulling.routing_state import (
+from synth_models.fabric.references.pull_parts.routing_state import (
     UNREACHABLE,
     Routing,
     RoutingState,
@@ -26,7 +26,7 @@ from synth_models.fabric.references.pulling.routing_state import (
     lag_of,
     reserve_route,
 )
-from synth_models.fabric.references.pulling.tree_search import Moves, Pieces
+from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.reservations import Intervals, new_intervals
 
 EXCHANGE, COLLECT = 0, 1

@@ -14,8 +14,8 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth.kernels.clock import now as read_clock
-from synth_models.fabric.references.pulling.routing_state import find_uses, release_route, reserve_route
-from synth_models.fabric.references.pulling.tree_growth import FULL, TreeState, TreeTransfers, drop, grow
+from synth_models.fabric.references.pull_parts.routing_state import find_uses, release_route, reserve_route
+from synth_models.fabric.references.pull_parts.tree_growth import FULL, TreeState, TreeTransfers, drop, grow
 
 
 class Chosen(NamedTuple):

@@ -12,16 +12,16 @@ from synth.clock.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.references.pulling.event_driven import spread
-from synth_models.fabric.references.pulling.neighbourhood_search import build, improve
-from synth_models.fabric.references.pulling.routing_state import (
+from synth_models.fabric.references.pull_parts.event_driven import spread
+from synth_models.fabric.references.pull_parts.neighbourhood_search import build, improve
+from synth_models.fabric.references.pull_parts.routing_state import (
     Routing,
     RoutingState,
     distances,
     lag_of,
     reserve_route,
 )
-from synth_models.fabric.references.pulling.tree_growth import (
+from synth_models.fabric.references.pull_parts.tree_growth import (
     FULL,
     PieceArrays,
     TreeState,

@@ -18,7 +18,7 @@ from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.pulling.direct_routes import WeightedLinks, direct_routes
+from synth_models.fabric.references.pull_parts.direct_routes import WeightedLinks, direct_routes
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, add_use, earliest, release, reserve
 
 MOST_ROUTES = 1_200_000
