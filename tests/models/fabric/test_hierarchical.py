@@ -71,6 +71,17 @@ def test_any_root() -> None:
         replayed(cluster("dgx-h100", 3, collective, 2**20, root=21))
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize(("ranks", "root"), [([0, 1, 8, 9, 10], 9), ([0, 1, 2, 3, 8, 9, 10], 8), ([0, 8, 9, 10], 0)])
+def test_the_root_deals_every_rank_of_its_box_as_many_chunks(collective: str, ranks: list[int], root: int) -> None:
+    """Boxes of different sizes: three chunks each for the ranks of the root's own box, whichever box is first."""
+    instance = cluster("dgx-h100", 2, collective, 2**20 * 9, ranks=ranks, root=root)
+    schedule = hierarchical._made(instance, hierarchical._Plan(chain=False, slack=1), 3)
+    in_its_box = sum(rank // 8 == root // 8 for rank in ranks)
+    assert len(schedule.piece_bytes) == 3 * in_its_box
+    assert check_schedule(instance, schedule).faults == []
+
+
 @pytest.mark.parametrize("count", [*range(2, 14), 16, 32])
 def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
     for edges in hierarchical._trees(count):
@@ -134,7 +145,7 @@ def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
     """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
     instance = cluster("dgx-h100", 16, collective, 2**30)
     plan = hierarchical._Plan(chain=collective in ("broadcast", "reduce"), slack=2)
-    schedule = hierarchical._made(instance, instance.boxes, plan, 640 if plan.chain else 6)
+    schedule = hierarchical._made(instance, plan, 640 if plan.chain else 6)
     verdict = check_schedule(instance, schedule)
     assert verdict.faults == []
     assert verdict.value is not None

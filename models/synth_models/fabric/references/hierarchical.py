@@ -76,8 +76,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return refused
     if not len(instance.blocks):
         return empty(instance)
-    together = instance.boxes
-    if len(together) < 2 or max(map(len, together)) < 2:
+    boxes = instance.boxes
+    if len(boxes) < 2 or max(map(len, boxes)) < 2:
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks")
     rooted = instance.collective in ROOTED_TREES
     best: tuple[Schedule, str] | None = None
@@ -86,7 +86,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         for slack in (2, 1) if rooted else (1,):
             plan = _Plan(chain, slack)
             try:
-                found = _best_number(instance, options, partial(_made, instance, together, plan), best is None)
+                found = _best_number(instance, options, partial(_made, instance, plan), best is None)
             except UnsupportedError as error:
                 lacking = error
                 continue
@@ -94,7 +94,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
                 continue
             count, schedule = found
             if best is None or chunks.seconds(instance, schedule) < chunks.seconds(instance, best[0]):
-                best = schedule, f"{len(together)} boxes, {plan}, {chunks.in_words(count)}"
+                best = schedule, f"{len(boxes)} boxes, {plan}, {chunks.in_words(count)}"
     if best is None:
         assert lacking is not None
         raise lacking
@@ -105,7 +105,7 @@ def _best_number(
     instance: FabricInstance, options: RunOptions, make: Callable[[int], Schedule], first: bool
 ) -> tuple[int, Schedule] | None:
     """The number of chunks and its schedule; a number is tried where the last one's time suggests that it fits."""
-    most = _most_chunks(instance, instance.boxes)
+    most = _most_chunks(instance)
     first_tried = _first_chunks(instance, most)
     took = [(1, 0.0)]
 
@@ -123,11 +123,19 @@ def _best_number(
     return chunks.best_number(instance, options, timed_make, most, first_tried)
 
 
-def _most_chunks(instance: FabricInstance, together: Sequence[Sequence[int]]) -> int:
-    """Chunks of one byte of what a rank starts with, or of what the root's box deals out to each of its ranks."""
-    size = int(instance.blocks.bytes.max())
-    shares = {"allreduce": len(instance.members), "broadcast": len(together[0]), "reduce": len(together[0])}
-    return max(1, min(MOST_CHUNKS, size // shares.get(instance.collective, 1)))
+def _most_chunks(instance: FabricInstance) -> int:
+    """Chunks of one byte of what a rank starts with, or of what each rank of the root's box is dealt."""
+    return max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // _shares_each(instance)))
+
+
+def _shares_each(instance: FabricInstance) -> int:
+    """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
+    them out; in an allreduce one for every rank; else one."""
+    if instance.collective == "allreduce":
+        return len(instance.members)
+    if instance.the_root is None:
+        return 1
+    return next(len(box) for box in instance.boxes if instance.the_root in box)
 
 
 def _first_chunks(instance: FabricInstance, most: int) -> int:
@@ -136,7 +144,7 @@ def _first_chunks(instance: FabricInstance, most: int) -> int:
     if instance.collective not in ROOTED_TREES or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
-    share = float(instance.blocks.bytes[0]) / len(instance.boxes[0])
+    share = float(instance.blocks.bytes[0]) / _shares_each(instance)
     return 1 << (max(1, min(most, int(share / least))).bit_length() - 1)
 
 
@@ -151,20 +159,22 @@ def _amount(instance: FabricInstance, count: int) -> int:
     """Transfers of a schedule with so many chunks."""
     n = len(instance.members)
     if instance.collective in ROOTED_TREES:
-        return n * count * len(instance.boxes[0])
+        return n * count * _shares_each(instance)
     return n * n * count * (2 if instance.collective == "allreduce" else 1)
 
 
-def _made(instance: FabricInstance, together: Sequence[Sequence[int]], plan: _Plan, count: int) -> Schedule:
+def _made(instance: FabricInstance, plan: _Plan, count: int) -> Schedule:
+    """The schedule with ``count`` chunks a share."""
+    parts = count * _shares_each(instance)
     if instance.collective in SPREADING:
-        transfers, _ = _spreading(instance, together, plan, count)
-        return timed(instance, transfers)
+        return timed(instance, _transfers(instance, _cut(instance, parts), plan))
     there = turned(instance)
-    up, sizes = _spreading(there, together, plan, count)
+    sizes = _cut(there, parts)
+    up = _transfers(there, sizes, plan)
     back = mirrored(there, up, timed(there, up))
     if instance.collective in SUMMING:
         return timed(instance, back, in_order=True)
-    down = _transfers(instance, together, sizes, plan)
+    down = _transfers(instance, sizes, plan)
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
@@ -172,18 +182,9 @@ def _made(instance: FabricInstance, together: Sequence[Sequence[int]], plan: _Pl
     return timed(instance, joined(instance.machine, back, down), in_order=True)
 
 
-def _spreading(
-    instance: FabricInstance, together: Sequence[Sequence[int]], plan: _Plan, count: int
-) -> tuple[Transfers, list[list[int]]]:
-    """Allgather or broadcast, every block (or every rank's share of an allreduce's) in ``count`` chunks."""
-    blocks = instance.blocks
-    parts = count
-    if instance.collective == "broadcast":
-        parts = count * len(together[0])
-    elif blocks.origin[0] < 0:
-        parts = count * len(instance.members)
-    sizes = [_equal(int(size), parts) for size in blocks.bytes]
-    return _transfers(instance, together, sizes, plan), sizes
+def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
+    """The bytes of every block's pieces."""
+    return [_equal(int(size), parts) for size in instance.blocks.bytes]
 
 
 def _shares(instance: FabricInstance, sizes: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
@@ -197,12 +198,11 @@ def _shares(instance: FabricInstance, sizes: Sequence[Sequence[int]]) -> tuple[I
     return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
 
 
-def _transfers(
-    instance: FabricInstance, together: Sequence[Sequence[int]], sizes: list[list[int]], plan: _Plan
-) -> Transfers:
+def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: _Plan) -> Transfers:
+    """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others."""
     block, size = pieces_of(sizes)
-    routes = PairRoutes(instance, together, int(max(size)))
-    rails = _Rails.of(routes, together)
+    routes = PairRoutes(instance, instance.boxes, int(max(size)))
+    rails = _Rails.of(routes, instance.boxes)
     if instance.collective == "broadcast":
         sends = _from_one(rails, int(instance.blocks.origin[0]), len(block), plan)
     else:
@@ -236,26 +236,26 @@ class _Rails(NamedTuple):
     enters: IntArray
 
     @classmethod
-    def of(cls, routes: PairRoutes, together: Sequence[Sequence[int]]) -> _Rails:
+    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> _Rails:
         """Raises :class:`UnsupportedError` where no direct route joins two boxes."""
-        nodes, width = 1 + max(map(max, together)), max(map(len, together))
+        nodes, width = 1 + max(map(max, boxes)), max(map(len, boxes))
         box, number = np.zeros((2, nodes), dtype=np.int64)
-        for b, members in enumerate(together):
+        for b, members in enumerate(boxes):
             box[list(members)], number[list(members)] = b, np.arange(len(members))
-        rank = np.array([np.resize(np.asarray(members), width) for members in together], dtype=np.int64)
-        size = np.array([len(members) for members in together], dtype=np.int64)
-        found = cls(box, number, rank, size, *np.zeros((2, nodes, len(together)), dtype=np.int64))
-        for b, members in enumerate(together):
+        rank = np.array([np.resize(np.asarray(members), width) for members in boxes], dtype=np.int64)
+        size = np.array([len(members) for members in boxes], dtype=np.int64)
+        found = cls(box, number, rank, size, *np.zeros((2, nodes, len(boxes)), dtype=np.int64))
+        for b, members in enumerate(boxes):
             for u in members:
                 found.leaves[u] = u
                 found.enters[u] = NOBODY
                 reach = routes.reached_from(u)[rank]  # (boxes, width)
-                like = np.arange(len(together)), number[u] % size
+                like = np.arange(len(boxes)), number[u] % size
                 found.enters[u] = np.where(reach[like], rank[like], NOBODY)
                 for other in np.flatnonzero((found.enters[u] == NOBODY) & reach.any(axis=1)).tolist():
                     can = rank[other][: size[other]][reach[other][: size[other]]]
                     found.enters[u, other] = can[number[u] % len(can)]
-            for other, goals in enumerate(together):
+            for other, goals in enumerate(boxes):
                 cut_off = [u for u in members if found.enters[u, other] == NOBODY and other != b]
                 gates = [u for u in members if found.enters[u, other] != NOBODY]
                 if cut_off and not gates:
