@@ -15,7 +15,7 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
-from synth_models.fabric.references import hierarchical
+from synth_models.fabric.references import box_sends, hierarchical
 from synth_models.fabric.scheduling import box_routes
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -76,7 +76,7 @@ def test_any_root() -> None:
 def test_the_root_deals_every_rank_of_its_box_as_many_chunks(collective: str, ranks: list[int], root: int) -> None:
     """Boxes of different sizes: three chunks each for the ranks of the root's own box, whichever box is first."""
     instance = cluster("dgx-h100", 2, collective, 2**20 * 9, ranks=ranks, root=root)
-    schedule = hierarchical._made(instance, hierarchical._Plan(chain=False, slack=1), 3)
+    schedule = hierarchical._made(instance, box_sends.Plan(chain=False, slack=1), 3)
     in_its_box = sum(rank // 8 == root // 8 for rank in ranks)
     assert len(schedule.piece_bytes) == 3 * in_its_box
     assert check_schedule(instance, schedule).faults == []
@@ -84,7 +84,7 @@ def test_the_root_deals_every_rank_of_its_box_as_many_chunks(collective: str, ra
 
 @pytest.mark.parametrize("count", [*range(2, 14), 16, 32])
 def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
-    for edges in hierarchical._trees(count):
+    for edges in box_sends._trees(count):
         came = {0: -1}
         for source, target, wait in edges:
             assert came[source] < wait
@@ -97,13 +97,42 @@ def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
 def test_binomial_trees_never_ask_a_box_for_two_sends_at_once(bits: int) -> None:
     """Johnsson and Ho: a piece a round leaves the root by the trees in turn; in every round each box sends at most one
     piece and receives at most one."""
-    trees = hierarchical._trees(1 << bits)
+    trees = box_sends._trees(1 << bits)
     sends, receives = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for piece in range(4 * bits):
         for source, target, wait in trees[piece % bits]:
             sends[source, piece + wait] += 1
             receives[target, piece + wait] += 1
     assert set(sends.values()) == set(receives.values()) == {1}
+
+
+@pytest.mark.parametrize("count", [*range(2, 14), 16, 33])
+@pytest.mark.parametrize("way", [1, 2, 7, 40])
+def test_rounds_by_way_of_leaders_fit_each_other(count: int, way: int) -> None:
+    """A piece that is sent in a round arrives ``way`` rounds later: every box gets every piece once, sends only what
+    it has, and in no round sends or receives two."""
+    turn = np.arange(5 * count)
+    trees, first, number = box_sends._led(count, turn, way)
+    sends, receives = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for begin, which in zip(first.tolist(), number.tolist(), strict=True):
+        came = {0: begin}
+        for source, target, wait in trees[which]:
+            assert came[source] <= begin + wait
+            assert target not in came
+            came[target] = begin + wait + way
+            sends[source, begin + wait] += 1
+            receives[target, begin + wait] += 1
+        assert sorted(came) == list(range(count))
+    assert set(sends.values()) == set(receives.values()) == {1}
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
+def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
+    """16 boxes: one hop between boxes (2.6 us) with a KiB, with a MiB two and the bytes into a box at 400 GB/s."""
+    hop, inside = 4 * 0.65e-6, 2 * 0.35e-6
+    for size, hops in ((1024, 2 if collective == "allreduce" else 1), (2**20, 2)):
+        value = replayed(cluster("dgx-h100", 16, collective, size), None)
+        assert value <= 1.08 * (hops * hop + 2 * inside + size / 400e9)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +173,7 @@ def test_one_box_is_not_for_this_method() -> None:
 def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
     """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
     instance = cluster("dgx-h100", 16, collective, 2**30)
-    plan = hierarchical._Plan(chain=collective in ("broadcast", "reduce"), slack=2)
+    plan = box_sends.Plan(chain=collective in ("broadcast", "reduce"), slack=2)
     schedule = hierarchical._made(instance, plan, 640 if plan.chain else 6)
     verdict = check_schedule(instance, schedule)
     assert verdict.faults == []

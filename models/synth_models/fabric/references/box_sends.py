@@ -1,0 +1,293 @@
+"""Who sends which piece to whom, over rails between boxes and inside each: what ``hierarchical`` is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.errors import UnsupportedError
+from synth_models.fabric.references.double_tree import parents
+from synth_models.fabric.references.out_trees import Edge
+from synth_models.fabric.scheduling.box_routes import PairRoutes
+
+NOBODY = -1
+LEAD = 16  # rounds by which the root's box prefers what leaves it
+
+
+class Sends(NamedTuple):
+    """Who sends which piece to whom, shape (sends,) each: ``after`` is the send that brings the piece to ``source``
+    (:data:`NOBODY` where it begins), the least ``step`` goes first."""
+
+    piece: IntArray
+    source: IntArray
+    target: IntArray
+    after: IntArray
+    step: IntArray
+
+    def at_home(self, rails: Rails, root: int) -> int:
+        """How many of them, the first, stay in the root's box."""
+        stay = (rails.box[self.source] == rails.box[root]) & (rails.box[self.target] == rails.box[root])
+        return len(stay) if stay.all() else int(np.argmin(stay))
+
+
+class Plan(NamedTuple):
+    """What a schedule is made by.
+
+    ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
+    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone. ``slack``:
+    rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes,
+    not all chunks to one box after the other.
+    """
+
+    chain: bool = False
+    between: str = "trees"
+    slack: int = 1
+    by_chunk: bool = False
+
+    @property
+    def in_order(self) -> bool:
+        """Whether its rounds fit each other so well that every link is to keep to them."""
+        return self.between != "trees"
+
+    def __str__(self) -> str:
+        words = {"trees": "", "leaders": "by way of leaders, ", "own rail": "over the root's rail, "}[self.between]
+        return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
+
+
+class Rails(NamedTuple):
+    """Where members stand, and who of a box sends to whom of another.
+
+    ``box``, ``number``: of every node, shape (nodes,): its box and its place there. ``rank[box, number]``, repeated
+    from the first where a box has fewer than the largest; ``size`` of every box. What ``rank`` holds goes to box b from
+    ``leaves[rank, b]``, itself wherever it can, to ``enters[rank, b]``, shape (nodes, boxes).
+    """
+
+    box: IntArray
+    number: IntArray
+    rank: IntArray
+    size: IntArray
+    leaves: IntArray
+    enters: IntArray
+
+    @classmethod
+    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> Rails:
+        """Raises :class:`UnsupportedError` where no direct route joins two boxes."""
+        nodes, width = 1 + max(map(max, boxes)), max(map(len, boxes))
+        box, number = np.zeros((2, nodes), dtype=np.int64)
+        for b, members in enumerate(boxes):
+            box[list(members)], number[list(members)] = b, np.arange(len(members))
+        rank = np.array([np.resize(np.asarray(members), width) for members in boxes], dtype=np.int64)
+        size = np.array([len(members) for members in boxes], dtype=np.int64)
+        found = cls(box, number, rank, size, *np.zeros((2, nodes, len(boxes)), dtype=np.int64))
+        for b, members in enumerate(boxes):
+            for u in members:
+                found.leaves[u] = u
+                found.enters[u] = NOBODY
+                reach = routes.reached_from(u)[rank]  # (boxes, width)
+                like = np.arange(len(boxes)), number[u] % size
+                found.enters[u] = np.where(reach[like], rank[like], NOBODY)
+                for other in np.flatnonzero((found.enters[u] == NOBODY) & reach.any(axis=1)).tolist():
+                    can = rank[other][: size[other]][reach[other][: size[other]]]
+                    found.enters[u, other] = can[number[u] % len(can)]
+            for other, goals in enumerate(boxes):
+                cut_off = [u for u in members if found.enters[u, other] == NOBODY and other != b]
+                gates = [u for u in members if found.enters[u, other] != NOBODY]
+                if cut_off and not gates:
+                    raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
+                for u in cut_off:
+                    found.leaves[u, other] = gates[number[u] % len(gates)]
+                    found.enters[u, other] = found.enters[found.leaves[u, other], other]
+        return found
+
+
+class Collected:
+    """Sends, as they are added."""
+
+    def __init__(self, rails: Rails, chain: bool) -> None:
+        self.rails, self._chain = rails, chain
+        self._parts: list[Sends] = []
+        self._count = 0
+
+    def add(self, piece: IntArray, source: IntArray, target: IntArray, after: IntArray, step: IntArray) -> IntArray:
+        """Note one send a piece; what number each has among all."""
+        self._parts.append(Sends(piece, source, target, after, step))
+        self._count += len(piece)
+        return np.arange(self._count - len(piece), self._count)
+
+    def into_the_box(
+        self, piece: IntArray, at: IntArray, after: IntArray, step: IntArray, but: int = NOBODY
+    ) -> IntArray:
+        """From the ranks ``at`` that hold pieces to all others of their boxes, ``but`` one. The send by which each
+        member got each, shape (pieces, width): ``after`` for those that had it."""
+        rails, source, came = self.rails, at.copy(), after.copy()
+        box = rails.box[at]
+        brought = np.repeat(after[:, None], rails.rank.shape[1], axis=1)
+        for k in range(1, int(rails.size.max())):
+            other = rails.rank[box, (rails.number[at] + k) % rails.size[box]]
+            to = np.flatnonzero((k < rails.size[box]) & (other != but))
+            sent = self.add(piece[to], source[to], other[to], came[to], step[to])
+            brought[to, rails.number[other[to]]] = sent
+            if self._chain:
+                source[to], came[to] = other[to], sent
+        return brought
+
+    def to_the_box(self, piece: IntArray, at: IntArray, brought: IntArray, box: IntArray, step: IntArray) -> IntArray:
+        """From the boxes where ``at`` got pieces, and others what ``brought`` says, to the members of ``box``."""
+        rails = self.rails
+        leaves, enters = rails.leaves[at, box], rails.enters[at, box]
+        entered = self.add(piece, leaves, enters, brought[np.arange(len(piece)), rails.number[leaves]], step)
+        return self.into_the_box(piece, enters, entered, step)
+
+    def all(self) -> Sends:
+        """Everything, in the order in which it was added."""
+        return Sends(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
+
+
+def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan) -> Sends:
+    """From the holder of every piece straight along its rail to the next box, and the next; then inside each."""
+    count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
+    chunks_each = int(chunk.max(initial=0)) + 1
+    sends = Collected(rails, plan.chain)
+    brought = sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), chunk * (count if plan.by_chunk else 1))
+    for ahead in range(1, count):
+        step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
+        sends.to_the_box(piece, holder, brought, (rails.box[holder] + ahead) % count, step)
+    return sends.all()
+
+
+class Rounds(NamedTuple):
+    """Pieces that a link between boxes takes while one is on its way: ``between`` boxes, ``inside`` a box; the
+    ``seconds`` that it takes for one."""
+
+    between: int
+    inside: int
+    seconds: float
+
+
+def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds) -> Sends:
+    """From the root to the ranks of its box in turn, each along its rail to all boxes, and inside each of them.
+
+    With a slack of 2 a piece's latency is hidden behind another's bytes.
+    """
+    home = int(rails.box[root])
+    width = 1 if plan.between == "own rail" else int(rails.size[home])
+    piece = np.arange(pieces, dtype=np.int64)
+    turn = piece // width
+    sends = Collected(rails, plan.chain)
+    begin = np.full_like(piece, root) if width == 1 else rails.rank[home, piece % width]
+    count = len(rails.size)
+    if plan.between == "trees":
+        trees, first, slack, lead = _trees(count), turn, plan.slack, LEAD
+        number = turn // slack % len(trees)
+    else:
+        trees, first, number = _led(count, turn, rounds.between)
+        slack, lead = 1, rounds.inside
+    at_home = _at_home(sends, root, begin, turn, lead)
+    for which, edges in enumerate(trees):
+        mine = np.flatnonzero(number == which)
+        brought, at = {0: at_home[mine]}, {0: begin[mine]}
+        for source, target, wait in edges:
+            box = np.full(len(mine), (home + target) % count)
+            at[target] = rails.enters[at[source], box]
+            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, first[mine] + slack * wait)
+    return sends.all()
+
+
+def _at_home(sends: Collected, root: int, begin: IntArray, turn: IntArray, lead: int) -> IntArray:
+    """From the root to the ranks ``begin`` of its box, from which pieces leave it, and to all others there; the send
+    by which each member got each, shape (pieces, width). ``lead``: rounds that a piece is on its way in the box.
+
+    The root's own link into the box carries every piece once: those of its own rail go to one of the others in turn,
+    and whoever got a piece first hands it to the rest of the box.
+    """
+    rails, piece = sends.rails, np.arange(len(begin), dtype=np.int64)
+    home, first = int(rails.box[root]), np.full(len(begin), NOBODY, dtype=np.int64)
+    others = int(rails.size[home]) - 1
+    if not others:
+        return first[:, None]
+    next_to_root = rails.rank[home, (rails.number[root] + 1 + turn % others) % (others + 1)]
+    helper = np.where(begin == root, next_to_root, begin)
+    urgent = np.where(begin == root, turn + lead, turn - lead)  # no NIC waits for the root's handing
+    handed = sends.add(piece, np.full_like(piece, root), helper, first, urgent)
+    brought = sends.into_the_box(piece, helper, handed, np.maximum(urgent, turn) + lead, but=root)
+    brought[:, rails.number[root]] = NOBODY
+    return brought
+
+
+def _led(count: int, turn: IntArray, rounds: int) -> tuple[list[list[Edge]], IntArray, IntArray]:
+    """Trees by way of a leader, or for the last pieces straight from the root; when each piece leaves the root, and
+    the number of its tree.
+
+    Karp, Sahay, Santos and Schauser: "Optimal broadcast and summation in the LogP model" (SPAA 1993): the root sends
+    every piece once, to one box after the other, which sends it to all others. In round s the root sends to box s
+    modulo the others. The last pieces go straight from the root instead, as many as that is sooner for.
+    """
+    others, turns = count - 1, int(turn.max(initial=0)) + 1
+    straight = min(turns, (rounds + others - 1) // others)
+    led = turns - straight
+    first = np.where(turn < led, turn, led + (turn - led) * others)
+    number = np.where(turn < led, first % others, others + first % others)
+    return (
+        [_leader(others, k, rounds) for k in range(others)] + [_star(others, k) for k in range(others)],
+        first,
+        number,
+    )
+
+
+def _star(others: int, first: int) -> list[Edge]:
+    """From the root to all, beginning with box ``first + 1``."""
+    return [(0, 1 + (first + k) % others, k) for k in range(others)]
+
+
+def _leader(others: int, first: int, way: int) -> list[Edge]:
+    """From the root to box ``first + 1``, from there to all others, one a round.
+
+    The offset of the k-th that it sends to is such that no two leaders, who begin a round after each other, ever send
+    to the same box in one round (an orthomorphism of the cyclic group: k and its offset differ by all but one), and the
+    one that is left out is the box that the root sends to then.
+    """
+    odd = others % 2
+    left_out = 0 if odd else others // 2
+    shift = (left_out - way) % others
+    edges = [(0, 1 + first, 0)]
+    for k in range(1, others):
+        offset = 2 * k % others if odd or 2 * k < others else (2 * k + 1) % others
+        edges.append((1 + first, 1 + (first + offset) % others, way + (k + shift) % others))
+    return sorted(edges, key=lambda edge: edge[2])
+
+
+def _trees(count: int) -> list[list[Edge]]:
+    """Trees over boxes 0 (the root) to ``count - 1`` that pieces take in turn: from, to, rounds after the piece left
+    the root; a box receives before it sends."""
+    bits = count.bit_length() - 1
+    if count == 1 << bits:
+        return [_binomial(bits, dimension) for dimension in range(bits)]
+    return [_binary(count, which) for which in (0, 1)]
+
+
+def _binomial(bits: int, dimension: int) -> list[Edge]:
+    """Johnsson and Ho's tree that leaves the root over ``dimension``, over the others in turn, and over it again at
+    last to all that are on the root's side: in round r all boxes use dimension r, and each sends one piece."""
+    edges, has = [(0, 1 << dimension, 0)], [1 << dimension]
+    for wait in range(1, bits):
+        bit = 1 << ((dimension + wait) % bits)
+        edges += [(box, box ^ bit, wait) for box in has]
+        has += [box ^ bit for box in has]
+    return edges + [(box, box ^ (1 << dimension), bits) for box in has if box != 1 << dimension]
+
+
+def _binary(count: int, which: int) -> list[Edge]:
+    """One of the two binary trees, hung below box 0; a box sends to its children in two rounds of their own."""
+    parent = [-1] + [p + 1 for p in parents(count - 1, which)]
+    children: dict[int, list[int]] = {}
+    for box, above in enumerate(parent[1:], 1):
+        children.setdefault(above, []).append(box)
+    edges, queue = [], [(0, 0)]
+    for box, step in queue:  # which grows
+        for k, child in enumerate(children.get(box, ())):
+            edges.append((box, child, step + k))
+            queue.append((child, step + k + 1))
+    return edges
