@@ -28,7 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what tests interrupt would be deaf
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a shell's background job: what tests interrupt would be deaf
         signal.signal(signal.SIGINT, signal.default_int_handler)
     examples.configure(config)
 
