@@ -2,9 +2,9 @@
 
 The process has its own folder, environment, output and exit code. The guards of its runs are forked too
 (:mod:`forked_guard`), from it or, for runs that pytest's own process starts (:func:`guard`), beside it, unless
-``new_guards`` asks for the new interpreters in which the command starts them. With a ``PYTHONPATH`` of its own a process
-looks again for what others have installed. What an interpreter does before its first line (options and variables of its
-own) is not there: the tests of starting and of faults start new interpreters (:func:`command.cold`,
+``new_guards`` asks for the new interpreters in which the command starts them. With a ``PYTHONPATH`` of its own a
+process looks again for what others have installed. What an interpreter does before its first line (options and
+variables of its own) is not there: the tests of starting and of faults start new interpreters (:func:`command.cold`,
 :func:`faulty.files.start`).
 
 ``python forked_command.py`` serves the socket on its standard input; the word ``methods`` has it import them too.
