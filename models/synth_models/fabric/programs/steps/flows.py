@@ -16,7 +16,7 @@ comes apart into chunks again by letting any chunk for the goal take the arc.
     (3) arc capacity    sum_d send[d,e,s] <= capacity[e] rounds[s]
     (4) all rounds       sum_s rounds[s] = R
 
-A scatter is a gather on the machine turned around, played backwards.
+A scatter is a gather on the reversed machine, played backwards.
 """
 
 from __future__ import annotations

@@ -180,17 +180,17 @@ class Decider:
         return found
 
     def _flows(self, steps: int, rounds: int, copies: int) -> Decided | Plan | None:
-        turned = self.instance.collective == "scatter"
-        arcs = self.arcs.reversed() if turned else self.arcs
+        scatters = self.instance.collective == "scatter"
+        arcs = self.arcs.reversed() if scatters else self.arcs
         chunks: dict[int, dict[int, list[int]]] = {}
         blocks = self.instance.blocks
         for b, (origin, goal) in enumerate(zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True)):
-            u, v = (goal, origin) if turned else (origin, goal)
+            u, v = (goal, origin) if scatters else (origin, goal)
             chunks.setdefault(v, {})[u] = list(range(b * copies, (b + 1) * copies))
         with _Building(self):
             model = flows.build(arcs, chunks, steps, rounds)
         found = self._solved(model.program, _reader(model), model.rounds, copies)
-        if turned and isinstance(found, Plan):
+        if scatters and isinstance(found, Plan):
             backwards = sorted((steps - 1 - s, i, e, False) for s, i, e, _ in found.sends)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
         return found
@@ -226,7 +226,7 @@ class Decider:
         if self.copies_allowed and self.arcs.two_way:
             for roots in self._roots(chunks):
                 with _Hurry(self, part):
-                    plan = self._mirrored(steps, rounds, roots)
+                    plan = self._reversed_sums(steps, rounds, roots)
                 if plan is not None:
                     return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
         return None
@@ -249,7 +249,7 @@ class Decider:
             yield [v for v in members for _ in range(chunks // len(members))]
         yield [None] * chunks
 
-    def _mirrored(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
+    def _reversed_sums(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
         """Spreading in half of the steps and rounds, and its mirror image before it. None if there is none in time."""
         half = steps // 2
         room = min(rounds // 2, (rounds - steps % 2) // 2)

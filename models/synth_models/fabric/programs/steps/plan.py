@@ -41,7 +41,7 @@ class Plan:
 
 
 def reversed_in_time(sends: Sequence[tuple[int, int, int]], steps: int) -> list[Row]:
-    """What spreads chunks on the turned machine, played backwards: sums on the machine itself."""
+    """What spreads chunks on the reversed machine, played backwards: sums on the machine itself."""
     return sorted((steps - 1 - s, i, e, True) for s, i, e in sends)
 
 
