@@ -226,7 +226,7 @@ class Decider:
         if self.copies_allowed and self.arcs.two_way:
             for roots in self._roots(chunks):
                 with _Hurry(self, part):
-                    plan = self._reversed_sums(steps, rounds, roots)
+                    plan = self._sums_then_spreads(steps, rounds, roots)
                 if plan is not None:
                     return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
         return None
@@ -249,7 +249,7 @@ class Decider:
             yield [v for v in members for _ in range(chunks // len(members))]
         yield [None] * chunks
 
-    def _reversed_sums(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
+    def _sums_then_spreads(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
         """Spreading in half of the steps and rounds, and its mirror image before it. None if there is none in time."""
         half = steps // 2
         room = min(rounds // 2, (rounds - steps % 2) // 2)
